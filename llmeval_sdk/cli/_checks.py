@@ -136,6 +136,8 @@ def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:
     place = place_of(evaluator, settings, requested=wanted)
     if place is not None:
         return f"heuristic, {'in the call' if place == 'caller' else 'in the background'}"
+    if getattr(evaluator, "per", "answer") == "session":
+        return "heuristic, of sessions that have been idle"
     if evaluator.automatic:
         return "heuristic, off (LLMEVAL_HEURISTICS)"
     return "heuristic, when asked for"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._output import bar, heading, table
+from llmeval_sdk.cli._output import bar, heading, say_wrapped, table
 from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.summary import ScoreSummary
@@ -38,7 +38,7 @@ def show_scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> N
 
 def _abstained(unrated: list[ScoreSummary]) -> None:
     heading("Abstained: no value was given, which is neither good nor bad")
-    titles = ("span", "abstained", "by", "mean", "from nothing to find, to a value missed")
+    titles = ("span", "abstained", "by", "mean", "distribution")
     rows = [
         (
             each.span_name or "-",
@@ -50,6 +50,7 @@ def _abstained(unrated: list[ScoreSummary]) -> None:
         for each in unrated
     ]
     table(titles, rows, numbers="abstained")
+    say_wrapped("0: there was nothing to find; 1: there was a value, and the app missed it.")
 
 
 def _mean(each: ScoreSummary, estimate: Estimate | None) -> str:

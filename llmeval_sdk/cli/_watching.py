@@ -148,7 +148,7 @@ def _put(
             state.outbox = [message for message in state.outbox if message not in unheard]
             return
     facts = {"alert": name, "at": moment(event.at_ns), **facts}
-    text = _text(name, event, facts)
+    text = _text(name, course.bound.value, event, facts)
     identity = f"{name}-{event.kind}-{event.at_ns}"
     state.outbox.append(
         AlertMessage(identity, name, event.kind, event.at_ns, text, facts, put_ns=now_ns)
@@ -200,7 +200,7 @@ def _worst(
     ]  # fmt: skip
 
 
-def _text(name: str, event: Event, facts: dict[str, Any]) -> str:
+def _text(name: str, bound: float, event: Event, facts: dict[str, Any]) -> str:
     if event.kind == "over":
         return f"{name}: the alarm is over; the mean is back on the right side of its bound"
     if event.kind == "judge_changed":
@@ -208,13 +208,14 @@ def _text(name: str, event: Event, facts: dict[str, Any]) -> str:
     mean = ""
     if facts["mean"] is not None:
         mean = (
-            f" The mean over all traffic has been {facts['mean']:.3f}"
-            f" (95 % interval {facts['low']:.3f} to {facts['high']:.3f}) since then."
+            f"the mean over all traffic is {facts['mean']:.3f}"
+            f" (95 % interval {facts['low']:.3f} to {facts['high']:.3f}), "
         )
-    sure = f"{facts['chance_of_a_false_alarm']:.2g}"
+    chance = facts["chance_of_a_false_alarm"]
+    sure = "under 0.1 %" if chance < 0.001 else f"at most {100 * chance:.2g} %"
     first = (
-        f"ALARM {name}, since about {facts['since']}.{mean} If the mean had kept its bound, the"
-        f" chance of so much evidence within 30 days would be at most {sure}."
+        f"ALARM {name}, since about {facts['since']}: {mean}the limit {bound:g}."
+        f" The chance of a false alarm is {sure}."
     )
     lines = [first]
     spans = [f"{each['span'] or '-'} {each['mean']:.3f}" for each in facts["spans"]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -97,16 +98,25 @@ def _show(comparison: VersionComparison) -> None:
             "due to mix", "",
         )  # fmt: skip
         table(titles, [_row(each) for each in comparison.compared], numbers="judged mean")
-        for each in comparison.compared:
-            _explain(each)
+        _say_once(note for each in comparison.compared for note in _explained(each))
     elif not comparison.problems:
         say_wrapped(
             "No judge has run or been refused in this store, so there is nothing to compare."
         )
-    for judge, problem in comparison.problems.items():
-        say_wrapped(f"{printable(judge)}: cannot be compared: {printable(problem)}.")
-    for note in comparison.notes:
-        say_wrapped(f"{printable(note, 400)}.")
+    _say_once(
+        (judge, f"cannot be compared: {printable(problem)}")
+        for judge, problem in comparison.problems.items()
+    )
+    _say_once((who, what) for who, _, what in (note.partition(": ") for note in comparison.notes))
+
+
+def _say_once(notes: Iterable[tuple[str, str]]) -> None:
+    """Print each note once, after the names of all that it is about."""
+    about: dict[str, list[str]] = {}
+    for who, note in notes:
+        about.setdefault(note, []).append(printable(who))
+    for note, names in about.items():
+        say_wrapped(f"{'; '.join(dict.fromkeys(names))}: {printable(note, 400)}.")
 
 
 def _row(version: VersionDifference) -> tuple[str, ...]:
@@ -129,18 +139,25 @@ def _row(version: VersionDifference) -> tuple[str, ...]:
     )
 
 
-def _explain(version: VersionDifference) -> None:
-    where = f"{printable(version.evaluator)}, {printable(version.version)}"
+def _explained(version: VersionDifference) -> Iterator[tuple[str, str]]:
+    """Yield what there is to know about a comparison, after the name that it has in notes."""
+    where = f"{version.evaluator}, {version.version}"
     if version.needed is not None:
-        say_wrapped(
-            f"{where}: about {version.needed:,} judged requests, those of both versions added up,"
-            " would show a difference of five points."
+        yield (
+            where,
+            (
+                f"about {version.needed:,} judged requests, those of both versions added up,"
+                " would show a difference of five points"
+            ),
         )
     for shift in version.shifts:
-        say_wrapped(
-            f"{where}: the mix differs: {shift.kind} {printable(shift.name)} is"
-            f" {shift.version_share:.0%} of its requests, and {shift.baseline_share:.0%} of"
-            f" {printable(version.baseline)}'s; the difference shown is for the same mix."
+        yield (
+            where,
+            (
+                f"the mix differs: {shift.kind} {printable(shift.name)} is"
+                f" {shift.version_share:.0%} of its requests, and {shift.baseline_share:.0%} of"
+                f" {printable(version.baseline)}'s; the difference shown is for the same mix"
+            ),
         )
     for note in version.notes:
-        say_wrapped(f"{where}: {printable(note, 400)}.")
+        yield where, note

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any
 
-from llmeval_sdk import config
+from llmeval_sdk import config, registry
 from llmeval_sdk._distribution import installed
 from llmeval_sdk.cli import _checks
 from llmeval_sdk.cli._checks import Finding
@@ -22,8 +22,9 @@ from llmeval_sdk.errors import ConfigurationError
 
 
 _EPILOG = """\
-example:
+examples:
   llmeval doctor --offline
+  llmeval doctor --all
 
 The command sees the environment of this shell, but not what the app passes to
 configure(). Keys are never shown.
@@ -39,16 +40,17 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "doctor",
         help="check the settings, the store, the judge model and the installed extras",
-        description="Show the settings and where each comes from, and which exporters and "
-        "evaluators are active. Check whether the store can be written, whether the judge model "
-        "can be reached, and which extras are missing.",
+        description="Say in one line whether all is well and what is on, and then what is broken. "
+        "Settings, exporters, evaluators, store, judge model and extras are checked; --all shows "
+        "what was found of each.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
     parser.add_argument("--offline", action="store_true", help="do not contact the judge's server")
     parser.add_argument(
-        "--all", action="store_true", help="also show the settings that have their default value"
-    )
+        "--all", action="store_true",
+        help="show all details: every setting, exporter, evaluator, model and extra",
+    )  # fmt: skip
     parser.add_argument(
         "--fleet",
         action="store_true",
@@ -84,16 +86,52 @@ def run(args: argparse.Namespace) -> int:
         ],
     }
     hide = _checks.secrets(settings)
-    if args.json:
-        return _print_json(sections, _rows(settings, hide, problems, everything=args.all), hide)
-    _versions()
-    _settings(settings, hide, problems, everything=args.all)
-    for title, findings in sections.items():
-        _print(title, findings, hide)
     broken = [each for findings in sections.values() for each in findings if each.ok is False]
+    on = _hidden(_on(settings, sections), hide)
+    if args.json:
+        rows = _rows(settings, hide, problems, everything=args.all)
+        return _print_json(sections, rows, on, hide)
+    say_wrapped(f"{f'NOT ok, {len(broken)} broken (see below)' if broken else 'ok'}: {on}.")
+    if args.all:
+        _versions()
+        _settings(settings, hide, problems)
+    for title, findings in sections.items():
+        details = args.all or title == "Judge fleet"
+        _print(title, [each for each in findings if details or each.ok is False], hide)
     say()
-    say(f"{len(broken)} broken." if broken else "Nothing is broken.")
+    if args.all:
+        say(f"{len(broken)} broken." if broken else "Nothing is broken.")
+    else:
+        say("--all shows every setting, exporter, evaluator, model and extra.")
     return 1 if broken else 0
+
+
+def _on(settings: Settings, sections: dict[str, list[Finding]]) -> str:
+    """Say in a sentence what is on: where scores go, which run, and which model judges."""
+    if not settings.enabled:
+        return "nothing is recorded, because LLMEVAL_ENABLED is off"
+    names = [each.subject for each in sections["Exporters"] if each.ok]
+    places = ["the local store" if name == "local" else name for name in names]
+    running = sum(each.words.startswith("heuristic, in ") for each in sections["Evaluators"])
+    parts = [
+        f"scores go to {' and '.join(places) or 'nowhere'}",
+        f"{running} heuristics are on" if running else "heuristics are off",
+    ]
+    models = [
+        f"{kind} is {each.subject}"
+        for kind in ("Judge model", "Decision model")
+        for each in sections[kind][:1]
+        if each.ok
+    ]
+    if models:
+        judges = [name for name in settings.evaluators if registry.is_judge(name)]
+        parts += [f"the {model[0].lower()}{model[1:]}" for model in models]
+        parts += [f"judges asked for by name: {', '.join(judges)}"] if judges else []
+    elif sections["Judge model"][0].ok is None:
+        parts.append("no judge runs, because LLMEVAL_JUDGE_MODEL is not set")
+        if settings.judge_api_key is not None:
+            parts[-1] += " (a key alone starts none)"
+    return "; ".join(parts)
 
 
 def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
@@ -138,7 +176,7 @@ def _sampling(settings: Settings) -> Iterable[str]:
 
 
 def _print_json(
-    sections: dict[str, list[Finding]], rows: list[tuple[str, str, str]], hide: set[str]
+    sections: dict[str, list[Finding]], rows: list[tuple[str, str, str]], on: str, hide: set[str]
 ) -> int:
     found = {
         title: [
@@ -153,6 +191,8 @@ def _print_json(
     }
     broken = sum(each.ok is False for findings in sections.values() for each in findings)
     about = {
+        "ok": not broken,
+        "on": on,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "sqlite": sqlite3.sqlite_version,
@@ -190,13 +230,10 @@ def _rows(
     return rows
 
 
-def _settings(settings: Settings, hide: set[str], problems: list[str], *, everything: bool) -> None:
-    rows = _rows(settings, hide, problems, everything=everything)
-    heading("Settings" if everything else "Settings that are not at their default (--all: all)")
-    if rows:
-        table(("setting", "value", "from"), rows)
-    else:
-        say("none")
+def _settings(settings: Settings, hide: set[str], problems: list[str]) -> None:
+    rows = _rows(settings, hide, problems, everything=True)
+    heading("Settings")
+    table(("setting", "value", "from"), rows)
 
 
 def _print(title: str, findings: list[Finding], hide: set[str]) -> None:

@@ -9,10 +9,10 @@ formulas come from.
 `population_mean` and `assisted_mean` estimate a mean over all traffic with a 95 % interval;
 `difference` compares two of them, and `standardised_difference` two versions of an app on the same
 mix of requests, at any time; `Evidence` and `confidence_sequence` may be looked at any time;
-`corrected_mean` puts people's labels in place of a judge's mistakes; `reliability` says whether a
-judge's probabilities mean what they say, and `calibrated` makes them do so; `choose` says which
-records to label; `Allocation` splits a share between catching and measuring; `caught_at` says what
-a share catches and `funnel` who was judged and why not.
+`corrected_mean` puts people's labels in place of a judge's mistakes; `reliability` says whether
+of the answers that get 0.8, 80 % are good, and `calibrated` corrects probabilities so; `choose`
+says which records to label; `Allocation` splits a share between catching and measuring;
+`caught_at` says what a share catches and `funnel` who was judged and why not.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Probabilities that mean what they say: Platt's scaling, shrunk towards doing nothing.
+"""Probabilities corrected by labels: Platt's scaling, shrunk towards doing nothing.
 
 A judge's probability p becomes ``1 / (1 + exp(-(slope * logit(p) + shift)))`` (Platt 1999). Slope
 and shift are fitted by weighted logistic regression with a normal prior around (1, 0), which is the

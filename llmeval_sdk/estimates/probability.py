@@ -39,7 +39,7 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Whether probabilities mean what they say.
+    """How far probabilities are from the shares that they promise.
 
     Args:
         bins: Tenths that hold records, rising.

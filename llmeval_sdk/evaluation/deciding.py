@@ -105,7 +105,7 @@ class Decider:
         prices: Own prices by model, in USD per million input and output tokens.
         patience: Seconds that a request waits for a model that is down; see `Turnstile`.
         verdicts: Where answers of earlier records are found, and those of this run are kept.
-        calibrations: What makes probabilities mean what they say, by judge.
+        calibrations: What corrects a judge's probabilities, by judge.
 
     Raises:
         ConfigurationError: A threshold is no number from 0 to 1.

@@ -230,4 +230,4 @@ def _is_warning(category: str) -> bool:
 def _silence(evaluation: Evaluation | None) -> str:
     if evaluation is not None and evaluation.error is not None:
         return f"failed ({evaluation.error.type[:60]})"
-    return "says nothing"
+    return "gave no value"

@@ -36,7 +36,7 @@ REASONS: dict[str, Reason] = {
     "over_budget": Reason(
         "The budget for judge calls or money was used up, or its books could not be read.",
         "Raise LLMEVAL_BUDGET_CALLS_PER_MINUTE or LLMEVAL_BUDGET_USD_PER_DAY, or sample less; "
-        "where a Redis or a ledger is named, see `llmeval doctor`.",
+        "where a Redis or a ledger is named, see `llmeval doctor --all`.",
     ),
     "circuit_open": Reason(
         "The judge model failed several times in a row, so it is left alone for a while.",

@@ -37,6 +37,10 @@ NOTABLE = 0.1
 """From which relative change on a figure counts as changed."""
 
 
+NOTHING = "–"
+"""Stands for a figure that there is none of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """One figure of the period, beside that of the period before."""
@@ -79,7 +83,8 @@ def show(request: Request) -> Response:
     }
     named = sorted(spoken.by_name, key=lambda said: (-said.count, said.name))
     return page(
-        request, "overview.html", figures=figures, changed=changed, charts=charts,
+        request, "overview.html", figures=figures, changed=changed,
+        is_compared=any(each.before != NOTHING for each in figures), charts=charts,
         requests=_rows(requests), calls=_rows(calls), scores=scores,
         spoken=spoken, opinions=[_opinion(said) for said in named[:MOST_ROWS]],
         unshown=max(len(named) - MOST_ROWS, 0),
@@ -122,7 +127,7 @@ def _figures(requests: HourOf, calls: HourOf, before: HourOf, paid: HourOf) -> l
     def rate(of: HourOf) -> float | None:
         return of.failed / of.count if of.count else None
 
-    return [
+    figures = [
         _figure("requests", requests.count, before.count or None, "{:,}".format, None),
         _figure("failed", rate(requests), rate(before), "{:.2%}".format, -1),
         *(
@@ -132,10 +137,14 @@ def _figures(requests: HourOf, calls: HourOf, before: HourOf, paid: HourOf) -> l
             )
             for share in (50, 95, 99)
         ),
-        _figure("model calls", calls.count, paid.count or None, "{:,}".format, None),
-        _figure("tokens", calls.tokens, paid.tokens or None, "{:,}".format, None),
-        _cost(calls, paid),
     ]  # fmt: skip
+    if calls.count or paid.count:
+        figures += [
+            _figure("model calls", calls.count, paid.count or None, "{:,}".format, None),
+            _figure("tokens", calls.tokens, paid.tokens or None, "{:,}".format, None),
+            _cost(calls, paid),
+        ]
+    return [each for each in figures if (each.value, each.before) != (NOTHING, NOTHING)]
 
 
 def _cost(calls: HourOf, before: HourOf) -> Figure:
@@ -146,7 +155,7 @@ def _cost(calls: HourOf, before: HourOf) -> Figure:
         texts.append(known if of.cost_usd or not of.unpriced else "unknown")
     whole = _figure("cost", calls.cost_usd, before.cost_usd or None, money, -1)
     if calls.unpriced or before.unpriced:
-        return Figure("cost", texts[0], texts[1] if before.count else "–", None, None)
+        return Figure("cost", texts[0], texts[1] if before.count else NOTHING, None, None)
     return whole
 
 
@@ -156,7 +165,7 @@ def _figure(
 ) -> Figure:  # fmt: skip
     change = None if value is None or not before else value / before - 1
     is_good = None if change is None or good is None else change * good > 0
-    texts = ["–" if each is None else shown(each) for each in (value, before)]
+    texts = [NOTHING if each is None else shown(each) for each in (value, before)]
     return Figure(name, texts[0], texts[1], change, is_good)
 
 
@@ -190,7 +199,7 @@ def _rows(parts: Mapping[str, HourOf]) -> list[tuple[str, HourOf, str]]:
     rows = []
     for name, part in ranked[:MOST_ROWS]:
         p95 = part.percentile(0.95)
-        rows.append((name, part, "–" if p95 is None else f"≈ {seconds(p95)}"))
+        rows.append((name, part, NOTHING if p95 is None else f"≈ {seconds(p95)}"))
     return rows
 
 

@@ -80,6 +80,28 @@ def test_a_worse_version_is_named_with_its_interval(compare, versions):
     assert compare(*BY, "--baseline", "v2").returncode == 0  # v1 is better
 
 
+def test_what_several_judges_have_in_common_is_said_once(compare, versions):
+    """One note with the names that it is about, in place of one for each."""
+    versions.serve({"prompt_version": "1"}, 0.1, 300)
+    versions.serve({"prompt_version": "2"}, 0.1, 300)
+    versions.serve({}, 0.1, 9)
+    columns = {
+        "evaluations": "trace_id, span_id, span_name, time_ns, evaluator_kind, value,"
+        " evaluator_version, inclusion_probability",
+        "not_run": "trace_id, span_id, span_name, time_ns, reason",
+    }
+    for table, same in columns.items():
+        name = "name" if table == "evaluations" else "evaluator"
+        versions.connection.execute(
+            f"INSERT INTO {table} (id, {name}, {same}) SELECT id || 'c', 'correctness', {same}"
+            f" FROM {table} WHERE {name} = 'groundedness'"
+        )
+    told = " ".join(compare(*BY).stdout.split())
+    assert told.count("requests without a") == 1
+    assert "correctness; groundedness: 9 requests without a" in told
+    assert told.count("would show a difference of five points") == 1
+
+
 def test_equal_versions_exit_with_0_and_say_how_many_more_it_takes(compare, versions):
     """No difference is shown, which is no proof that there is none."""
     for name in ("v1", "v2"):

@@ -1,5 +1,6 @@
 """``llmeval doctor`` says what is configured, what works and what does not, and shows no key."""
 
+import re
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
@@ -54,52 +55,76 @@ def line(done, word):
     return found
 
 
+def test_it_begins_with_one_line_that_says_whether_all_is_well_and_what_is_on(llmeval):
+    """Details only with ``--all``; what is broken is always shown."""
+    well = llmeval("doctor", "--offline")
+    first, *rest = well.stdout.splitlines()
+    assert re.fullmatch(
+        r"ok: scores go to the local store; \d+ heuristics are on; no judge runs, because"
+        r" LLMEVAL_JUDGE_MODEL is not set\.",
+        first,
+    )
+    assert len(list(filter(None, rest))) == 1
+    ill = llmeval("doctor", "--offline", LLMEVAL_EXPORTERS="locale", LLMEVAL_JUDGE_MODEL="m")
+    assert ill.returncode == 1
+    assert ill.stdout.startswith("NOT ok, 1 broken (see below): scores go to nowhere;")
+    assert "the judge model is m" in ill.stdout
+    assert "BROKEN locale" in " ".join(ill.stdout.split())
+    off = llmeval("doctor", "--offline", LLMEVAL_ENABLED="0")
+    assert off.stdout.startswith("ok: nothing is recorded, because LLMEVAL_ENABLED is off.")
+
+
 def test_a_fresh_machine_is_well(llmeval, tmp_path):
     """With nothing configured, nothing is broken and nothing is made."""
-    done = llmeval("doctor")
+    done = llmeval("doctor", "--all")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("\nNothing is broken.\n")
     path = tmp_path / ".llmeval" / "llmeval.db"
-    assert line(done, "llmeval.db") == f"ok {path} not there yet; made by the first decorated call"
-    assert line(done, "LLMEVAL_JUDGE_MODEL") == (
+    assert (
+        line(done, "llmeval.db not there")
+        == f"ok {path} not there yet; made by the first decorated call"
+    )
+    assert line(done, "note LLMEVAL_JUDGE_MODEL") == (
         "note LLMEVAL_JUDGE_MODEL none is configured; judges are counted as not run (no_judge_model)"
     )
     assert (
-        line(done, " local ")
+        line(done, " local active")
         == "ok local active; takes our spans, all scores, and the spans of other libraries that have any"
     )
-    assert "none" in done.stdout.split("Settings that are not at their default (--all: all)")[1]
     assert not path.parent.exists()
 
 
 def test_every_heuristic_is_listed_with_where_it_runs(llmeval):
     """Active evaluators and their place: in the call, in the background, or when asked for."""
-    done = llmeval("doctor")
+    done = llmeval("doctor", "--all")
     for name in HEURISTICS:
         assert line(done, f" {name} heuristic, ").startswith("ok ")
     assert line(done, " context_precision ") == "ok context_precision heuristic, in the call"
-    off = llmeval("doctor", LLMEVAL_HEURISTICS="off")
+    assert "LLMEVAL_HEURISTICS)" not in llmeval("doctor", "--all", "--offline").stdout
+    off = llmeval("doctor", "--all", LLMEVAL_HEURISTICS="off")
     assert "off (LLMEVAL_HEURISTICS)" in line(off, " context_precision ")
 
 
 def test_settings_say_where_they_come_from(llmeval):
     """A value, its variable, and nothing for what is at its default."""
     done = llmeval(
-        "doctor", LLMEVAL_STORE_MAX_DAYS="3", DD_LLMOBS_EVALUATORS="safety", LLMEVAL_ENABLED="false"
+        "doctor",
+        "--all",
+        LLMEVAL_STORE_MAX_DAYS="3",
+        DD_LLMOBS_EVALUATORS="safety",
+        LLMEVAL_ENABLED="false",
     )
     assert line(done, "store_max_days") == "store_max_days 3.0 LLMEVAL_STORE_MAX_DAYS"
-    assert line(done, "evaluators ") == "evaluators safety DD_LLMOBS_EVALUATORS"
-    assert line(done, "enabled") == "enabled false LLMEVAL_ENABLED"
-    assert "store_max_bytes" not in done.stdout
-    assert (
-        line(llmeval("doctor", "--all"), "store_max_bytes") == "store_max_bytes 1073741824 default"
-    )
+    assert line(done, " evaluators ") == "evaluators safety DD_LLMOBS_EVALUATORS"
+    assert line(done, " enabled ") == "enabled false LLMEVAL_ENABLED"
+    assert line(done, "store_max_bytes") == "store_max_bytes 1073741824 default"
 
 
 def test_a_key_is_never_shown(llmeval):
     """Not as a setting, not in an address, not by way of a message, not where it was put by mistake."""
     done = llmeval(
         "doctor",
+        "--all",
         OPENAI_API_KEY=KEY,
         DD_API_KEY=KEY,
         LLMEVAL_JUDGE_MODEL="gpt-4o",
@@ -113,8 +138,8 @@ def test_a_key_is_never_shown(llmeval):
     )
     assert done.returncode == 1
     assert KEY not in done.stdout + done.stderr
-    assert "secret" not in done.stdout + done.stderr
-    assert line(done, "judge_api_key") == "judge_api_key set OPENAI_API_KEY"
+    assert "very-secret" not in done.stdout + done.stderr
+    assert line(done, " judge_api_key ") == "judge_api_key set OPENAI_API_KEY"
     assert (
         line(done, "judge_base_url")
         == "judge_base_url http://127.0.0.1:9/v1 LLMEVAL_JUDGE_BASE_URL"
@@ -123,15 +148,15 @@ def test_a_key_is_never_shown(llmeval):
 
 def test_a_key_alone_does_not_look_configured(llmeval):
     """A key in the app's environment starts no judge, and doctor says so."""
-    done = llmeval("doctor", OPENAI_API_KEY=KEY)
+    done = llmeval("doctor", "--all", OPENAI_API_KEY=KEY)
     assert done.returncode == 0
     assert "A key alone never starts one: name a model in LLMEVAL_JUDGE_MODEL" in done.stdout
 
 
 def test_judges_asked_for_by_name_have_a_model(llmeval):
     """As in the app: with no model named, the default one would be asked, and doctor says so."""
-    done = llmeval("doctor", "--offline", DD_LLMOBS_EVALUATORS="safety")
-    assert line(done, "gpt-4o") == (
+    done = llmeval("doctor", "--all", "--offline", DD_LLMOBS_EVALUATORS="safety")
+    assert line(done, "gpt-4o asked") == (
         "ok gpt-4o asked without a key; the default, because judges are asked for by name"
     )
 
@@ -139,10 +164,10 @@ def test_judges_asked_for_by_name_have_a_model(llmeval):
 def test_exporters_follow_what_is_configured(llmeval):
     """As in the app: an OTLP address switches that exporter on, LLMEVAL_EXPORTERS overrides."""
     env = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
-    assert " otlp " in llmeval("doctor", **env).stdout
-    done = llmeval("doctor", LLMEVAL_EXPORTERS="console,local", **env)
-    assert " otlp " not in done.stdout
-    assert line(done, " console ") == "ok console active"
+    assert "  otlp  " in llmeval("doctor", "--all", **env).stdout
+    done = llmeval("doctor", "--all", LLMEVAL_EXPORTERS="console,local", **env)
+    assert "  otlp  " not in done.stdout
+    assert line(done, " console active") == "ok console active"
 
 
 @pytest.mark.skipif(
@@ -153,6 +178,7 @@ def test_the_judge_server_is_asked_with_the_key(llmeval):
     with server() as (base, asked):
         done = llmeval(
             "doctor",
+            "--all",
             LLMEVAL_JUDGE_MODEL="m",
             LLMEVAL_JUDGE_BASE_URL=base,
             LLMEVAL_JUDGE_API_KEY=KEY,
@@ -174,7 +200,11 @@ def test_what_the_judge_server_answers_is_explained(llmeval, status, words):
     """A refused key and a server error are broken; a server without that page is not."""
     with server(status) as (base, _):
         done = llmeval(
-            "doctor", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL=base, OPENAI_API_KEY=KEY
+            "doctor",
+            "--all",
+            LLMEVAL_JUDGE_MODEL="m",
+            LLMEVAL_JUDGE_BASE_URL=base,
+            OPENAI_API_KEY=KEY,
         )
     assert line(done, "/models") == words.format(base=base)
     assert KEY not in done.stdout
@@ -184,7 +214,11 @@ def test_the_key_does_not_follow_a_redirect(llmeval):
     """Another host never gets to see it."""
     with server() as (elsewhere, stolen), server(302, elsewhere) as (base, asked):
         done = llmeval(
-            "doctor", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL=base, OPENAI_API_KEY=KEY
+            "doctor",
+            "--all",
+            LLMEVAL_JUDGE_MODEL="m",
+            LLMEVAL_JUDGE_BASE_URL=base,
+            OPENAI_API_KEY=KEY,
         )
     assert len(asked) == 1
     assert stolen == []
@@ -194,14 +228,15 @@ def test_the_key_does_not_follow_a_redirect(llmeval):
 def test_a_judge_server_that_is_not_there_is_broken(llmeval):
     """Refused connections and wrong addresses are said in one line."""
     done = llmeval(
-        "doctor", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL="http://127.0.0.1:9/v1"
+        "doctor", "--all", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL="http://127.0.0.1:9/v1"
     )
     assert done.returncode == 1
     assert "cannot be reached: [Errno 111] Connection refused" in line(done, "/models")
-    done = llmeval("doctor", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL="localhost")
+    done = llmeval("doctor", "--all", LLMEVAL_JUDGE_MODEL="m", LLMEVAL_JUDGE_BASE_URL="localhost")
     assert "is not an http address" in done.stdout
     offline = llmeval(
         "doctor",
+        "--all",
         "--offline",
         LLMEVAL_JUDGE_MODEL="m",
         LLMEVAL_JUDGE_BASE_URL="http://127.0.0.1:9/v1",
@@ -213,6 +248,7 @@ def test_what_is_misspelt_is_named_with_its_nearest_match(llmeval):
     """Unknown variables, bad values, unknown evaluators and exporters, and broken rules."""
     done = llmeval(
         "doctor",
+        "--all",
         LLMEVAL_EVALUATERS="safety",
         LLMEVAL_JUDGE_TIMEOUT="soon",
         LLMEVAL_EVALUATORS="saftey",
@@ -243,14 +279,14 @@ def test_what_is_misspelt_is_named_with_its_nearest_match(llmeval):
 def test_a_store_that_exists_is_counted(llmeval, store):
     """How much is there, and that it can be written."""
     store.evaluation(store.span("01" * 8), "context_precision", 0.5)
-    done = llmeval("doctor", LLMEVAL_STORE=str(store.path))
+    done = llmeval("doctor", "--all", LLMEVAL_STORE=str(store.path))
     assert line(done, f"ok {store.path}") == f"ok {store.path} 1 span, 1 evaluation, can be written"
 
 
 def test_a_store_that_cannot_be_written_is_broken(llmeval, tmp_path):
     """Said before an app finds itself with scores in memory only."""
     (tmp_path / "file").write_text("")
-    done = llmeval("doctor", LLMEVAL_STORE=str(tmp_path / "file" / "llmeval.db"))
+    done = llmeval("doctor", "--all", LLMEVAL_STORE=str(tmp_path / "file" / "llmeval.db"))
     assert done.returncode == 1
     assert (
         line(done, "memory only")
@@ -278,6 +314,7 @@ def test_no_key_goes_in_clear_through_a_proxy(llmeval):
         proxy = address_of_proxy.removesuffix("/v1")
         done = llmeval(
             "doctor",
+            "--all",
             LLMEVAL_JUDGE_MODEL="m",
             LLMEVAL_JUDGE_API_KEY=KEY,
             LLMEVAL_JUDGE_BASE_URL="http://models.example/v1",
@@ -290,7 +327,7 @@ def test_no_key_goes_in_clear_through_a_proxy(llmeval):
 
 def test_resource_attributes_are_not_shown(llmeval):
     """They are the app's own, and may name customers or hold tokens."""
-    done = llmeval("doctor", OTEL_RESOURCE_ATTRIBUTES="customer=acme,token=abc-123")
+    done = llmeval("doctor", "--all", OTEL_RESOURCE_ATTRIBUTES="customer=acme,token=abc-123")
     assert "acme" not in done.stdout
     assert "abc-123" not in done.stdout
     assert "2 set, not shown" in done.stdout
@@ -299,15 +336,18 @@ def test_resource_attributes_are_not_shown(llmeval):
 def test_doctor_says_where_spans_and_scores_go(llmeval):
     """Of our own spans, and of those that other libraries made."""
     assert (
-        "takes our spans, all scores, and the spans of other libraries" in llmeval("doctor").stdout
+        "takes our spans, all scores, and the spans of other libraries"
+        in llmeval("doctor", "--all").stdout
     )
-    done = llmeval("doctor", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
+    done = llmeval("doctor", "--all", OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:1")
     assert "every score as a log event" in done.stdout
 
 
 def test_it_says_which_ceilings_hold_where_the_price_is_known(llmeval):
     """Calls and dollars, and tokens only where somebody set them."""
-    done = llmeval("doctor", "--offline", LLMEVAL_JUDGE_MODEL="gpt-4o-mini", OPENAI_API_KEY=KEY)
+    done = llmeval(
+        "doctor", "--all", "--offline", LLMEVAL_JUDGE_MODEL="gpt-4o-mini", OPENAI_API_KEY=KEY
+    )
     assert line(done, " calls ") == "ok calls at most 60 a minute on this host"
     assert line(done, " dollars ") == (
         "ok dollars at most 5 a day, at 0.15 in and 0.6 out per million tokens"
@@ -318,20 +358,20 @@ def test_it_says_which_ceilings_hold_where_the_price_is_known(llmeval):
 def test_it_says_that_an_unknown_price_has_tokens_in_place_of_dollars(llmeval):
     """And how to set the price; then the dollars hold."""
     env = {"LLMEVAL_JUDGE_MODEL": "mine", "LLMEVAL_JUDGE_BASE_URL": "http://127.0.0.1:9/v1"}
-    done = llmeval("doctor", "--offline", **env)
+    done = llmeval("doctor", "--all", "--offline", **env)
     assert line(done, " dollars ") == (
         "note dollars NO limit: the price of mine is unknown; set LLMEVAL_PRICES='mine=IN,OUT'"
     )
     assert line(done, " tokens at") == "ok tokens at most 200,000 a minute on this host"
-    done = llmeval("doctor", "--offline", **env, LLMEVAL_PRICES="mine=1,2")
+    done = llmeval("doctor", "--all", "--offline", **env, LLMEVAL_PRICES="mine=1,2")
     assert "dollars at most 5 a day" in line(done, " dollars ")
-    done = llmeval("doctor", "--offline", **env, LLMEVAL_BUDGET_TOKENS_PER_MINUTE="5000")
+    done = llmeval("doctor", "--all", "--offline", **env, LLMEVAL_BUDGET_TOKENS_PER_MINUTE="5000")
     assert line(done, " tokens at") == "ok tokens at most 5,000 a minute on this host"
 
 
 def test_a_placeholder_for_a_key_does_not_blot_out_the_words(llmeval):
     """A local server takes any key, such as ``x``: its letters stay readable everywhere else."""
-    done = llmeval("doctor", "--offline", OPENAI_API_KEY="x", LLMEVAL_JUDGE_MODEL="local")
+    done = llmeval("doctor", "--all", "--offline", OPENAI_API_KEY="x", LLMEVAL_JUDGE_MODEL="local")
     assert "context_precision" in done.stdout
     assert "***" not in done.stdout
 
@@ -345,14 +385,14 @@ def test_a_decision_model_is_shown_with_its_wire_and_asked_whether_it_is_there(l
             "LLMEVAL_DECISION_API_KEY": "dk-secret-9981",
             "LLMEVAL_EVALUATORS": "safety",
         }
-        done = llmeval("doctor", **environment)
+        done = llmeval("doctor", "--all", **environment)
     assert done.returncode == 0, done.stdout
     assert "wire systemone; asked by POST" in line(done, " systemone/stand-in wire")
     assert line(done, " decided ") == "ok decided safety"
     assert line(done, " HTTP 200 ").startswith("ok ")
     assert "dk-secret" not in done.stdout
     assert "asked without a key; the default" not in done.stdout  # nobody asks a judge model
-    wrong = llmeval("doctor", **{**environment, "LLMEVAL_DECISION_MODEL": "opnai/x"})
+    wrong = llmeval("doctor", "--all", **{**environment, "LLMEVAL_DECISION_MODEL": "opnai/x"})
     assert wrong.returncode == 1
     assert "openai/<model>" in line(wrong, "BROKEN opnai/x ")
 
@@ -372,7 +412,7 @@ def test_calibrations_are_shown_with_their_state(llmeval, store):
             span, name, "yes", evaluator_kind="decision", probability=0.8,
             metadata={"model": "luna-1"},
         )  # fmt: skip
-    done = llmeval("doctor", "--offline", LLMEVAL_STORE=str(store.path))
+    done = llmeval("doctor", "--all", "--offline", LLMEVAL_STORE=str(store.path))
     assert (
         "fitted 2001-09-09 to 200 labels, luna-1 as v1; held-out log loss 0.610 to 0.520"
         in line(done, " polite ")
@@ -383,13 +423,15 @@ def test_calibrations_are_shown_with_their_state(llmeval, store):
 def test_clients_say_whether_they_are_instrumented(llmeval):
     """The one that the environment names, those that an app may name, and what is not installed."""
     pytest.importorskip("openinference.instrumentation.openai")
-    done = llmeval("doctor", LLMEVAL_INSTRUMENT="openai,groq")
+    done = llmeval("doctor", "--all", LLMEVAL_INSTRUMENT="openai,groq")
     assert done.returncode == 1
     assert line(done, " openai LLMEVAL_INSTRUMENT names it (openai ").startswith("ok ")
     groq = line(done, " groq instrumenting ")
     assert groq.startswith("BROKEN ")
     assert "openinference-instrumentation-groq" in groq
-    assert line(llmeval("doctor"), 'app has instrument("openai")').startswith("note openai ")
+    assert line(llmeval("doctor", "--all"), 'app has instrument("openai")').startswith(
+        "note openai "
+    )
 
 
 @pytest.mark.parametrize(
@@ -404,7 +446,7 @@ def test_clients_say_whether_they_are_instrumented(llmeval):
 )
 def test_an_exporter_that_cannot_be_made_is_broken(llmeval, environment, words):
     """Its keys, packages and address are looked at before the app has to do without it."""
-    done = llmeval("doctor", **environment)
+    done = llmeval("doctor", "--all", **environment)
     assert done.returncode == 1
     assert words in " ".join(done.stdout.split())
 
@@ -412,6 +454,6 @@ def test_an_exporter_that_cannot_be_made_is_broken(llmeval, environment, words):
 def test_langfuse_is_active_once_it_has_its_keys(llmeval):
     """And they are not shown."""
     keys = {"LANGFUSE_PUBLIC_KEY": "pk-lf-1", "LANGFUSE_SECRET_KEY": KEY}
-    done = llmeval("doctor", LLMEVAL_EXPORTERS="langfuse", **keys)
+    done = llmeval("doctor", "--all", LLMEVAL_EXPORTERS="langfuse", **keys)
     assert line(done, " langfuse active").startswith("ok langfuse active; takes our spans")
     assert KEY not in done.stdout

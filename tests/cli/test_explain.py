@@ -40,7 +40,7 @@ Did not run
       Annotate the missing field on the span, e.g. llmeval.annotate(request=..., response=...).
   safety  over_budget  [not budgeted]
       The budget for judge calls or money was used up, or its books could not be read.
-      Raise LLMEVAL_BUDGET_CALLS_PER_MINUTE or LLMEVAL_BUDGET_USD_PER_DAY, or sample less; where a Redis or a ledger is named, see `llmeval doctor`.
+      Raise LLMEVAL_BUDGET_CALLS_PER_MINUTE or LLMEVAL_BUDGET_USD_PER_DAY, or sample less; where a Redis or a ledger is named, see `llmeval doctor --all`.
 
 People said
   helpful  pass  [human v1]

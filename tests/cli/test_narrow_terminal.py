@@ -97,7 +97,7 @@ COMMANDS = {
     "explain --last": (LONG, "not_sampled", "since when is it so?"),
     "explain 0000000000000004": ("UpstreamServiceUnavailable",),
     "explain --worst groundedness": ("groundedness",),
-    "doctor --offline": ("Nothing is broken.",),
+    "doctor --offline": ("ok: scores go to the local store",),
     "doctor --offline --all": ("judge_concurrency",),
     "prune --dry-run": ("12",),
     "prune --max-days 9999": ("12",),

@@ -393,7 +393,9 @@ def test_without_an_abstention_there_is_no_such_table(llmeval, store):
     assert "Abstained" not in llmeval("report", "--store", store.path).stdout
 
 
-@pytest.mark.parametrize("command", [("report",), ("explain", "--last"), ("doctor", "--offline")])
+@pytest.mark.parametrize(
+    "command", [("report",), ("explain", "--last"), ("doctor", "--all", "--offline")]
+)
 def test_no_line_is_wider_than_the_terminal(command, store, tmp_path):
     """Sentences go on below where they began, and no word is broken."""
     fill(store)

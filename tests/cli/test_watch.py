@@ -35,6 +35,10 @@ def test_a_drop_raises_one_alarm_that_says_all_there_is_to_know(traffic, watch, 
     assert told["worst"][0]["value"] == 0
     assert told["worst"][0]["link"].startswith("http://127.0.0.1:8520/traces/")
     assert "ALARM groundedness<0.9, since about" in told["text"]
+    assert "(95 % interval" in told["text"]
+    assert re.search(
+        r", the limit 0.9. The chance of a false alarm is (under|at most) [\d.]+ %", told["text"]
+    )
     assert hook.headers[0]["authorization"] == "Bearer token-of-the-hook"
     again = watch(*ALERT, **env)
     assert again.returncode == 1

@@ -1,4 +1,4 @@
-"""Probabilities are made to mean what they say, and left alone where they do already."""
+"""Probabilities are corrected by labels, and left alone where they are right already."""
 
 import random
 import statistics

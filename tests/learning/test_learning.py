@@ -97,7 +97,7 @@ def test_a_risk_score_learns_what_is_bad_in_this_app(capsys):
             f"groundedness_risk {by_span[event.target.span_id]:.2f}"
             in (event.evaluation.metadata["why"])
         )
-    doctor = main(["doctor", "--offline"]), capsys.readouterr().out
+    doctor = main(["doctor", "--all", "--offline"]), capsys.readouterr().out
     told = " ".join(doctor[1].split())
     version = scored[0].metadata["learned"]
     assert f"groundedness_risk/en learned weights {version} in use since" in told

@@ -96,7 +96,7 @@ def test_an_explanation_says_what_was_decisive():
         rule.explain(said(recall=0.8, warning="LOW"))
         == "recall 0.80 >= 0.7; warning is LOW, not HIT"
     )
-    assert rule.explain(said(recall=BROKEN)) == "recall failed (timeout); warning says nothing"
+    assert rule.explain(said(recall=BROKEN)) == "recall failed (timeout); warning gave no value"
     assert (below("a", 1) & above("b", 1)).explain(said(a=0, b=2)) == "a 0.00 < 1 and b 2.00 > 1"
     assert (below("a", 1) & above("b", 1)).explain(said(a=3, b=2)) == "a 3.00 >= 1"
     assert below("a", 0.7).explain(said(a=0.699)) == "a 0.699 < 0.7"

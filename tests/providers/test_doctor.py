@@ -20,7 +20,7 @@ CLEAN = ("LLMEVAL_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_")
 def doctor(tmp_path, *arguments, **environment):
     clean = {k: v for k, v in os.environ.items() if not k.startswith(CLEAN)}
     done = subprocess.run(
-        [sys.executable, "-m", "llmeval_sdk", "doctor", *arguments],
+        [sys.executable, "-m", "llmeval_sdk", "doctor", "--all", *arguments],
         env={**clean, "LLMEVAL_STORE": str(tmp_path / "s.db"), "COLUMNS": "200", **environment},
         cwd=tmp_path,
         capture_output=True,

@@ -97,7 +97,7 @@ def test_an_exception_about_settings_has_no_key(key, monkeypatch):
 def test_the_doctor_shows_no_key(key):
     """It says that one is set."""
     done = subprocess.run(
-        [sys.executable, "-m", "llmeval_sdk", "doctor", "--offline"],
+        [sys.executable, "-m", "llmeval_sdk", "doctor", "--all", "--offline"],
         capture_output=True, text=True, timeout=60,
     )  # fmt: skip
     assert "judge_api_key" in done.stdout or "OPENAI_API_KEY" in done.stdout

@@ -25,7 +25,7 @@ def turns(session, count, at):
 
 def doctor(folder):
     env = {"LLMEVAL_STORE": str(folder / "store.db")}
-    return run_command("doctor", "--offline", folder=folder, env=env)
+    return run_command("doctor", "--all", "--offline", folder=folder, env=env)
 
 
 def test_the_doctor_names_shared_endless_and_forgotten_sessions(tmp_path):

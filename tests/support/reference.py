@@ -32,7 +32,7 @@ def settings() -> str:
         "Everything can be set by the environment alone. `configure(field=…)` wins over the\n"
         "environment, and where several variables are named together, the first one that is set\n"
         "wins. The names of Datadog, OpenTelemetry, MLflow, Phoenix, Langfuse and OpenAI are read as they are.\n"
-        "`llmeval doctor` shows what is in force and where each value comes from.\n\n"
+        "`llmeval doctor --all` shows what is in force and where each value comes from.\n\n"
         f"{tables}"
     )
 

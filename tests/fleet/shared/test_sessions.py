@@ -125,10 +125,10 @@ def test_the_doctor_says_what_waits_for_redis(hosts, redis):
     one.talk("s", "0?")
     until(lambda: redis.client().zcard(DUE), "Redis is told")
     env = {"LLMEVAL_STORE": one.store, "LLMEVAL_SHARED": redis.address}
-    printed = " ".join(run_command("doctor", folder=hosts.folder, env=env).stdout.split())
+    printed = " ".join(run_command("doctor", "--all", folder=hosts.folder, env=env).stdout.split())
     assert "1 sessions of all hosts are open" in printed
     redis.kill()
     one.talk("s", "1?")
-    printed = " ".join(run_command("doctor", folder=hosts.folder, env=env).stdout.split())
+    printed = " ".join(run_command("doctor", "--all", folder=hosts.folder, env=env).stdout.split())
     assert "1 turns of this host wait for" in printed
     assert "until it answers, sessions wait and none is evaluated" in printed

@@ -306,13 +306,13 @@ def test_two_apps_on_two_hosts_share_verdicts_and_budget(tmp_path, redis):
         assert "'cached': 1" in second.stdout, second.stdout + second.stderr
         assert "'verdicts found': 1" in second.stdout
     doctor = subprocess.run(
-        [sys.executable, "-m", "llmeval_sdk", "doctor", "--offline"],
+        [sys.executable, "-m", "llmeval_sdk", "doctor", "--all", "--offline"],
         env={**os.environ, "LLMEVAL_SHARED": redis.address},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "not contacted" in doctor.stdout
     doctor = subprocess.run(
-        [sys.executable, "-m", "llmeval_sdk", "doctor"],
+        [sys.executable, "-m", "llmeval_sdk", "doctor", "--all"],
         env={**os.environ, "LLMEVAL_SHARED": redis.address},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
