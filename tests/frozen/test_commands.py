@@ -148,7 +148,7 @@ def verdicts():
         }
 
 
-EXITS = {"watch": 2, "compare": 2, "report --by": 2}
+EXITS = {"watch": 2, "compare": 1, "report --by": 2}
 """Exit codes other than 0: the store is old, so that nothing of it can be decided today."""
 
 
