@@ -12,6 +12,7 @@ from typing import Any
 from llmeval_sdk._process.shield import shield
 
 
+Attribute = str | bool | int | float
 NAME = "service.name"
 _noted: Any = None
 
@@ -19,23 +20,31 @@ _noted: Any = None
 def note(span: Any) -> None:
     """Take note of the resource of a span that is evaluated: its provider need not be global."""
     global _noted  # noqa: PLW0603
-    _noted = getattr(span, "resource", None)
+    resource = getattr(span, "resource", None)
+    if getattr(resource, "attributes", None):  # not those of our own provider
+        _noted = resource
 
 
-def app_resource() -> Mapping[str, str | bool | int | float]:
-    """Return the attributes that describe the app; none where it has no provider of its own."""
+def app_resource() -> Mapping[str, Attribute]:
+    """Return the attributes that describe the app; none where it has no provider of its own.
+
+    A resource that names the service is preferred: a provider that nobody described has none.
+    """
     with shield("otel resource", calls_out=True):
-        for resource in (_noted, _of_global_provider()):
-            attributes = {
-                key: value
-                for key, value in (getattr(resource, "attributes", None) or {}).items()
-                if isinstance(value, (str, bool, int, float))
-            }
-            if str(attributes.get(NAME, "unknown_service")).startswith("unknown_service"):
-                attributes.pop(NAME, None)  # what the SDK of OpenTelemetry says for no name
-            if attributes:
-                return attributes
+        found = [_attributes(resource) for resource in (_noted, _of_global_provider())]
+        return next((each for each in found if NAME in each), found[0] or found[1])
     return {}
+
+
+def _attributes(resource: Any) -> dict[str, Attribute]:
+    attributes = {
+        key: value
+        for key, value in (getattr(resource, "attributes", None) or {}).items()
+        if isinstance(value, (str, bool, int, float))
+    }
+    if str(attributes.get(NAME, "unknown_service")).startswith("unknown_service"):
+        attributes.pop(NAME, None)  # what the SDK of OpenTelemetry says for no name
+    return attributes
 
 
 def _of_global_provider() -> Any:

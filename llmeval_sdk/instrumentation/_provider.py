@@ -12,6 +12,7 @@ from typing import Any
 
 from opentelemetry import trace
 from opentelemetry.context import Context, get_current
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanLimits, TracerProvider
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import ALWAYS_ON
@@ -116,7 +117,11 @@ def _provider() -> TracerProvider:
         max_span_attributes=MOST_ATTRIBUTES, max_span_attribute_length=LONGEST_ATTRIBUTE
     )
     provider = TracerProvider(
-        sampler=ALWAYS_ON, id_generator=_Ids(), span_limits=limits, shutdown_on_exit=False
+        sampler=ALWAYS_ON,
+        resource=Resource.get_empty(),  # it describes nothing of the app
+        id_generator=_Ids(),
+        span_limits=limits,
+        shutdown_on_exit=False,
     )
     provider._disabled = False  # OTEL_SDK_DISABLED is for what the app sends, not for its scores
     processor: Any = CallProcessor()

@@ -4,10 +4,15 @@ import json
 
 import openai
 import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from otlp_collector import running_collector
 from scripted_model import calls, scripted_model
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
+from llmeval_sdk._process import app_resource
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -126,3 +131,18 @@ def test_calls_of_a_session_are_the_turns_of_a_conversation(client, tmp_path, un
             chat.say("Thanks")
         (evaluation,) = until(counted)
     assert evaluation.value == 2.0
+
+
+def test_calls_are_of_the_service_that_the_app_s_own_spans_are_of(client, monkeypatch):
+    """They are traced by a provider of ours, which says nothing of the app."""
+    monkeypatch.setattr(app_resource, "_noted", None)
+    about = Resource.create({"service.name": "estate"})
+    provider = TracerProvider(resource=about, shutdown_on_exit=False)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    with running_collector() as collector:
+        llmeval.configure(exporters=["otlp"], otlp_endpoint=collector.url, escalations=[])
+        llmeval.instrument("openai")
+        Chat(client).say("Thanks")
+        assert llmeval.flush(20).complete
+    described = [*collector.resources, *collector.log_resources]
+    assert {each["service.name"] for each in described} == {"estate"}

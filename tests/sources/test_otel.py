@@ -13,6 +13,7 @@ from otlp_collector import running_collector
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
+from llmeval_sdk._process import app_resource
 from llmeval_sdk.exporters.otel._app import AppOtelExporter
 from llmeval_sdk.exporters.otel._exporter import OtlpExporter
 from llmeval_sdk.sources import otel as source
@@ -484,6 +485,7 @@ def test_scores_are_of_the_service_that_the_app_s_own_spans_are_of(
     monkeypatch, processor, collector, by
 ):
     """Its resource describes it to both; a name that our settings give wins."""
+    monkeypatch.setattr(app_resource, "_noted", None)  # by the test before
     about = Resource.create({"service.name": "estate", "deployment.environment.name": "test"})
     provider = TracerProvider(resource=about, shutdown_on_exit=False)
     if by == "the global provider":
@@ -504,6 +506,21 @@ def test_scores_are_of_the_service_that_the_app_s_own_spans_are_of(
     assert described["service.name"] == ("surveyor" if by == "the setting" else "estate")
     assert described["deployment.environment.name"] == "test"
     assert described["telemetry.sdk.name"] == "llmeval_sdk"
+
+
+def test_a_provider_without_a_name_does_not_hide_the_name_of_the_global_one(
+    monkeypatch, app, collector
+):
+    """An app may trace one library by a provider that nobody described."""
+    monkeypatch.setattr(app_resource, "_noted", None)
+    about = Resource.create({"service.name": "estate"})
+    provider = TracerProvider(resource=about, shutdown_on_exit=False)
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    llmeval.configure(exporters=["otlp"], otlp_endpoint=collector.url)
+    with app.start_as_current_span("c", attributes=LLM_SPANS["gen_ai"]):
+        pass
+    assert llmeval.flush(20).complete
+    assert collector.log_resources[-1]["service.name"] == "estate"
 
 
 def test_a_flush_that_is_not_done_in_time_says_so(processor):
