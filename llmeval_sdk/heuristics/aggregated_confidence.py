@@ -19,10 +19,11 @@ NAMED = ("date", "number", "money")
 def _aggregated_confidence(record: Record) -> Evaluation:
     """Return the confidence of the aggregation, or of the extraction if there is only one.
 
-    The score lies between 0 and 1. ``Record.confidence`` gives 0.90 for HIGH, 0.75 for MEDIUM, 0.50
-    for LOW, and 0.70 for anything else or nothing. If there is exactly one extraction and its
-    confidence is truthy, that number is used instead, clamped to 0..1. A value that does not match
-    the format of its field (``field_config["format"]``) scores 0.50 at most.
+    The score lies between 0 and 1. ``Record.confidence`` gives 0.90 for HIGH, 0.75 for MEDIUM and
+    0.50 for LOW, in capital letters or not, a number clamped to 0..1, and 0.70 for anything else or
+    nothing. If there is exactly one extraction and its confidence is truthy, that is used instead.
+    A value that does not match the format of its field (``field_config["format"]``) scores 0.50 at
+    most.
 
     Metadata: ``format_valid``, if the field has a format that could be checked.
     """
@@ -30,7 +31,8 @@ def _aggregated_confidence(record: Record) -> Evaluation:
     if record.extractions is not None and len(record.extractions) == 1:
         value = _single(record.extractions[0].confidence)
     if value is None:
-        value = _word(record.confidence)
+        own = number(record.confidence)
+        value = _word(record.confidence) if own is None else min(max(own, 0.0), 1.0)
     metadata: dict[str, Any] = {}
     config = record.field_config
     form = config.get("format") if isinstance(config, Mapping) else None

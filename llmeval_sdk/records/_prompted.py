@@ -21,19 +21,26 @@ def question_of(prompt: Prompt, request: Any) -> Any:
 def contexts_of(prompt: Prompt) -> tuple[Chunk, ...] | None:
     """Return the passages in the prompt's context variables, each of which holds one or several.
 
-    ``None`` where the prompt has none of these variables: its context is not known.
+    ``None`` where the prompt has none of these variables, or only blank texts in them: its context
+    is not known. An empty list says that nothing was retrieved.
     """
-    if prompt.variables.keys().isdisjoint(prompt.rag_context_variables):
+    held = [
+        value
+        for name in prompt.rag_context_variables
+        if name in prompt.variables and not _is_blank(value := prompt.variables[name])
+    ]
+    if not held:
         return None
     passages: list[Chunk] = []
-    for name in prompt.rag_context_variables:
-        value = prompt.variables.get(name)
-        if not value:
-            continue
+    for value in held:
         several = to_chunks(value)
         one = to_chunk(value) if several is None else None
         passages.extend(several or ([one] if one is not None else []))
     return tuple(passages)
+
+
+def _is_blank(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
 
 
 def last_message(value: Any) -> str | None:

@@ -126,12 +126,13 @@ def test_an_empty_context_variable_is_an_empty_list_of_contexts():
     assert record.retrieved_context == ()
 
 
-def test_a_prompt_without_a_context_variable_lacks_an_input_and_costs_nothing():
+@pytest.mark.parametrize("context", [{}, {"context": ""}, {"context": " \n"}])
+def test_a_prompt_without_a_context_lacks_an_input_and_costs_nothing(context):
     """A judge against nothing would be paid for a 0.0 that says nothing about the answer."""
 
     @llmeval.llm(model_name="m")
     def ask(question):
-        llmeval.annotate(prompt={"variables": {"question": "q"}})
+        llmeval.annotate(prompt={"variables": {"question": "q", **context}})
         return "a"
 
     records, captured = judged(ask, "q")

@@ -20,9 +20,9 @@ from llmeval_sdk.protocols import LLM, further_request
 
 MAX_TOKENS = 4096
 """Ragas' own default of 1,024 cuts an answer of six statements."""
-FURTHER = 3
+FURTHER = 6
 """Requests a judgement may make beyond its calls: the other ways to ask a server for JSON, which
-are tried once in a while."""
+are tried once in a while, and what is tried again because the server is busy."""
 _SHOWN = 4_000
 """Characters of a reply that are kept for its span."""
 

@@ -44,4 +44,7 @@ def _several(value: str | list[str]) -> list[str]:
 
 
 def _texts(chunks: Sequence[Chunk] | None) -> list[str] | None:
-    return None if chunks is None else [chunk.content for chunk in chunks if chunk.content]
+    """Return the texts of chunks; one of nothing but spaces is none."""
+    if chunks is None:
+        return None
+    return [chunk.content for chunk in chunks if chunk.content and not chunk.content.isspace()]

@@ -31,7 +31,7 @@ def open_engine(options: Mapping[str, Any]) -> tuple[Handle, Mapping[str, Any]]:
         model = job.get("model")
         key = repr(model)
         if key not in models:
-            asked = model and {**model, "timeout": seconds, "attempts": 1}
+            asked = model and {**model, "timeout": seconds}
             models[key] = registry.judge_model(asked) if asked else _Nobody()
         return await opened.run(job, models[key], seconds)
 

@@ -1,8 +1,8 @@
 """The real Ragas in its child process, against a judge model whose verdicts are known."""
 
-import math
 
 import pytest
+from ragas_model import answer
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.testing.judge_server import JudgeServer
@@ -106,6 +106,22 @@ def test_a_failing_model_is_an_error_and_never_a_score(score, name, behaviour, e
     assert found[name].error.type == error
 
 
+def test_a_server_that_asks_for_patience_gets_it(score):
+    """A 429 is retried as often as by the judges of our own, and every request is counted."""
+    with JudgeServer(answer, script=["rate_limited", "rate_limited"], retry_after=0.1) as server:
+        found = score(
+            "ragas_faithfulness", answer=ANSWER, contexts=CONTEXTS, judge_base_url=server.base_url
+        )
+        assert found["ragas_faithfulness"].error is None
+        assert len(server.requests) == 4
+
+
+def test_a_blank_passage_is_none(score):
+    """Context precision leaves it out, as it leaves out an empty one."""
+    found = score("ragas_context_precision", answer=ANSWER, contexts=(*CONTEXTS, "  "))
+    assert len(found["ragas_context_precision"].metadata["verdicts"]) == len(CONTEXTS)
+
+
 def test_a_model_without_statements_is_an_error(score):
     """Zero of zero is no score; Ragas gives NaN."""
     with JudgeServer(lambda request: {"statements": []}) as server:
@@ -130,11 +146,17 @@ def test_a_model_that_hangs_is_a_timeout(judge):
 
 
 def test_a_malformed_answer_is_not_paid_for_twice(score):
-    """No retries of Ragas' or of a client's: one call per step of our ladder."""
+    """Ragas' own ten attempts are off."""
+    with JudgeServer(default="malformed") as server:
+        score("ragas_faithfulness", judge_base_url=server.base_url)
+        assert 1 <= server.calls <= 4
+
+
+def test_a_server_in_trouble_is_not_asked_for_ever(score):
+    """Each step of our ladder is tried three times, and no more."""
     with JudgeServer(default="error") as server:
         score("ragas_faithfulness", judge_base_url=server.base_url)
-        assert server.calls <= 4
-        assert math.isfinite(server.calls)
+        assert 3 <= server.calls <= 8
 
 
 def test_fenced_answers_are_read(score):
