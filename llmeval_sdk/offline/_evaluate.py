@@ -65,7 +65,10 @@ def evaluate(
             a pandas or polars DataFrame; a Hugging Face Dataset; or the path of a ``.jsonl``,
             ``.csv`` or ``.parquet`` file, which is read row by row; or a `GoldenSet`.
         model: the app, sync or async, or its address such as ``"my_app:answer"``. It is called
-            under tracing with the unchanged request of each row. Its answer, the chunks that it
+            under tracing with the request of each row, unchanged; but where its parameter is called
+            ``messages``, ``model_input`` or ``chat_request``, or is annotated as a mapping, a text
+            comes as a chat request, ``{"messages": [{"role": "user", "content": …}]}``, and
+            ``messages`` is that list. Its answer, the chunks that it
             retrieves and the tokens that it uses become part of the row. If it raises, the row is
             reported with that ``error``.
         evaluators: names or objects. Without them, every evaluator runs on the rows that have its

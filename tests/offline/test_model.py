@@ -260,3 +260,48 @@ def test_a_call_inside_a_span_is_a_trace_of_its_own():
         seen.drain()
     assert len({row.record.trace_id for row in report.rows}) == 3
     assert all(len(row.record.retrieved_context) == 1 for row in report.rows)
+
+
+def unmarked(question):
+    return f"{question!r}"
+
+
+def annotated(request: dict[str, object]):
+    return f"{request!r}"
+
+
+def named(model_input):
+    return f"{model_input!r}"
+
+
+def listed(messages):
+    return f"{messages!r}"
+
+
+async def later(messages: list[dict[str, str]]):
+    return f"{messages!r}"
+
+
+CHAT = [{"role": "user", "content": "roof?"}]
+
+
+@pytest.mark.parametrize(
+    ("model", "argument"),
+    [(unmarked, "roof?"), (annotated, {"messages": CHAT}), (named, {"messages": CHAT}),
+     (listed, CHAT), (later, CHAT)],
+)  # fmt: skip
+def test_an_app_gets_a_request_in_the_form_that_its_signature_asks_for(model, argument):
+    """An agent that was written for chat requests runs on rows whose requests are texts."""
+    report = llmeval.evaluate([{"request": "roof?"}], model=model, evaluators=["latency_seconds"])
+    (row,) = report.rows
+    assert row.record.response == repr(argument)
+
+
+def test_a_chat_request_reaches_every_app_as_it_is():
+    """Only its messages where that is what the parameter is called."""
+    row = {"request": {"messages": CHAT}}
+    answers = [
+        llmeval.evaluate([row], model=model, evaluators=["latency_seconds"]).rows[0].record.response
+        for model in (unmarked, annotated, listed)
+    ]
+    assert answers == [repr({"messages": CHAT}), repr({"messages": CHAT}), repr(CHAT)]

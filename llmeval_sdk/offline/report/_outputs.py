@@ -111,11 +111,26 @@ def seen_in(rows: Iterable[Row]) -> dict[str, Output]:
 CHUNK_COLUMNS = ("ratings", "rationales", "error_messages")
 
 
+_ALSO_CALLED = {
+    "retrieval/llm_judged/chunk_relevance/precision": (
+        "retrieval/llm_judged/chunk_relevance_precision"
+    ),
+    "agent/total_input_token_count": "agent/input_token_count",
+    "agent/total_output_token_count": "agent/output_token_count",
+}
+"""Columns that the framework's document and the document of its schema call by different names."""
+
+
 def columns(name: str, output: Output) -> dict[str, str]:
     """Return the columns of an evaluator in a table of rows, and what each holds.
 
     They hold a ``number``, ``count``, ``flag``, ``word``, ``list`` or ``any``.
     """
+    own = _own_columns(name, output)
+    return own | {_ALSO_CALLED[column]: own[column] for column in own if column in _ALSO_CALLED}
+
+
+def _own_columns(name: str, output: Output) -> dict[str, str]:
     base = _base(name, output)
     value = "word" if output.gives == "yes_no" else output.gives
     if output.per_chunk:
@@ -134,14 +149,16 @@ def probability_column(name: str, output: Output) -> str:
 
 def cells(evaluation: Evaluation, output: Output) -> dict[str, Any]:
     """Return what an evaluation says, by the columns of its evaluator."""
-    names = columns(evaluation.name, output)
+    names = _own_columns(evaluation.name, output)
     metadata, error = evaluation.metadata, evaluation.error
     if output.per_chunk:
         of_chunks = [metadata.get(key) for key in CHUNK_COLUMNS]
-        return dict(zip(names, (*of_chunks, evaluation.value), strict=True))
-    why = error and (error.message or error.type)
-    values = [evaluation.value, evaluation.explanation, why]
-    return dict(zip(names, values, strict=False))  # a heuristic has the value alone
+        own = dict(zip(names, (*of_chunks, evaluation.value), strict=True))
+    else:
+        why = error and (error.message or error.type)
+        values = [evaluation.value, evaluation.explanation, why]
+        own = dict(zip(names, values, strict=False))  # a heuristic has the value alone
+    return own | {_ALSO_CALLED[column]: own[column] for column in own if column in _ALSO_CALLED}
 
 
 PROBABILITY = "/probability/average"

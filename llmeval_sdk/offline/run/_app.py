@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from llmeval_sdk._coerce import to_text, to_usage
 from llmeval_sdk._process.aside import Aside
@@ -28,9 +28,11 @@ Open = Callable[[Record], AbstractContextManager[tuple[Span, Trail]]]
 class App:
     """Calls ``model=``: plain function or coroutine function, generator or not.
 
-    It gets the row's request as it is, as the function behind a decorator gets it online. It
-    returns the response: a text, a chat completion, an iterator of texts, or a mapping of columns
-    (``response``, ``retrieved_context``, ``abstained`` …).
+    It gets the row's request as it is, as the function behind a decorator gets it online. A
+    function whose only parameter is named for chat requests (`CHAT_PARAMETERS`) gets a text as
+    ``{"messages": [{"role": "user", "content": …}]}``, and one that calls it ``messages`` gets that
+    list. It returns the response: a text, a chat completion, an iterator of texts, or a mapping of
+    columns (``response``, ``retrieved_context``, ``abstained`` …).
     """
 
     def __init__(self, function: Callable[[Any], Any], open_span: Open) -> None:
@@ -38,13 +40,14 @@ class App:
         self._open = open_span
         self._aside = Aside("model=")
         self._is_async = _returns_awaitable(function)
+        self._form = _form_of(function)
 
     async def answer(self, record: Record) -> Record | Failure:
         """Return the row with what the app made of it, or what it raised."""
         trail: Trail | None = None
         try:
             with self._open(record) as (span, trail):
-                result = _plain(await self._call(record.request))
+                result = _plain(await self._call(self._form(record.request)))
                 result = None if absent(result) else result
                 columns = _columns(result)
                 span.annotate(response=columns.get("response") if columns is result else result)
@@ -63,6 +66,49 @@ class App:
             return await result
         result = await self._aside.call_async(_call_plainly, self._function, request)
         return await result if inspect.isawaitable(result) else result
+
+
+CHAT_PARAMETERS = ("messages", "model_input", "chat_request")
+"""Names of a parameter that say that a function takes a chat request, as agents do that were
+written for a server. So does an annotation that is a mapping."""
+
+
+def _form_of(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what makes the argument of a function of a row's request, by its signature."""
+    try:
+        signature = _signature_of(function)
+    except (TypeError, ValueError):  # a builtin without one
+        return _as_it_is
+    parameter = next(iter(signature.parameters.values()), None)
+    if parameter is None:
+        return _as_it_is
+    if parameter.name == "messages":
+        return _messages
+    kind = get_origin(parameter.annotation) or parameter.annotation
+    is_mapping = isinstance(kind, type) and issubclass(kind, Mapping)
+    return _chat if is_mapping or parameter.name in CHAT_PARAMETERS else _as_it_is
+
+
+def _signature_of(function: Callable[[Any], Any]) -> inspect.Signature:
+    try:
+        return inspect.signature(function, eval_str=True)
+    except Exception:  # an annotation that names what is only there for type checkers
+        return inspect.signature(function)
+
+
+def _as_it_is(request: Any) -> Any:
+    return request
+
+
+def _chat(request: Any) -> Any:
+    if not isinstance(request, str):
+        return request
+    return {"messages": [{"role": "user", "content": request}]}
+
+
+def _messages(request: Any) -> Any:
+    chat = _chat(request)
+    return chat.get("messages", chat) if isinstance(chat, Mapping) else chat
 
 
 def _place(error: BaseException) -> str:

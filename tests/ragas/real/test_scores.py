@@ -1,6 +1,5 @@
 """The real Ragas in its child process, against a judge model whose verdicts are known."""
 
-
 import pytest
 from ragas_model import answer
 
