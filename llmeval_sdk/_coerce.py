@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk._process.shield import caught
+from llmeval_sdk._process.shield import caught, tell_once
 from llmeval_sdk.model import Chunk, Extraction, Prompt, Usage
 
 
@@ -177,13 +177,28 @@ _INPUT = ("input_tokens", "prompt_tokens")
 _OUTPUT = ("output_tokens", "completion_tokens")
 _CREATED = "cache_creation_input_tokens"
 DETAILS = {
-    "cache_read_input_tokens": ("cache_read_input_tokens", "cached_tokens", "cache_read"),
-    "cache_write_input_tokens": ("cache_write_input_tokens", _CREATED, "cache_creation"),
-    "reasoning_output_tokens": ("reasoning_output_tokens", "reasoning_tokens", "reasoning"),
+    "cache_read_input_tokens": (
+        "cache_read_input_tokens", "cached_tokens", "cache_read_tokens", "cache_read",
+        "cache_input_tokens",
+    ),
+    "cache_write_input_tokens": (
+        "cache_write_input_tokens", _CREATED, "cache_write_tokens", "cache_creation_tokens",
+        "cache_write", "cache_creation",
+    ),
+    "reasoning_output_tokens": (
+        "reasoning_output_tokens", "reasoning_tokens", "reasoning", "thinking_tokens",
+        "thoughts_tokens",
+    ),
     "time_to_first_token": ("time_to_first_token",),
-}
+}  # fmt: skip
 """What else is measured of a model call, by its name among a span's metrics, in all spellings."""
 CACHED = ("cache_read_input_tokens", "cache_write_input_tokens")
+_KINDS = frozenset((
+    *_INPUT, *_OUTPUT, "total_tokens", *(name for each in DETAILS.values() for name in each),
+    "accepted_prediction_tokens", "rejected_prediction_tokens", "text_tokens",
+    "text_prompt_tokens", "text_candidates_tokens", "ephemeral_5m_input_tokens",
+))  # fmt: skip
+"""Kinds of tokens whose price is known."""
 
 
 def to_usage(value: Any) -> Usage | None:
@@ -193,10 +208,10 @@ def to_usage(value: Any) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
     tokens_in, tokens_out = _number(value, _INPUT), _number(value, _OUTPUT)
-    if _CREATED in value:  # Anthropic counts what its cache took part in apart
+    total = _number(value, ("total_tokens",))
+    if _CREATED in value and total is None:  # Anthropic counts what its cache took part in apart
         details = to_details(value)
         tokens_in = (tokens_in or 0) + sum(details.get(name, 0) for name in CACHED)
-    total = _number(value, ("total_tokens",))
     if tokens_in is None and tokens_out is None and total is None:
         return None
     both = (tokens_in or 0) + (tokens_out or 0)
@@ -219,6 +234,32 @@ def to_details(value: Any) -> dict[str, float]:
             known.update(part)  # such as OpenAI's ``prompt_tokens_details``
     numbers = {name: _number(known, spellings) for name, spellings in DETAILS.items()}
     return {name: number for name, number in numbers.items() if number is not None}
+
+
+def note_unknown_tokens(usage: Any) -> None:
+    """Count the kinds of tokens that nobody here knows; the first time, log what each is called.
+
+    They are part of the input or the output, and may have a price of their own.
+    """
+    if not isinstance(usage, Mapping):
+        return
+    for key, item in usage.items():
+        name = str(key)
+        if isinstance(item, Mapping):
+            if (name.endswith("_details") and "token" in name) or name == "cache_creation":
+                for part, number in item.items():
+                    _note_kind(str(part), number)
+        elif name.endswith("_tokens"):
+            _note_kind(name, item)
+
+
+def _note_kind(name: str, number: Any) -> None:
+    if name in _KINDS or type(number) not in (int, float) or not number > 0:
+        return
+    caught.add("usage: an unknown kind of tokens")
+    tell_once(
+        f"usage: {name[:60]}", "this kind of tokens is not known, and is priced like any other"
+    )
 
 
 def _number(value: Mapping[str, Any], keys: tuple[str, ...]) -> float | None:
