@@ -23,7 +23,7 @@ def invented(run: Run) -> list[tuple[int, str | None, str, str]]:
             budget.spend(1 + call.seen / CHARACTERS_PER_UNIT)
             form = properties.get(name)
             is_choice = isinstance(form, dict) and "enum" in form
-            if not is_choice and is_invented(value, call, run):
+            if not is_choice and is_invented(name, value, call, run):
                 values.append((call.number, call.step.name, name, str(value)[:80]))
     return values
 
