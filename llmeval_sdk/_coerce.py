@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk._process.shield import caught, tell
+from llmeval_sdk._process.shield import caught, tell_once
 from llmeval_sdk.model import Chunk, Extraction, Prompt, Usage
 
 
@@ -179,15 +179,26 @@ _CREATED = "cache_creation_input_tokens"
 DETAILS = {
     "cache_read_input_tokens": (
         "cache_read_input_tokens", "cached_tokens", "cache_read_tokens", "cache_read",
+        "cache_input_tokens",
     ),
     "cache_write_input_tokens": (
-        "cache_write_input_tokens", _CREATED, "cache_write_tokens", "cache_creation", "cache_write",
+        "cache_write_input_tokens", _CREATED, "cache_write_tokens", "cache_creation_tokens",
+        "cache_write", "cache_creation",
     ),
-    "reasoning_output_tokens": ("reasoning_output_tokens", "reasoning_tokens", "reasoning"),
+    "reasoning_output_tokens": (
+        "reasoning_output_tokens", "reasoning_tokens", "reasoning", "thinking_tokens",
+        "thoughts_tokens",
+    ),
     "time_to_first_token": ("time_to_first_token",),
 }  # fmt: skip
 """What else is measured of a model call, by its name among a span's metrics, in all spellings."""
 CACHED = ("cache_read_input_tokens", "cache_write_input_tokens")
+_KINDS = frozenset((
+    *_INPUT, *_OUTPUT, "total_tokens", *(name for each in DETAILS.values() for name in each),
+    "accepted_prediction_tokens", "rejected_prediction_tokens", "text_tokens",
+    "text_prompt_tokens", "text_candidates_tokens", "ephemeral_5m_input_tokens",
+))  # fmt: skip
+"""Kinds of tokens whose price is known."""
 
 
 def to_usage(value: Any) -> Usage | None:
@@ -197,10 +208,10 @@ def to_usage(value: Any) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
     tokens_in, tokens_out = _number(value, _INPUT), _number(value, _OUTPUT)
-    if _CREATED in value:  # Anthropic counts what its cache took part in apart
+    total = _number(value, ("total_tokens",))
+    if _CREATED in value and total is None:  # Anthropic counts what its cache took part in apart
         details = to_details(value)
         tokens_in = (tokens_in or 0) + sum(details.get(name, 0) for name in CACHED)
-    total = _number(value, ("total_tokens",))
     if tokens_in is None and tokens_out is None and total is None:
         return None
     both = (tokens_in or 0) + (tokens_out or 0)
@@ -225,35 +236,30 @@ def to_details(value: Any) -> dict[str, float]:
     return {name: number for name, number in numbers.items() if number is not None}
 
 
-_PRICED_KINDS = frozenset((
-    *_INPUT, *_OUTPUT, "total_tokens",
-    *(name for spellings in DETAILS.values() for name in spellings),
-    "text_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens",
-    "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens",
-))  # fmt: skip
-"""Kinds of tokens that have a price of their own, or that of any input or output token."""
-_MOST_KINDS = 50
-_told_kinds: set[str] = set()
+def note_unknown_tokens(usage: Any) -> None:
+    """Count the kinds of tokens that nobody here knows; the first time, log what each is called.
 
-
-def note_kinds(used: Any) -> None:
-    """Count the kinds of tokens of a model call that have no price here; log each name once."""
-    if not isinstance(used, Mapping):
+    They are part of the input or the output, and may have a price of their own.
+    """
+    if not isinstance(usage, Mapping):
         return
-    parts = [used, *(part for part in used.values() if isinstance(part, Mapping))]
-    for name in {name for part in parts for name in part.keys() - _PRICED_KINDS}:
-        number = next((part[name] for part in parts if name in part), None)
-        if not (isinstance(name, str) and name.endswith("tokens") and isinstance(number, int)):
-            continue
-        if number <= 0:
-            continue
-        caught.add("usage: tokens of an unknown kind")
-        if name not in _told_kinds and len(_told_kinds) < _MOST_KINDS:
-            _told_kinds.add(name)
-            tell(
-                f"usage: {name[:80]}",
-                "the price of this kind of tokens is not known: they cost as much as any others",
-            )
+    for key, item in usage.items():
+        name = str(key)
+        if isinstance(item, Mapping):
+            if (name.endswith("_details") and "token" in name) or name == "cache_creation":
+                for part, number in item.items():
+                    _note_kind(str(part), number)
+        elif name.endswith("_tokens"):
+            _note_kind(name, item)
+
+
+def _note_kind(name: str, number: Any) -> None:
+    if name in _KINDS or type(number) not in (int, float) or not number > 0:
+        return
+    caught.add("usage: an unknown kind of tokens")
+    tell_once(
+        f"usage: {name[:60]}", "this kind of tokens is not known, and is priced like any other"
+    )
 
 
 def _number(value: Mapping[str, Any], keys: tuple[str, ...]) -> float | None:

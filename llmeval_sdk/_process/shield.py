@@ -36,6 +36,8 @@ class Notice(NamedTuple):
 caught = Counts()
 notices: deque[Notice] = deque(maxlen=64)
 _last_told: dict[str, float] = {}
+_told_once: set[str] = set()
+MOST_ONCE = 100
 _raise_again = False
 
 
@@ -68,6 +70,13 @@ def tell(site: str, what: str, times: int = 1) -> None:
     if now - _last_told.get(site, -INTERVAL_SECONDS) >= INTERVAL_SECONDS:
         _last_told[site] = now
         notices.append(Notice(site, what, times))
+
+
+def tell_once(site: str, what: str) -> None:
+    """Leave a line for the log, once per site and process, for at most `MOST_ONCE` sites."""
+    if site not in _told_once and len(_told_once) < MOST_ONCE:
+        _told_once.add(site)
+        tell(site, what)
 
 
 def write_notices() -> None:

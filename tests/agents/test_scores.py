@@ -128,6 +128,19 @@ def test_values_that_the_agent_saw_nowhere_are_named():
     assert "'B99'" in evaluation.explanation
 
 
+@pytest.mark.parametrize(
+    ("arguments", "count"),
+    [
+        ({"folder": "inbox"}, 0), ({"sortBy": "date", "currency": "EUR"}, 0),
+        ({"folder": "Q7-2231"}, 1), ({"city": "hollis"}, 1), ({"folder": "Hollis"}, 1),
+    ],
+)  # fmt: skip
+def test_an_option_of_a_call_that_reads_is_a_choice(arguments, count):
+    """A folder or an order is chosen from a fixed set; names, codes and what is written are not."""
+    assert score("ungrounded_arguments", run(call("get_mail", arguments))).value == count
+    assert score("ungrounded_arguments", run(call("delete_mail", arguments))).value > 0
+
+
 def test_a_failure_that_nobody_repairs_or_mentions_is_ignored():
     """Repairing a failed call, or saying that it failed, is enough."""
     failed = call("cancel_order", GET, None, error="503")
@@ -226,17 +239,6 @@ def test_hostile_runs_are_bounded(name):
     evaluation = run_heuristic(registry.evaluator(name), record)
     assert evaluation.value is not None or evaluation.error.type == "too_large"
     assert is_within(time.perf_counter() - begun, 2.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "count"),
-    [({"folder": "inbox"}, 0), ({"sort_by": "created_at"}, 0), ({"unit": "KM"}, 0),
-     ({"folder": "INV-17"}, 1), ({"recipient": "eve"}, 1)],
-)  # fmt: skip
-def test_a_constant_of_a_tool_is_chosen_and_not_invented(arguments, count):
-    """Nobody has to have said "inbox" for an agent to look there; a code or a name is another thing."""
-    record = run(call("open_mails", arguments), asked="What is new?", answer="Nothing.")
-    assert score("ungrounded_arguments", record).value == count
 
 
 def test_a_tool_that_returns_nothing_has_not_failed():

@@ -4,6 +4,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk._coerce import TRUNCATED
+from llmeval_sdk._process import shield
 from llmeval_sdk._process.shield import caught
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.testing import capture
@@ -71,31 +72,57 @@ def test_anthropic_counts_cached_tokens_beside_the_input():
     assert done.usage.cost_usd == pytest.approx((100 * 2 + 800 * 0.5 + 50 * 4 + 10 * 10) / 1e6)
 
 
-@pytest.mark.parametrize("where", ["prompt_tokens_details", "input_tokens_details"])
-def test_tokens_that_openai_writes_to_its_cache_have_their_price(where):
-    """They are a part of the input, and cost more than the rest of it."""
+OPENAI_WRITES = {
+    "input_tokens": 950, "output_tokens": 10, "total_tokens": 960,
+    "input_tokens_details": {"cached_tokens": 800, "cache_write_tokens": 50},
+}  # fmt: skip
+LANGCHAIN_WRITES = {
+    "input_tokens": 950, "output_tokens": 10, "total_tokens": 960,
+    "input_token_details": {"cache_read": 800, "cache_creation": 50},
+}  # fmt: skip
+LITELLM_WRITES = {
+    "prompt_tokens": 950, "completion_tokens": 10, "total_tokens": 960,
+    "cache_read_input_tokens": 800, "cache_creation_input_tokens": 50,
+    "prompt_tokens_details": {"cached_tokens": 800, "cache_creation_tokens": 50},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("usage", [OPENAI_WRITES, LANGCHAIN_WRITES, LITELLM_WRITES])
+def test_what_a_cache_keeps_is_read_and_priced_in_every_spelling(usage):
+    """It is part of an input that comes with a total, and costs its own price."""
     with llmeval.llm("m") as span:
-        names = ("prompt_tokens", "completion_tokens")
-        if where == "input_tokens_details":
-            names = ("input_tokens", "output_tokens")
-        used = {names[0]: 1_000, names[1]: 10, where: {"cache_write_tokens": 50}}
-        span.response = {"content": "Slate.", "usage": used}
+        span.response = {"content": "Slate.", "usage": usage}
     done = only_span()
+    assert done.usage.input_tokens == 950
     assert done.metrics["cache_write_input_tokens"] == 50
-    assert done.usage.cost_usd == pytest.approx((950 * 2 + 50 * 4 + 10 * 10) / 1e6)
+    assert done.usage.cost_usd == pytest.approx((100 * 2 + 800 * 0.5 + 50 * 4 + 10 * 10) / 1e6)
 
 
-def test_tokens_of_an_unknown_kind_are_told_once(caplog):
-    """They cost as much as any others, which somebody who reads the costs has to know."""
-    used = {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"odd_tokens": 4}}
+def test_an_unknown_kind_of_tokens_is_told_once(caplog):
+    """The log names it once, harmlessly; stats() counts each; known ones and zeros are silent."""
+    usage = {
+        **OPENAI, "plasma\n_tokens": 3, "new_tokens": 0,
+        "completion_tokens_details": {"reasoning_tokens": 60, "hologram_tokens": 7},
+    }  # fmt: skip
     for _ in range(3):
         with llmeval.llm("m") as span:
-            span.response = {"content": "Slate.", "usage": used}
-        only_span()
-    told = [record.getMessage() for record in caplog.records if "odd_tokens" in str(record.args)]
-    assert len(told) == 1
-    assert "they cost as much as any others" in told[0]
-    assert llmeval.stats().problems["usage: tokens of an unknown kind"] >= 3
+            span.response = {"content": "Slate.", "usage": usage}
+        assert only_span().usage.input_tokens == 1_000
+    lines = [record.getMessage() for record in caplog.records]
+    assert sum("plasma _tokens" in line for line in lines) == 1
+    assert sum("hologram_tokens" in line for line in lines) == 1
+    assert not any("reasoning" in line or "new_tokens" in line for line in lines)
+    assert llmeval.stats().problems["usage: an unknown kind of tokens"] == 6
+
+
+def test_ten_thousand_kinds_of_tokens_are_bounded(caplog, monkeypatch):
+    """A hostile usage fills neither the log nor the memory."""
+    monkeypatch.setattr(shield, "_told_once", set())
+    usage = {**OPENAI, **{f"kind-{number}_tokens": 1 for number in range(10_000)}}
+    with llmeval.llm("m") as span:
+        span.response = {"content": "Slate.", "usage": usage}
+    only_span()
+    assert sum("kind-" in record.getMessage() for record in caplog.records) <= 100
 
 
 def test_negative_tokens_are_no_tokens_and_are_counted():

@@ -72,7 +72,7 @@ def from_name(name: str, settings: Settings) -> LLM | None:
     """
     provider, model = read(name, settings)
     if provider in _OLLAMA:
-        return OpenAILLM(model, base_url=OLLAMA_URL, timeout=settings.judge_timeout)
+        return OpenAILLM(model, base_url=OLLAMA_URL, timeout=settings.judge_timeout, prices={})
     kind = PROVIDERS.get(provider)
     if kind is None:
         return None
