@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 
 import uvicorn
 from starlette.applications import Starlette
-from starlette.routing import Mount
+from starlette.routing import Route
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.cli import main
@@ -30,14 +30,13 @@ def post(address: str, said: dict[str, object]) -> int:
     """Do what the script of the page does with `fetch`."""
     headers = {"content-type": "application/json"}
     with closing(HTTPConnection(address, timeout=10)) as connection:
-        connection.request("POST", "/feedback/", json.dumps(said), headers)
+        connection.request("POST", "/feedback", json.dumps(said), headers)
         return connection.getresponse().status
 
 
 feedback = llmeval.viewer.feedback_app(key=KEY)
-app = Starlette(
-    routes=[Mount("/feedback", feedback)]
-)  # or FastAPI: app.mount("/feedback", feedback)
+app = Starlette(routes=[Route("/feedback", feedback)])
+# or with FastAPI: app.add_route("/feedback", feedback)
 server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
 thread = threading.Thread(target=server.run)
 thread.start()

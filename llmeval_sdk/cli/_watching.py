@@ -159,7 +159,7 @@ def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -
     """Return what is known about an alarm: since when, how sure, which spans, the worst records."""
     since = course.since_ns or course.cursor_ns
     selection = (since, course.cursor_ns, None, None)
-    whole = since_alarm(reader, course).estimate
+    whole = _since_alarm(reader, course).estimate
     spans: list[dict[str, Any]] = [
         {"span": each.span_name, "mean": each.estimate.mean if each.estimate else each.mean,
          "scored": each.funnel.scored}
@@ -179,7 +179,7 @@ def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -
     }
 
 
-def since_alarm(reader: StoreReader, course: AlertCourse) -> Population:
+def _since_alarm(reader: StoreReader, course: AlertCourse) -> Population:
     """Estimate over what was judged since an alarm's change began, as far as it was counted."""
     period = course.since_ns or course.cursor_ns, course.cursor_ns, None, None
     return overall(reader, period, None, course.bound.evaluator)
@@ -244,7 +244,7 @@ def _standing(reader: StoreReader, course: AlertCourse, level: float, now_ns: in
     lacking = course.lacking()
     mean, needed, judged, waiting = course.mean(), course.needed(level), course.judged, False
     if course.is_alarm:
-        part = since_alarm(reader, course)
+        part = _since_alarm(reader, course)
         mean = None if part.estimate is None else part.estimate.mean
         judged = part.funnel.scored
         silent = course.silenced_until_ns > now_ns

@@ -31,8 +31,8 @@ You may look as often as you like: if the versions are equal, the chance that a 
 ever shows a difference is at most 5 %, however long you wait. That holds for a period that
 begins at a fixed time, so give a date: with --since 7d the beginning moves.
 
-Exit codes: 0 no version is shown to be worse; 1 a version is worse; 2 the command could not
-run, nothing can be compared, or a version since the baseline has traffic and no verdict.
+Exit codes: 0 no version is shown to be worse; 1 a version is worse, nothing can be compared,
+or a version since the baseline has traffic and no verdict; 2 the command could not run.
 """
 
 
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
         for each in comparison.compared
         if each.evaluator != NO_ANSWER or args.evaluator == NO_ANSWER
     }
-    return 2 if unjudged or not judged - {"undecided"} else 0
+    return int(unjudged or not judged - {"undecided"})
 
 
 def _show(comparison: VersionComparison) -> None:

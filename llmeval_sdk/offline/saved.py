@@ -71,6 +71,10 @@ class SavedReports:
         reports.sort(key=lambda each: -each.time_ns)
         return Listing(tuple(reports), max(0, len(candidates) - MOST_REPORTS))
 
+    def has_any(self) -> bool:
+        """Say whether the folder has anything that may be a report."""
+        return any(True for _ in self._candidates())
+
     def mark(self, name: str) -> Any:
         """Return what changes whenever a report does.
 

@@ -244,7 +244,8 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
 
 _ITS_OWN_TAGS = frozenset((
     "agent_service", "ddtrace_version", "decorator", "env", "error", "error_type",
-    "git_commit_sha", "git_repository_url", "integration", "language", "ml_app", "runtime-id",
+    "git_commit_sha", "git_repository_url", "integration", "language", "ml_app",
+    "prompt_tracking_instrumentation_method", "runtime-id",
     "service", "session_id", "source", "version",
 ))  # fmt: skip
 """What ddtrace writes among the tags of every span; without an agent it writes a dot as ``_``."""

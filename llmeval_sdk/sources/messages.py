@@ -171,6 +171,8 @@ def _turn(message: Any) -> dict[str, Any] | None:
         return None
     message = unwrapped(message)
     role = message.get("role") or message.get("type")
+    if message.get("role") == "":  # ddtrace writes so what was no message
+        role = "user"
     if not isinstance(role, str):
         return None
     if message.get("tool_results"):  # as ddtrace writes them

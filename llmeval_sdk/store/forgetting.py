@@ -37,7 +37,7 @@ def forget(path: Path, traces: Iterable[str]) -> None:
 
     Raises ``sqlite3.Error`` if the file cannot be written.
     """
-    with closing(open_file(path)) as connection, overwriting(connection):
+    with closing(open_file(path)) as connection, _overwriting(connection):
         drop_traces(connection, set(traces))
 
 
@@ -54,12 +54,12 @@ def file_beside(path: Path) -> Iterator[sqlite3.Connection | None]:
     _private.check_file(path)
     with closing(sqlite3.connect(path, timeout=10.0, isolation_level=None)) as connection:
         connection.execute("PRAGMA trusted_schema = OFF")
-        with overwriting(connection):
+        with _overwriting(connection):
             yield connection
 
 
 @contextmanager
-def overwriting(connection: sqlite3.Connection) -> Iterator[None]:
+def _overwriting(connection: sqlite3.Connection) -> Iterator[None]:
     """Make one change of the block, and overwrite the places of what it deletes."""
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     connection.execute("BEGIN IMMEDIATE")

@@ -83,7 +83,7 @@ def feedback_app(
     per_minute: int = 30,
     origins: Collection[str] = (),
 ) -> FeedbackApp:
-    """Return an ASGI app that takes feedback from web clients, to be mounted.
+    """Return an ASGI app that takes feedback from web clients: ``app.add_route("/feedback", …)``.
 
     A client posts ``{"token": "…", "name": "thumbs", "value": true, "reason": "…"}``. The token is
     what `feedback_token` returned for the span; ``name`` is ``thumbs`` by default, and ``reason``

@@ -30,6 +30,7 @@ from llmeval_sdk.viewer import (
 )
 from llmeval_sdk.viewer._background import Background, BusyError, busy_page
 from llmeval_sdk.viewer._guard import Guard
+from llmeval_sdk.viewer._menu import Menu
 from llmeval_sdk.viewer._readers import NoStoreError, Readers, Watch, stream
 from llmeval_sdk.viewer._render import page, root_of
 
@@ -43,6 +44,7 @@ class Site:
     feedback: bool
     traffic: HourlyTraffic
     background: Background
+    menu: Menu
     reports: Any
     """The saved reports of offline runs; ``None`` if offline evaluation is not installed."""
 
@@ -107,8 +109,9 @@ def build(
     inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
     folder = _experiments.folder_of(readers, reports)
     inner.state.site = Site(
-        readers, Watch(readers), feedback, HourlyTraffic(), Background(), folder
-    )
+        readers, Watch(readers), feedback, HourlyTraffic(), Background(),
+        Menu(readers, folder, labels=feedback), folder,
+    )  # fmt: skip
     return Viewer(inner, token=token, hosts=hosts)
 
 

@@ -182,16 +182,21 @@ class _Frame:
         self, width: float, title: str, low: float, high: float, *,
         below: float = 0, whole: bool = False, share: bool = False,
     ) -> None:  # fmt: skip
-        self.left, self.top, self.bottom = _LEFT, _TOP, HEIGHT - _BOTTOM
-        self.width = width - _LEFT - _RIGHT
+        labels = {
+            tick: f"{tick:.0%}" if share else f"{tick:,.0f}" if whole else number(tick)
+            for tick in ticks(low, high, 4)
+            if not (whole and tick != int(tick))
+        }
+        longest = max(map(len, labels.values()), default=0)
+        self.left = min(max(_LEFT, longest * LETTER + 10), width / 3)
+        self.top, self.bottom = _TOP, HEIGHT - _BOTTOM
+        self.width = width - self.left - _RIGHT
         self.picture = Drawing(width, HEIGHT + below, title)
         self._low, self._high = low, high
-        for tick in ticks(low, high, 4):
-            if not (whole and tick != int(tick)):
-                y = self.y(tick)
-                self.picture.rule((self.left, y, self.left + self.width, y))
-                text = f"{tick:.0%}" if share else f"{tick:,.0f}" if whole else number(tick)
-                self.picture.text(self.left - 6, y + 4, fitted(text, self.left - 4), "end")
+        for tick, text in labels.items():
+            y = self.y(tick)
+            self.picture.rule((self.left, y, self.left + self.width, y))
+            self.picture.text(self.left - 6, y + 4, fitted(text, self.left - 4), "end")
 
     def y(self, value: float) -> float:
         span = self._high - self._low

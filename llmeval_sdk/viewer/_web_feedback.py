@@ -66,12 +66,14 @@ class FeedbackApp:
         cors = Middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["POST"],
                           allow_headers=["content-type"])  # fmt: skip
         self._app = Starlette(
-            routes=[Route("/", self._post, methods=["POST"])],
+            routes=[Route("/{path:path}", self._post, methods=["POST"])],  # wherever it stands
             middleware=[cors] if origins else [],
         )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer one request."""
+        """Answer one request, under any path: the app's routes choose it."""
+        if scope.get("path") == "":  # mounted, and asked for without a slash at the end
+            scope = {**scope, "path": "/"}
         await self._app(scope, receive, send)
 
     def close(self) -> None:

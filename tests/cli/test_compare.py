@@ -152,7 +152,7 @@ def test_a_new_version_without_verdicts_is_shown_and_passes_no_gate(compare, ver
     served = {"chance": 1.0, **served}
     versions.serve({"prompt_version": "v3"}, 0.1, 120, hours=(20, 1), **served)
     done = compare(*BY)
-    assert done.returncode == 2, done.stdout
+    assert done.returncode == 1, done.stdout
     assert sentence in " ".join(done.stdout.split())
     found = json.loads(compare(*BY, "--json").stdout)["compared"]
     assert [(row["version"], row["outcome"]) for row in found] == [
@@ -165,7 +165,7 @@ def test_one_judged_version_beside_one_without_verdicts(compare, versions):
     versions.serve({"prompt_version": "v1"}, 0.1, 200)
     versions.serve({"prompt_version": "v2"}, 0.1, 120, chance=1.0, lost=1.0)
     done = compare(*BY)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "groundedness, v2: no verdict: all 120 judgements were lost." in done.stdout
 
 
@@ -226,7 +226,7 @@ def test_what_cannot_be_compared_is_said(compare, versions, case):
     served, sentence = UNCOMPARABLE[case]
     versions.serve(**{"tags": V1, "bad": 0.1, "count": 90, **served})
     done = compare(*BY)
-    assert done.returncode == 2, done.stdout
+    assert done.returncode == 1, done.stdout
     assert sentence in done.stdout
 
 
@@ -235,7 +235,7 @@ def test_a_selection_without_a_control_sample_is_not_compared(compare, versions)
     for name in ("v1", "v2"):
         versions.serve({"prompt_version": name}, 0.1, 200, chance=0.2, weight=1.0)
     done = compare(*BY)
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert "no control sample" in done.stdout
 
 
@@ -296,7 +296,7 @@ def test_a_cascade_whose_judge_model_failed_is_not_judged(compare, versions):
         serve_cascade(versions, {"prompt_version": name}, 0.1)
     serve_cascade(versions, {"prompt_version": "v3"}, 0.1, hours=(20, 1), fails=True, count=120)
     done = compare(*BY)
-    assert done.returncode == 2, done.stdout
+    assert done.returncode == 1, done.stdout
     assert "no verdict: all 120 judgements were lost" in " ".join(done.stdout.split())
 
 

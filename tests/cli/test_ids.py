@@ -83,8 +83,8 @@ def test_a_store_without_hashed_ids_needs_no_key(llmeval, tmp_path):
     assert (asked.returncode, asked.stderr) == (1, "")
     assert "No request" in asked.stdout
     pruned = llmeval("prune", "--store", tmp_path / "plain.db", "--user", "berta")
-    assert (pruned.returncode, pruned.stderr) == (0, "")
-    assert "no span of that user" in pruned.stdout
+    assert (pruned.returncode, pruned.stderr) == (1, "")
+    assert "no span has user_id berta" in pruned.stdout
 
 
 def test_a_user_is_forgotten_whole(llmeval, store):

@@ -148,7 +148,7 @@ def verdicts():
         }
 
 
-EXITS = {"watch": 2, "compare": 2, "report --by": 2, "prune --user": 1}
+EXITS = {"watch": 2, "compare": 1, "report --by": 2, "prune --user": 1}
 """Exit codes other than 0: nothing of the old store can be decided today, and nobody is nobody."""
 
 

@@ -74,3 +74,14 @@ def test_a_screen_reader_gets_every_value():
     assert 'aria-label="unanimous: 12 records"' in drawn
     assert "<title>mixed: 3 records</title>" in drawn
     assert 'aria-label="How far extractions agree"' in drawn
+
+
+def test_the_numbers_of_a_scale_are_whole():
+    """A small cost has more digits than the usual margin holds, and none of them is cut off."""
+    points = [Point(SECOND, 0.00012, count=3), Point(2 * SECOND, 0.00047, count=4)]
+    for drawn in str(_charts.drawn(_charts.over_time(points, SECOND, amount=True), "x")).split(
+        "<svg"
+    ):
+        texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+        assert not [text for text in texts if "…" in text]
+        assert not texts or "0.0002" in texts

@@ -1,9 +1,12 @@
 """A web client says what it thinks of an answer, with a token that only the app can make."""
 
 import json
+from urllib.parse import urlsplit
 
 import pytest
 from served import serving
+from starlette.applications import Starlette
+from starlette.routing import Mount, Route
 
 from llmeval_sdk import viewer
 from llmeval_sdk._process.shield import caught
@@ -48,6 +51,27 @@ def test_feedback_with_a_token_is_stored(endpoint, store):
     assert found["thumbs"].explanation == "quick"
     assert found["thumbs"].metadata["source"] == "user"
     assert app.counts["accepted"] == 3
+
+
+@pytest.mark.parametrize("place", [Route, Mount])
+@pytest.mark.parametrize("path", ["/feedback", "/feedback/"])
+def test_the_slash_at_the_end_makes_no_difference(store, place, path):
+    """As a route it answers at once; where the framework redirects, the body goes along."""
+    span = store.span("answer")
+    store.write(spans=[span])
+    app = viewer.feedback_app(key=KEY, store=store.path, origins=["https://app.example.com"])
+    body = json.dumps({"token": viewer.feedback_token(span, key=KEY), "value": True})
+    with serving(Starlette(routes=[place("/feedback", app)])) as server:
+        done = server.send("POST", path, body, {"content-type": "application/json"})
+        if done.status == 307:
+            assert (place is Route) == path.endswith("/")
+            moved = urlsplit(done.headers["location"]).path
+            done = server.send("POST", moved, body, {"content-type": "application/json"})
+        asked = {"origin": "https://app.example.com", "access-control-request-method": "POST"}
+        preflight = server.send("OPTIONS", "/feedback", None, asked)
+    app.close()
+    assert done.status == 204
+    assert place is Mount or preflight.headers["access-control-allow-origin"]
 
 
 def test_a_token_of_another_key_or_span_is_refused(endpoint, store):

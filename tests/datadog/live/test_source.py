@@ -1,5 +1,7 @@
 """Spans of plain ddtrace code are scored by our evaluators, with two lines."""
 
+import json
+
 import pytest
 
 
@@ -72,3 +74,31 @@ def test_a_judges_run_is_a_trace_of_its_own_with_a_link(arrived, root):
     assert call["meta"]["span"]["kind"] == "llm"
     assert call["metrics"]["total_tokens"] > 0
     assert call["trace_id"] == run["trace_id"]
+
+
+@pytest.fixture(scope="module")
+def of_users(agent, tmp_path_factory):
+    """What an app of users, sessions and plain answers printed, by its first word."""
+    done = agent.run("of_users.py", folder=tmp_path_factory.mktemp("users"), DD_LLMOBS_ML_APP=None)
+    assert done.code == 0, done.errors[-2_000:]
+    lines = [line.partition(" ") for line in done.output.splitlines()]
+    return [(word, rest) for word, _, rest in lines]
+
+
+def test_an_answer_that_is_a_plain_text_is_judged(of_users):
+    """Ddtrace keeps it as a message without a role."""
+    records = [json.loads(rest) for word, rest in of_users if word == "record"]
+    assert [record[1:] for record in records] == [
+        ["The roof is slate.", ["The roof is slate."]]
+    ] * 2
+
+
+def test_users_sessions_and_tags_of_ddtrace_are_kept(of_users):
+    """Those of `LLMObs.annotate`, and not what ddtrace says of itself."""
+    (stored,) = (json.loads(rest) for word, rest in of_users if word == "stored")
+    labelled = {"user_id": "ann", "team": "roofs"}
+    assert sorted((span for span in stored if span[0] != "seen"), key=str) == [
+        ["answer", "chat-7", {"user_id": "bob"}],
+        ["ask", "chat-7", labelled],
+        ["ask", None, labelled],
+    ]
