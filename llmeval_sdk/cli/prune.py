@@ -123,6 +123,12 @@ _BESIDE = {
 """What files beside the store hold of a user, by its name in JSON: what deletes it, and a word."""
 
 
+_UNTIED = (
+    "Copies of a trace that this store no longer has cannot be tied to a user: rows of golden sets,"
+    " and sets in another folder (`llmeval dataset show`)."
+)
+
+
 def _forget(args: argparse.Namespace) -> int:
     """Delete what belongs to a user here, and say what is not this command's business.
 
@@ -159,6 +165,7 @@ def _forget(args: argparse.Namespace) -> int:
             f"{path}: no span has user_id {printable(args.user, 80)} (looked for {looked});"
             " nothing was deleted. Where another process writes another store, name it by --store."
         )
+        say_wrapped(_UNTIED)
         return code
     went = "would go" if args.dry_run else "went"
     say_wrapped(
@@ -174,6 +181,7 @@ def _forget(args: argparse.Namespace) -> int:
         " there, and so are reports and exports that were written: this command deletes from the"
         " local store and the files beside it."
     )
+    say_wrapped(_UNTIED)
     return code
 
 

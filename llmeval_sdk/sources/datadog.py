@@ -32,7 +32,7 @@ from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.model import Chunk, Failure, Prompt, Usage
 from llmeval_sdk.records import ANSWERED
 from llmeval_sdk.sources import _tools, messages
-from llmeval_sdk.sources.conventions import labels, parsed
+from llmeval_sdk.sources.conventions import first, labels, parsed
 from llmeval_sdk.sources.reading import SCORED, scored
 from llmeval_sdk.sources.runs import ForeignSpan
 from llmeval_sdk.tracing import Span
@@ -247,7 +247,7 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
         prompt=_prompt(meta) if kind == "llm" else None,
         error=error,
         session_id=event.get("session_id") or tags.get("session_id"),
-        tags={name: value for name, value in tags.items() if name not in _ITS_OWN_TAGS},
+        tags=_of_the_app(tags),
         model_name=meta.get("model_name"),
         model_provider=meta.get("model_provider"),
         conversation=_conversation(meta) if kind == "llm" else (),
@@ -257,12 +257,19 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
 
 
 _ITS_OWN_TAGS = frozenset((
-    "agent_service", "ddtrace.version", "decorator", "env", "error", "error_type",
-    "git.commit.sha", "git.repository_url", "integration", "language", "ml_app",
+    "agent_service", "ddtrace_version", "decorator", "env", "error", "error_type",
+    "git_commit_sha", "git_repository_url", "integration", "language", "ml_app",
     "prompt_tracking_instrumentation_method", "runtime-id",
     "service", "session_id", "source", "version",
 ))  # fmt: skip
-"""What ddtrace writes among the tags of every span."""
+"""What ddtrace writes among the tags of every span; without an agent it writes a dot as ``_``."""
+
+
+def _of_the_app(tags: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags that the app gave a span, with its user as ``user_id``."""
+    own = {name: tags[name] for name in tags if name.replace(".", "_") not in _ITS_OWN_TAGS}
+    user = first(own, "user_id", "user.id", "usr.id", "usr_id")
+    return {**own, "user_id": user} if user else own
 
 
 def _called(event: Mapping[str, Any], value: Any) -> tuple[str, Any]:

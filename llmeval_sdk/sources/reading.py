@@ -61,6 +61,7 @@ def finished(
             request=capture(_tools.arguments_of(attributes, name)),
             response=capture(result.result),
             error=error or result.error,
+            attributes=conventions.metadata_of(attributes),
             session_id=conventions.session_of(attributes),
             tags=conventions.tags_of(attributes),
             agent=agent,

@@ -117,6 +117,7 @@ def test_a_deletion_that_finds_nobody_fails_and_says_where_it_looked(llmeval, st
     assert done.returncode == 1
     assert str(store.path) in done.stdout.replace("\n", "")
     assert "no span has user_id user-17" in done.stdout
+    assert "rows of golden sets" in done.stdout.replace("\n", " ")
     as_json = llmeval("prune", "--store", store.path, "--user", "user-17", "--json")
     assert (as_json.returncode, json.loads(as_json.stdout)["removed"]) == (1, 0)
 

@@ -4,6 +4,7 @@ import json
 import threading
 
 import pytest
+from openinference.instrumentation import OITracer, TraceConfig, using_attributes
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -569,6 +570,28 @@ def test_a_provider_without_a_name_does_not_hide_the_name_of_the_global_one(
         pass
     assert llmeval.flush(20).complete
     assert collector.log_resources[-1]["service.name"] == "estate"
+
+
+def test_what_an_app_says_by_openinference_of_user_session_and_tags_is_kept(app, tmp_path):
+    """On each of its spans, so that costs by user, sessions and deletions work."""
+    path = tmp_path / "traces.db"
+    llmeval.configure(exporters=["local"], store=str(path), escalations=[])
+    tracer = OITracer(app, config=TraceConfig())
+    about = {"session_id": "chat-7", "user_id": "ann", "metadata": {"deal": 3}}
+    with using_attributes(**about, tags=["team:roofs", "beta"]):
+        with tracer.start_as_current_span("answer", openinference_span_kind="chain"):
+            for kind in ("llm", "tool", "retriever"):
+                with tracer.start_as_current_span(kind, openinference_span_kind=kind):
+                    pass
+    assert llmeval.flush(20).complete
+    with StoreReader(path) as reader:
+        whose = "SELECT session_id, tags, attributes FROM spans"
+        spans = list(reader.read(lambda db: db.execute(whose)))
+    assert len(spans) == 4
+    for session, tags, attributes in spans:
+        assert session == "chat-7"
+        assert json.loads(tags) == {"user_id": "ann", "team": "roofs", "beta": "true"}
+        assert json.loads(attributes)["deal"] == 3
 
 
 def test_a_flush_that_is_not_done_in_time_says_so(processor):
