@@ -18,12 +18,18 @@ def question_of(prompt: Prompt, request: Any) -> Any:
     return question or last_message(request) or request
 
 
+def holds_contexts(prompt: Prompt) -> bool:
+    """Say whether a prompt has a variable that holds passages."""
+    variables = prompt.variables
+    return bool(variables) and not variables.keys().isdisjoint(prompt.rag_context_variables)
+
+
 def contexts_of(prompt: Prompt) -> tuple[Chunk, ...] | None:
     """Return the passages in the prompt's context variables, each of which holds one or several.
 
     ``None`` where the prompt has none of these variables: its context is not known.
     """
-    if prompt.variables.keys().isdisjoint(prompt.rag_context_variables):
+    if not holds_contexts(prompt):
         return None
     passages: list[Chunk] = []
     for name in prompt.rag_context_variables:
