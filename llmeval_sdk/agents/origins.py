@@ -22,36 +22,21 @@ _DATE = re.compile(r"\d{4}-(\d\d)-(\d\d)")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 _NUMBER = re.compile(r"(?<![\w.#\-])\$?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\w\-])")
+_OPTIONS = re.compile(
+    r"(?:folder|mailbox|label|category|status|state|type|kind|mode|format|encoding|sort|order|direction"
+    r"|priority|severity|level|scope|view|field|column|unit|currency|language|locale|period|interval"
+    r"|granularity|resolution|provider|source|channel|branch|method)(?:s|es|_?by|_?order)?$",
+    re.IGNORECASE,
+)
+"""How arguments are called that take one word of a fixed set."""
 _LONGEST_VALUE = 400
 
 
-def is_choice(name: str, value: Any, schema: Any) -> bool:
-    """Say whether an argument chooses among constants of the tool, such as ``folder="inbox"``.
-
-    It does where its schema lists the choices or the value is the default, and where a constant
-    stands under a name that calls for one.
-    """
-    if isinstance(schema, dict) and ("enum" in schema or value == schema.get("default", object)):
-        return True
-    text = value.strip() if isinstance(value, str) else ""
-    return _CONSTANT.fullmatch(text) is not None and _OF_CHOICES.search(name) is not None
-
-
-_CONSTANT = re.compile(r"[a-z]{1,30}(?:[_-][a-z]{1,30}){0,3}|[A-Z]{1,30}(?:_[A-Z]{1,30}){0,3}")
-"""A word as programs write their constants: letters of one case, without figures."""
-_OF_CHOICES = re.compile(
-    r"(?:^|_)(?:folder|mailbox|label|sort|sort_by|order_by|direction|unit|units|format|type|kind"
-    r"|mode|status|state|scope|level|priority|category|locale|lang|language|currency|period"
-    r"|interval|granularity|visibility|role|cabin|class)$",
-    re.IGNORECASE,
-)
-
-
-def is_invented(value: Any, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
+def is_invented(name: str, value: Any, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
     """Say whether a value of an argument stands in nothing that the agent had seen before the call.
 
     Values that an agent may choose are never invented: booleans, small numbers, prose, the words of
-    a search, and the dates and numbers of a call that only reads.
+    a search, and, of a call that only reads, dates, numbers and options such as ``folder='inbox'``.
     """
     is_unknown = run.cut_at is not None and run.cut_at < call.number
     if is_unknown or value is None or isinstance(value, bool):
@@ -60,6 +45,8 @@ def is_invented(value: Any, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
         return _is_invented_number(value, call, run)
     low = str(value)[: _LONGEST_VALUE + 1].strip().lower()
     if not 2 <= len(low) <= _LONGEST_VALUE or _stands(low, call, run):
+        return False
+    if not call.writes and _is_option(name, str(value).strip()):
         return False
     date = _DATE.match(low)
     if date is not None:
@@ -97,6 +84,18 @@ _MOST_FIGURES = 200
 
 def _stands(text: str, call: ToolCall, run: Run) -> bool:
     return run.seen.find(text, 0, call.seen) >= 0
+
+
+def _is_option(name: str, value: str) -> bool:
+    """Say whether an argument takes one word of a fixed set, and this is such a word.
+
+    The name has to say so: any other word, such as somebody's name, may be made up.
+    """
+    return (
+        value.isalpha()
+        and value in (value.lower(), value.upper())
+        and bool(_OPTIONS.search(name[-40:]))
+    )
 
 
 def _has_identifier(words: list[str]) -> bool:

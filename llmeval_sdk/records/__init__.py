@@ -13,6 +13,7 @@ from llmeval_sdk.records._left import (
     CONTEXT_ARGUMENTS,
     EFFECT_TAG,
     OWNERS,
+    PROMPTED,
     FinishedSpan,
     Left,
     Retrieved,
@@ -23,14 +24,35 @@ from llmeval_sdk.records._left import (
     left_by,
     steps_above,
     tool_call,
+    with_chunks,
 )
 from llmeval_sdk.records._prompted import last_message
 from llmeval_sdk.records._record import early_record, record_of, request_of, spent_by
 
 
 __all__ = [
-    "ANSWERED", "CONTEXT_ARGUMENTS", "EFFECT_TAG", "OWNERS", "Conversation", "FinishedSpan", "Left",
-    "Retrieved", "Spent", "chunks_of_arguments", "context_of", "early_record", "evidence_of",
-    "gathered_below", "last_message", "left_by", "record_of", "request_of", "spent_by",
-    "steps_above", "tool_call", "with_steps",
+    "ANSWERED",
+    "CONTEXT_ARGUMENTS",
+    "EFFECT_TAG",
+    "OWNERS",
+    "PROMPTED",
+    "Conversation",
+    "FinishedSpan",
+    "Left",
+    "Retrieved",
+    "Spent",
+    "chunks_of_arguments",
+    "context_of",
+    "early_record",
+    "evidence_of",
+    "gathered_below",
+    "last_message",
+    "left_by",
+    "record_of",
+    "request_of",
+    "spent_by",
+    "steps_above",
+    "tool_call",
+    "with_chunks",
+    "with_steps",
 ]  # fmt: skip

@@ -23,6 +23,7 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.records._conversation import conversation_of
+from llmeval_sdk.records._prompted import contexts_of, holds_contexts
 
 
 OWNERS = ("workflow", "agent")
@@ -111,6 +112,10 @@ class Spent(NamedTuple):
 ANSWERED = object()
 """An ``llm`` span with a prompt and a response leaves this: judges can look at it itself."""
 
+PROMPTED = "prompted"
+"""The note under which an ``llm`` span leaves a prompt with passages in it; its chunks, where it
+comes from a spool."""
+
 Left = Any
 """One thing that a span left: `Retrieved`, `Spent`, `Conversation`, a tuple of Extractions,
 `ANSWERED`, the `Step` of a tool call, or a mapping of what was annotated, by field of Record."""
@@ -184,6 +189,8 @@ def left_by(  # noqa: C901, PLR0912
             left.append(conversation)
         if span.prompt is not None and span.response is not None:
             left.append(ANSWERED)
+        if span.prompt is not None and holds_contexts(span.prompt):
+            left.append({PROMPTED: span.prompt})
     if keeps:
         if kind == "retrieval" and span.retrieval is not None:
             left.append({"retrieval": span.retrieval})
@@ -272,23 +279,36 @@ def _families(top: _Span, spans: Iterable[_Span], *, whole: bool) -> dict[str, l
 def context_of(
     span: FinishedSpan, gathered: Iterable[Left] | None, retrieved: str = "last"
 ) -> tuple[Chunk, ...] | None:
-    """Return the annotated passages, else those of the retrievals below, else of an argument."""
+    """Return the annotated passages, else those of the retrievals below, else of an argument.
+
+    Where there are none of these, they are those in the last prompt below.
+    """
     if span.retrieved_context is not None:
         return span.retrieved_context
-    retrievals, noted = [], None
+    retrievals, noted, prompted = [], None, None
     for item in gathered or ():
         if type(item) is Retrieved:
             retrievals.append(item)
         elif type(item) is dict:
             noted = item.get("retrieved_context", noted)
+            prompted = item.get(PROMPTED, prompted)
     if noted is not None:
         return noted  # type: ignore[no-any-return]
     if not retrievals:
-        return chunks_of_arguments(span)
+        chunks = chunks_of_arguments(span)
+        if chunks is not None or prompted is None or span.kind == "llm":
+            return chunks
+        return contexts_of(prompted) if isinstance(prompted, Prompt) else tuple(prompted)
     if retrieved == "all":
         retrievals.sort(key=_start)
         return _union(retrievals)
     return max(retrievals, key=_start).chunks
+
+
+def with_chunks(notes: dict[str, Any]) -> dict[str, Any]:
+    """Return notes in which a prompt that a span left is the chunks that it holds."""
+    prompt = notes.get(PROMPTED)
+    return {**notes, PROMPTED: contexts_of(prompt)} if type(prompt) is Prompt else notes
 
 
 def chunks_of_arguments(span: FinishedSpan) -> tuple[Chunk, ...] | None:

@@ -18,17 +18,18 @@ def question_of(prompt: Prompt, request: Any) -> Any:
     return question or last_message(request) or request
 
 
+def holds_contexts(prompt: Prompt) -> bool:
+    """Say whether a prompt has a variable that holds passages, or says that there are none."""
+    return bool(prompt.variables) and bool(_held(prompt))
+
+
 def contexts_of(prompt: Prompt) -> tuple[Chunk, ...] | None:
     """Return the passages in the prompt's context variables, each of which holds one or several.
 
     ``None`` where the prompt has none of these variables, or only blank texts in them: its context
     is not known. An empty list says that nothing was retrieved.
     """
-    held = [
-        value
-        for name in prompt.rag_context_variables
-        if name in prompt.variables and not _is_blank(value := prompt.variables[name])
-    ]
+    held = _held(prompt)
     if not held:
         return None
     passages: list[Chunk] = []
@@ -39,8 +40,14 @@ def contexts_of(prompt: Prompt) -> tuple[Chunk, ...] | None:
     return tuple(passages)
 
 
-def _is_blank(value: Any) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+def _held(prompt: Prompt) -> list[Any]:
+    """Return what the context variables hold, but for blank texts."""
+    values = [prompt.variables.get(name) for name in prompt.rag_context_variables]
+    return [
+        value
+        for value in values
+        if value is not None and not (isinstance(value, str) and not value.strip())
+    ]
 
 
 def last_message(value: Any) -> str | None:

@@ -13,6 +13,7 @@ from llmeval_sdk.estimates.correction import side_of
 from llmeval_sdk.estimates.doubts import doubt_about
 from llmeval_sdk.estimates.labelling import Candidate, Choice, choose
 from llmeval_sdk.model import Chunk, Extraction, SpanData
+from llmeval_sdk.records import evidence_of, gathered_below, record_of
 from llmeval_sdk.store._verdicts import scores_by_span, usable, verdicts
 from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
@@ -49,6 +50,7 @@ class Shown:
 
     span: SpanData
     chunks: tuple[Chunk, ...]
+    """What the answer can go by: retrieved passages, and what tools returned."""
     unsupported: tuple[tuple[int, int], ...]
     """Characters of the response, [start, end), that the context seems not to support."""
 
@@ -105,10 +107,8 @@ def shown(reader: StoreReader, span_id: str) -> Shown | None:
     span = reader.span(span_id)
     if span is None:
         return None
-    chunks = span.retrieved_context
-    if chunks is None:
-        held = [each for each in reader.trace(span.trace_id) if each.retrieved_context]
-        chunks = held[-1].retrieved_context if held else ()
+    below = gathered_below(span, reader.trace(span.trace_id))
+    chunks = evidence_of(record_of(span, below))
     unsupported: set[tuple[int, int]] = set()
     for event in counting(reader.evaluations_of(span_id)):
         unsupported.update(_ranges(event.evaluation.metadata.get("unsupported_spans")))

@@ -13,7 +13,7 @@ from typing import Any
 
 from llmeval_sdk._span_fields import SPAN_FIELDS, Part
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Step, Usage
-from llmeval_sdk.records import ANSWERED, Conversation, Retrieved, Spent
+from llmeval_sdk.records import ANSWERED, PROMPTED, Conversation, Retrieved, Spent, with_chunks
 from llmeval_sdk.tracing._capture import new_room
 from llmeval_sdk.tracing._span import Span, Spec
 
@@ -121,7 +121,7 @@ def _fill(span: Span, slots: tuple[str, ...], values: tuple[Any, ...], fewest: i
         setattr(span, slot, value)
 
 
-_OF_CHUNKS = ("expected_retrieved_context", "retrieved_context")
+_OF_CHUNKS = ("expected_retrieved_context", "retrieved_context", PROMPTED)
 _NO_CONTENT: tuple[Any, ...] = (None, None, None, None, "", None, (), ())
 
 
@@ -185,7 +185,7 @@ def _collected(item: Any) -> tuple[Any, ...]:  # noqa: PLR0911
     if item is ANSWERED:
         return (_ANSWERED,)
     if type(item) is dict:
-        return (_NOTES, _expected(item))
+        return (_NOTES, _expected(with_chunks(item)))
     return (_EXTRACTIONS, [_extraction(extraction) for extraction in item])
 
 

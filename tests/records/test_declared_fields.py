@@ -22,6 +22,7 @@ from llmeval_sdk.model import (
 )
 from llmeval_sdk.offline.data.spans import read_span
 from llmeval_sdk.pipeline._privacy import Privacy
+from llmeval_sdk.records import PROMPTED
 from llmeval_sdk.redaction import Redactor
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
@@ -183,3 +184,13 @@ def test_a_field_is_written_in_the_form_it_declares():
         if getattr(full(), field.name) == getattr(empty, field.name)
     ]
     assert same_as_empty == []
+
+
+def test_a_prompt_that_a_call_left_goes_through_the_spool_as_its_passages():
+    """The request above it is judged after a crash as it would have been before."""
+    span = live()
+    span.collect({PROMPTED: Prompt(variables={"context": ["A slate roof.", "A tin shed."]})})
+    again = from_plain(json.loads(json.dumps(to_plain(span))))
+    assert [chunk.content for chunk in again.gathered[0][PROMPTED]] == [
+        "A slate roof.", "A tin shed.",
+    ]  # fmt: skip

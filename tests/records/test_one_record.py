@@ -94,6 +94,26 @@ def arguments_by_name(question, chunks, language):
 
 
 @llmeval.llm("gpt-4o")
+def ask_with_context(question):
+    variables = {"question": question, "context": ["A slate roof.", "A tin shed."]}
+    llmeval.annotate(prompt=llmeval.Prompt(template="{context} {question}", variables=variables))
+    return "slate"
+
+
+@llmeval.workflow
+def prompted(question):
+    """The passages are nowhere but in the prompt of the model call."""
+    return ask_with_context(question)
+
+
+@llmeval.workflow
+def prompted_after_a_search(question):
+    """What was retrieved counts more than what a prompt holds of it."""
+    search(question)
+    return ask_with_context(question)
+
+
+@llmeval.llm("gpt-4o")
 def retrying(question):
     answer = ask(question)
     llmeval.annotate(metrics={"input_tokens": 10, "output_tokens": 3})
@@ -134,7 +154,7 @@ def nested(question):
 
 APPS = [
     plain, annotated, annotated_below, chunks_as_argument, arguments_by_name, wrapped_call,
-    structured_answer, two_extractors, nested,
+    structured_answer, two_extractors, nested, prompted, prompted_after_a_search,
 ]  # fmt: skip
 MORE = {chunks_as_argument: (CHUNKS,), arguments_by_name: (CHUNKS, "en")}
 """What an app is called with beside the question."""
@@ -171,6 +191,14 @@ def live(app, **configuration):
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "live.db"
+
+
+def test_the_passages_in_a_prompt_reach_the_request_above():
+    """Groundedness of a workflow lacks nothing where its model call's prompt has the context."""
+    record, _ = live(prompted)
+    assert [chunk.content for chunk in record.retrieved_context] == ["A slate roof.", "A tin shed."]
+    record, _ = live(prompted_after_a_search)
+    assert [chunk.doc_uri for chunk in record.retrieved_context] == ["a", "b"]
 
 
 @pytest.mark.parametrize("app", APPS)

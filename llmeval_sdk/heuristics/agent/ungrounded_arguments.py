@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.agents.calls import values_of
-from llmeval_sdk.agents.origins import is_choice, is_invented
+from llmeval_sdk.agents.origins import is_invented
 from llmeval_sdk.agents.run import Run
 from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics.agent._outcome import Scored, at, of_a_run
@@ -21,7 +21,9 @@ def invented(run: Run) -> list[tuple[int, str | None, str, str]]:
         properties = (run.schemas.get(call.step.name or "") or {}).get("properties") or {}
         for name, value in values_of(call.step.arguments or {}):
             budget.spend(1 + call.seen / CHARACTERS_PER_UNIT)
-            if not is_choice(name, value, properties.get(name)) and is_invented(value, call, run):
+            form = properties.get(name)
+            is_choice = isinstance(form, dict) and "enum" in form
+            if not is_choice and is_invented(name, value, call, run):
                 values.append((call.number, call.step.name, name, str(value)[:80]))
     return values
 
