@@ -76,8 +76,7 @@ class Hearing:
     def _hear_judge(self, event: EvaluationEvent, span_id: str, bad: float) -> None:
         known, evaluation = self._judged.get(span_id), event.evaluation
         if known is None or not 0 < evaluation.inclusion_probability <= 1:
-            caught.add(f"{SITE}: a verdict without features or chance")
-            return
+            return  # the score did not apply to the record, or nobody knows how it was chosen
         model = str(evaluation.metadata.get("model") or "")
         source = Source(evaluation.name, evaluation.evaluator_version, model)
         self._keep(known, source, event, bad, evaluation.inclusion_probability)

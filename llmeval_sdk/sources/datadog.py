@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from llmeval_sdk._coerce import (
@@ -28,6 +29,7 @@ from llmeval_sdk._coerce import (
 )
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.agents.definitions import definitions_of
+from llmeval_sdk.config import hidden, variables
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.model import Chunk, Failure, Prompt, Usage
 from llmeval_sdk.records import ANSWERED
@@ -77,10 +79,15 @@ def evaluate_spans(*, evaluators: Sequence[Any] = ()) -> None:
 
 
 def connect(_: Any) -> None:
-    """Connect where the app's environment has LLM Observability on; for ``llmeval run``."""
+    """Connect where LLM Observability is on, or the environment speaks of it; for ``llmeval run``.
+
+    Without the exporter ``datadog`` nobody has switched it on yet: the app will.
+    """
     loaded = sys.modules.get("ddtrace.llmobs")
-    if loaded is not None and loaded.LLMObs.enabled:
-        evaluate_spans()
+    is_on = loaded is not None and loaded.LLMObs.enabled
+    if is_on or (variables("DD_LLMOBS_") and find_spec("ddtrace") is not None):
+        with hidden("DD_LLMOBS_EVALUATOR_SAMPLING_RULES"):  # they can crash ddtrace's import
+            evaluate_spans()
 
 
 def _teach_the_guides_keys(library: Any) -> None:

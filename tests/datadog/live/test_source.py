@@ -1,6 +1,7 @@
 """Spans of plain ddtrace code are scored by our evaluators, with two lines."""
 
 import json
+import sys
 
 import pytest
 
@@ -102,3 +103,14 @@ def test_users_sessions_and_tags_of_ddtrace_are_kept(of_users):
         ["ask", "chat-7", labelled],
         ["ask", None, labelled],
     ]
+
+
+def test_spans_of_ddtrace_are_read_without_the_exporter_datadog_too(agent, tmp_path):
+    """`llmeval run` with the local store alone: the app switches LLM Observability on itself."""
+    run = (sys.executable, "-m", "llmeval_sdk", "run")
+    done = agent.run(
+        "by_environment.py", folder=tmp_path, command=run, DD_LLMOBS_ENABLED="1",
+        LLMEVAL_EXPORTERS="local", LLMEVAL_STORE="traces.db",
+    )  # fmt: skip
+    assert done.code == 0, done.errors[-2_000:]
+    assert json.loads(done.output.splitlines()[-1]) == [["answer"]]
