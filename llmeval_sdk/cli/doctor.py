@@ -22,7 +22,7 @@ from llmeval_sdk.errors import ConfigurationError
 
 
 _EPILOG = """\
-examples:
+example:
   llmeval doctor --offline
   llmeval doctor --all
 
