@@ -87,8 +87,13 @@ def _key(key: Any) -> str:
 
 
 def loads(text: str | None, default: Any = None) -> Any:
-    """Read what `dumps` wrote."""
-    return default if text is None else json.loads(text)
+    """Read what `dumps` wrote; a half of a surrogate pair, which it once wrote, becomes ``?``."""
+    if text is None:
+        return default
+    value = json.loads(text)
+    if "\\ud" in text:
+        value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return value
 
 
 def cell(value: Any) -> Any:

@@ -106,7 +106,13 @@ class StoreReader:
                 connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
             try:
                 connection.execute("BEGIN")
-                return work(connection)
+                try:
+                    return work(connection)
+                except sqlite3.OperationalError as error:
+                    if "decode to UTF-8" not in str(error) or "json_extract" not in str(error):
+                        raise
+                    connection.text_factory = _readable  # far slower, so only where it has to be
+                    return work(connection)
             finally:
                 connection.set_progress_handler(None, 0)
                 if connection.in_transaction:
@@ -175,3 +181,8 @@ _COUNTS = """
 SELECT (SELECT count(*) FROM spans), (SELECT count(*) FROM evaluations),
   (SELECT count(*) FROM not_run), (SELECT count(*) FROM feedback)
 """
+
+
+def _readable(text: bytes) -> str:
+    """Read what is no UTF-8, such as a half of a surrogate pair within the JSON of an old store."""
+    return text.decode("utf-8", "replace")

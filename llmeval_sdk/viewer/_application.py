@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from llmeval_sdk.store.damage import damage_of
 from llmeval_sdk.store.hourly import HourlyTraffic
 from llmeval_sdk.viewer import (
     _compare,
@@ -105,14 +107,32 @@ def build(
         from llmeval_sdk.viewer._prometheus import metrics_page
 
         routes.append(Route("/metrics", metrics_page()))
-    handlers = {NoStoreError: _no_store, HTTPException: _failed, BusyError: busy_page}
-    inner = Starlette(routes=routes, exception_handlers=handlers)  # type: ignore[arg-type]
+    handlers: dict[Any, Any] = {
+        NoStoreError: _no_store,
+        HTTPException: _failed,
+        BusyError: busy_page,
+        **dict.fromkeys(_OF_DAMAGE, _damaged),
+    }
+    inner = Starlette(routes=routes, exception_handlers=handlers)
     folder = _experiments.folder_of(readers, reports)
     inner.state.site = Site(
         readers, Watch(readers), feedback, HourlyTraffic(), Background(),
         Menu(readers, folder, labels=feedback), folder,
     )  # fmt: skip
     return Viewer(inner, token=token, hosts=hosts)
+
+
+_OF_DAMAGE = (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, sqlite3.Error)
+"""What reading a store raises that holds what no release of ours has written."""
+
+
+def _damaged(request: Request, error: Exception) -> Response:
+    """Say which column of a store holds what it cannot hold; raise what has another cause."""
+    readers = request.app.state.site.readers
+    damage = damage_of(readers.path) if readers.path.exists() else None
+    if damage is None:
+        raise error
+    return _no_store(request, NoStoreError(f"{readers.path} is damaged: {damage}"))
 
 
 def _no_store(request: Request, error: NoStoreError) -> Response:

@@ -147,3 +147,15 @@ def test_the_sentence_names_the_column_and_what_to_do(whole):
 def test_an_error_of_ours_is_not_blamed_on_a_sound_store(whole):
     """Only a store that is damaged is called so."""
     assert damage_of(whole) is None
+
+
+def test_halves_of_surrogate_pairs_of_an_earlier_release_break_nothing(whole, tmp_path):
+    """It wrote them as escapes within JSON; they are shown as what cannot be read."""
+    with closing(sqlite3.connect(whole)) as database, database:
+        escaped = '{"te\\ud800am": "v\\ud800", "team": "\\ud800"}'
+        database.execute(
+            "UPDATE spans SET tags=?, attributes=?, request=?", (escaped, escaped, escaped)
+        )
+    for command in (("report", "--by", "tag:team"), (*EXPORTED[:-1], tmp_path / "spans.parquet")):
+        done = run_command(*command, "--store", whole, folder=tmp_path)
+        assert done.returncode == 0, done.stderr

@@ -2,6 +2,7 @@
 
 import html
 import re
+import sqlite3
 from contextlib import closing
 
 import pytest
@@ -277,6 +278,21 @@ def test_a_damaged_store_is_said_so(serve, tmp_path, path):
     page = serve(store=torn.path).get(path)
     assert page.status == 503
     assert "This store cannot be read" in page.text
+
+
+@pytest.mark.parametrize("path", ["/", "/scores", "/versions", "/overview", "/sessions"])
+@pytest.mark.parametrize("column", ["start_ns", "tags", "request", "metrics"])
+def test_values_of_a_wrong_type_are_no_broken_server(serve, tmp_path, path, column):
+    """A page shows what it can, or says which column is damaged."""
+    with closing(Store(tmp_path / "odd.db")) as odd:
+        odd.rich()
+    with closing(sqlite3.connect(odd.path)) as database, database:
+        database.execute(f"UPDATE spans SET {column} = ?", ("{" if column == "metrics" else "odd",))
+    answer = serve(store=odd.path).get(path)
+    assert answer.status in (200, 503)
+    if answer.status == 503:
+        assert "is damaged" in answer.text
+        assert column in answer.text
 
 
 def test_a_list_never_looks_longer_than_it_may(store):
