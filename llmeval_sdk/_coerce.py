@@ -179,11 +179,16 @@ _CREATED = "cache_creation_input_tokens"
 DETAILS = {
     "cache_read_input_tokens": (
         "cache_read_input_tokens", "cached_tokens", "cache_read_tokens", "cache_read",
+        "cache_input_tokens",
     ),
     "cache_write_input_tokens": (
-        "cache_write_input_tokens", _CREATED, "cache_write_tokens", "cache_creation", "cache_write",
+        "cache_write_input_tokens", _CREATED, "cache_write_tokens", "cache_creation_tokens",
+        "cache_creation", "cache_write",
     ),
-    "reasoning_output_tokens": ("reasoning_output_tokens", "reasoning_tokens", "reasoning"),
+    "reasoning_output_tokens": (
+        "reasoning_output_tokens", "reasoning_tokens", "reasoning", "thinking_tokens",
+        "thoughts_tokens",
+    ),
     "time_to_first_token": ("time_to_first_token",),
 }  # fmt: skip
 """What else is measured of a model call, by its name among a span's metrics, in all spellings."""
@@ -197,10 +202,10 @@ def to_usage(value: Any) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
     tokens_in, tokens_out = _number(value, _INPUT), _number(value, _OUTPUT)
-    if _CREATED in value:  # Anthropic counts what its cache took part in apart
+    total = _number(value, ("total_tokens",))
+    if _CREATED in value and total is None:  # Anthropic counts what its cache took part in apart
         details = to_details(value)
         tokens_in = (tokens_in or 0) + sum(details.get(name, 0) for name in CACHED)
-    total = _number(value, ("total_tokens",))
     if tokens_in is None and tokens_out is None and total is None:
         return None
     both = (tokens_in or 0) + (tokens_out or 0)
@@ -228,7 +233,8 @@ def to_details(value: Any) -> dict[str, float]:
 _PRICED_KINDS = frozenset((
     *_INPUT, *_OUTPUT, "total_tokens",
     *(name for spellings in DETAILS.values() for name in spellings),
-    "text_tokens", "accepted_prediction_tokens", "rejected_prediction_tokens",
+    "text_tokens", "text_prompt_tokens", "text_candidates_tokens",
+    "accepted_prediction_tokens", "rejected_prediction_tokens",
     "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens",
 ))  # fmt: skip
 """Kinds of tokens that have a price of their own, or that of any input or output token."""

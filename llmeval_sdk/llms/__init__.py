@@ -44,6 +44,7 @@ def resolve(model: object = None, *, settings: Settings | None = None) -> LLM:
             base_url=settings.judge_base_url,
             api_key=settings.judge_api_key,
             timeout=settings.judge_timeout,
+            prices=settings.prices or {},
         )
     if isinstance(model, Mapping):  # as `OpenAILLM.address` returns it, from another process
         return OpenAILLM(**model)

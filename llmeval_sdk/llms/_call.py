@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llmeval_sdk.llms._call_usage import CallUsage
 from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import STEPS, Dialect, Reply, asking, fits, read
 from llmeval_sdk.llms._sending import Sender
-from llmeval_sdk.model import Message, Usage
+from llmeval_sdk.model import Message
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,8 +22,7 @@ class Call:
     schema: Mapping[str, Any] | None
     max_tokens: int
     known: Dialect
-    usage: Usage | None = None
-    """The sum over all requests that were answered."""
+    used: CallUsage
 
     async def run(self) -> Reply:
         """Return the first readable reply; raises `CallFailed`."""
@@ -49,8 +49,7 @@ class Call:
         raise CallFailed("malformed", "the reply is not the JSON object that was asked for")
 
     def _accept(self, reply: Reply) -> Reply:
-        if reply.usage is not None:
-            self.usage = reply.usage if self.usage is None else self.usage + reply.usage
+        self.used.add(reply.usage, reply.cached)
         if reply.refusal or reply.finish_reason == "content_filter":
             raise CallFailed("refused", "the model declined to answer")
         return reply

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from llmeval_sdk._coerce import CACHED, to_details
 from llmeval_sdk._json_object import NoObjectError, only_object
 from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.model import Message, Usage
@@ -134,6 +135,7 @@ class Reply:
     finish_reason: str | None
     model: str
     usage: Usage | None
+    cached: Mapping[str, float]
 
 
 def read(completion: Any) -> Reply:
@@ -156,6 +158,7 @@ def read(completion: Any) -> Reply:
         _of(choice, "finish_reason"),
         str(_of(completion, "model") or ""),
         usage(_of(completion, "usage")),
+        cached(_of(completion, "usage")),
     )
 
 
@@ -174,6 +177,11 @@ def usage(counts: Any) -> Usage | None:
 
     read, written = (number(*names) for names in _COUNTS)
     return Usage(read, written, number("total_tokens") or read + written)
+
+
+def cached(counts: Any) -> dict[str, float]:
+    """Read how many input tokens a cache had, and how many it keeps."""
+    return {name: number for name, number in to_details(counts).items() if name in CACHED}
 
 
 def _of(part: Any, name: str) -> Any:

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from llmeval_sdk.config import Secret
+from llmeval_sdk._prices import Prices
+from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.llms._call import Call
+from llmeval_sdk.llms._call_usage import CallUsage
 from llmeval_sdk.llms._clients import Clients, HasClients, access, endpoint
 from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import dialect
@@ -32,6 +34,8 @@ class OpenAILLM(HasClients, LLM):
         backoff: The upper bound in seconds of the first random wait between attempts; it doubles
             with each attempt.
         parameters: Further fields of each request, such as ``{"reasoning_effort": "low"}``.
+        prices: Own prices by model, as ``configure(prices=…)`` takes them; by default those of
+            the environment.
         api_version: The version of Azure's API.
 
     Raises:
@@ -49,6 +53,7 @@ class OpenAILLM(HasClients, LLM):
         request_timeout: float | None = None,
         backoff: float = 0.5,
         parameters: Mapping[str, Any] | None = None,
+        prices: Prices | None = None,
         api_version: str | None = None,
     ) -> None:
         base_url, self._key = access(base_url, api_key)
@@ -60,6 +65,7 @@ class OpenAILLM(HasClients, LLM):
         self.request_timeout = request_timeout
         self.backoff = backoff
         self.parameters = dict(parameters or {})
+        self._prices = from_environment(problems=[]).prices if prices is None else prices
         self._api_version = api_version
         self._clients = Clients(self._endpoint, self._key, api_version=api_version)
 
@@ -78,6 +84,7 @@ class OpenAILLM(HasClients, LLM):
             "base_url": self.base_url,
             "api_key": self._key.reveal() if self._key is not None else None,
             "parameters": self.parameters,
+            "prices": self._prices,
             "api_version": self._api_version,
         }
 
@@ -91,7 +98,8 @@ class OpenAILLM(HasClients, LLM):
     ) -> Completion:
         """Answer a chat, as one JSON object where a schema is given.
 
-        Usage is the sum over all requests that this took.
+        Usage is the sum over all requests that this took, with the price of input that a cache
+        had or keeps.
 
         Raises:
             JudgeError: ``timeout``, ``rate_limited``, ``unavailable``, ``unauthorized``,
@@ -112,15 +120,16 @@ class OpenAILLM(HasClients, LLM):
             schema=schema,
             max_tokens=max_tokens,
             known=known,
+            used=CallUsage(self._prices),
         )
         try:
             reply = await call.run()
         except CallFailed as error:
-            failure = error.of_call(call.usage)
+            failure = error.of_call(call.used.usage(self.model))
         else:
-            return Completion(
-                reply.text, reply.model or self.model, call.usage, reply.finish_reason
-            )
+            name = reply.model or self.model
+            used = call.used.usage(name, self.model)
+            return Completion(reply.text, name, used, reply.finish_reason)
         raise failure  # not in the handler: the context would hold the request and its key
 
     async def _post(self, request: Mapping[str, Any], seconds: float) -> Any:

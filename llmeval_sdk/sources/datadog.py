@@ -18,11 +18,18 @@ from functools import wraps
 from importlib import import_module
 from typing import Any
 
-from llmeval_sdk._coerce import to_chunks, to_details, to_extractions, to_prompt, to_usage
+from llmeval_sdk._coerce import (
+    note_kinds,
+    to_chunks,
+    to_details,
+    to_extractions,
+    to_prompt,
+    to_usage,
+)
 from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.agents.definitions import definitions_of
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.model import Chunk, Failure, Prompt
+from llmeval_sdk.model import Chunk, Failure, Prompt, Usage
 from llmeval_sdk.records import ANSWERED
 from llmeval_sdk.sources import _tools, messages
 from llmeval_sdk.sources.conventions import labels, parsed
@@ -201,6 +208,12 @@ def _topmost(span_id: str, known: Mapping[str, ForeignSpan]) -> str:
     return span_id
 
 
+def _used(event: Mapping[str, Any]) -> tuple[Usage | None, dict[str, float]]:
+    told = dict(event.get("metrics") or {})
+    note_kinds(told)
+    return to_usage(told), to_details(told)
+
+
 def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
     """Read an event; ``None`` for one that is no span of LLM Observability."""
     meta = event.get("meta") or {}
@@ -212,6 +225,7 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
     extractions = metadata.get("extractions")
     request, response, error = _request(meta), _response(meta), _error(event, meta)
     name, tags = str(event.get("name")), labels(event.get("tags") or ())
+    usage, metrics = _used(event) if kind == "llm" else (None, {})
     if kind == "tool":
         name, request = _called(event, parsed((meta.get("input") or {}).get("value")))
         result = _tools.result_in(response)
@@ -228,8 +242,8 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
         response=response,
         retrieved_context=_chunks(meta) if kind == "retrieval" else None,
         extractions=to_extractions(capture(extractions)) if isinstance(extractions, list) else None,
-        usage=to_usage(dict(event.get("metrics") or {})) if kind == "llm" else None,
-        metrics=to_details(event.get("metrics")) if kind == "llm" else {},
+        usage=usage,
+        metrics=metrics,
         prompt=_prompt(meta) if kind == "llm" else None,
         error=error,
         session_id=event.get("session_id") or tags.get("session_id"),

@@ -67,6 +67,7 @@ def finished(
             told_by=told_by,
         )
     is_embedding = kind == "embedding"
+    used = _usage.used(attributes) if kind == "llm" or is_embedding else (None, {})
     read_request = conventions.texts_of if is_embedding else conventions.request_of
     return ForeignSpan(
         trace_id,
@@ -79,8 +80,8 @@ def finished(
         request=read_request(attributes),
         response=None if is_embedding else conventions.response_of(attributes),  # no vectors
         retrieved_context=conventions.chunks_of(attributes) if kind == "retrieval" else None,
-        usage=_usage.usage_of(attributes) if kind == "llm" or is_embedding else None,
-        metrics=_measured(span, attributes, start) if kind == "llm" else {},
+        usage=used[0],
+        metrics=_measured(span, used[1], start) if kind == "llm" else {},
         error=error,
         attributes={**conventions.metadata_of(attributes), **_named(model, provider)},
         session_id=conventions.session_of(attributes),
@@ -98,9 +99,8 @@ _FIRST_TOKENS = ("First Token Stream Event", "llm.content.completion.chunk")
 """Events of OpenInference and Traceloop at the first part of a stream."""
 
 
-def _measured(span: Any, attributes: Mapping[str, Any], start: int) -> dict[str, float]:
-    """Read cached and reasoning tokens, and the seconds to the first token of a stream."""
-    measured = _usage.details_of(attributes)
+def _measured(span: Any, measured: dict[str, float], start: int) -> dict[str, float]:
+    """Add the seconds to the first token of a stream to what its attributes say."""
     for event in span.events or ():
         if event.name in _FIRST_TOKENS:
             measured.setdefault("time_to_first_token", (event.timestamp - start) / 1e9)

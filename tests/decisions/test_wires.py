@@ -20,6 +20,7 @@ from decisions_asked import (
 )
 
 from llmeval_sdk.model import Usage
+from llmeval_sdk.testing.judge_server import ServedAnswer
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -199,6 +200,26 @@ def test_usage_is_that_of_all_requests(serve, ask, wire):
     two = ask(server, wire, yes_no("a", "b"), limits=None)
     assert isinstance(one.usage, Usage)
     assert two.usage.input_tokens > one.usage.input_tokens
+
+
+def test_what_the_cache_of_decisions_keeps_has_its_own_price(serve, ask):
+    """Further requests about the same data find it in the cache, and pay less for it."""
+    server = serve()
+    scripted = server.reply
+
+    def with_a_cache(request):
+        answer = scripted(request)
+        body = json.loads(answer.body)
+        body["usage"] = {
+            "input_tokens": 1_000, "output_tokens": 0, "total_tokens": 1_000,
+            "input_tokens_details": {"cached_tokens": 400, "cache_write_tokens": 100},
+        }  # fmt: skip
+        return ServedAnswer(200, json.dumps(body).encode())
+
+    server.reply = with_a_cache
+    decision = ask(server, "openai", yes_no("a"), prices={"any": (2.0, 0.0, 0.5, 4.0)})
+    usd = (500 * 2 + 400 * 0.5 + 100 * 4) / 1e6
+    assert decision.usage.cost_usd == pytest.approx(usd)
 
 
 CODE = """

@@ -8,6 +8,7 @@ import pytest
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.llms import OpenAILLM, _ladder
 from llmeval_sdk.model import Message, Usage
+from llmeval_sdk.testing.judge_server import ServedAnswer
 
 
 ANSWER = {"rationale": "because", "rating": "yes"}
@@ -169,3 +170,19 @@ def test_ask_waits_for_one_answer_in_a_plain_thread(serve):
     server = serve(answer=lambda request: request["messages"][-1]["content"][::-1])
     llm = OpenAILLM("stand-in", base_url=server.base_url)
     assert [llm.ask("abc"), llm.ask("def")] == ["cba", "fed"]
+
+
+def test_a_judge_pays_what_its_cache_had_and_keeps_at_their_own_prices(serve, ask):
+    """A server behind OpenAI's API that says so is believed; otherwise the caller knows the price."""
+    usage = {
+        "prompt_tokens": 1_000, "completion_tokens": 10, "total_tokens": 1_010,
+        "prompt_tokens_details": {"cached_tokens": 400, "cache_write_tokens": 100},
+    }  # fmt: skip
+    message = {"role": "assistant", "content": json.dumps(ANSWER)}
+    body = {"model": "m", "choices": [{"message": message}], "usage": usage}
+    server = serve()
+    server.reply = lambda request: ServedAnswer(200, json.dumps(body).encode())
+    prices = {"m": (2.0, 10.0, 0.5, 4.0)}
+    done = ask(server, prices=prices)
+    assert done.usage.cost_usd == pytest.approx((500 * 2 + 400 * 0.5 + 100 * 4 + 10 * 10) / 1e6)
+    assert ask(serve(), prices=prices).usage.cost_usd is None

@@ -166,6 +166,54 @@ def test_a_request_is_one_record_in_every_dialect(app, dialect):
     assert not seen.spans, "others export their spans themselves"
 
 
+CACHES = {
+    "gen_ai": {
+        "gen_ai.usage.cache_read.input_tokens": 400, "gen_ai.usage.cache_write.input_tokens": 100,
+    },
+    "gen_ai of 1.41": {
+        "gen_ai.usage.cache_read.input_tokens": 400,
+        "gen_ai.usage.cache_creation.input_tokens": 100,
+    },
+    "strands": {
+        "gen_ai.usage.cache_read_input_tokens": 400, "gen_ai.usage.cache_write_input_tokens": 100,
+    },
+    "pydantic": {
+        "gen_ai.usage.details.cache_read_tokens": 400,
+        "gen_ai.usage.details.cache_write_tokens": 100,
+    },
+    "oi": {
+        "llm.token_count.prompt_details.cache_read": 400,
+        "llm.token_count.prompt_details.cache_write": 100,
+    },
+    "mlflow": {
+        "mlflow.chat.tokenUsage": json.dumps({
+            "input_tokens": 1_000, "output_tokens": 10, "total_tokens": 1_010,
+            "cache_read_input_tokens": 400, "cache_creation_input_tokens": 100,
+        }),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", CACHES)
+def test_what_a_cache_had_and_keeps_has_its_own_price_in_every_dialect(app, dialect):
+    """Both are part of the input, and cost what the price list says of them."""
+    tokens = {"gen_ai.usage.input_tokens": 1_000, "gen_ai.usage.output_tokens": 10}
+    call = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "m",
+        "gen_ai.input.messages": json.dumps(text("user", QUESTION)),
+        "gen_ai.output.messages": json.dumps(text("assistant", ANSWER)),
+        **({} if dialect == "mlflow" else tokens), **CACHES[dialect],
+    }  # fmt: skip
+    with capture(prices={"m": (2.0, 10.0, 0.5, 4.0)}) as seen:
+        with app.start_as_current_span("ask", attributes=call):
+            pass
+        seen.drain()
+    (record,) = RECORDS
+    assert record.usage.input_tokens == 1_000
+    usd = (500 * 2 + 400 * 0.5 + 100 * 4 + 10 * 10) / 1e6
+    assert record.usage.cost_usd == pytest.approx(usd)
+
+
 LLM_SPANS = {
     "gen_ai": {
         "gen_ai.operation.name": "chat",
@@ -542,22 +590,6 @@ def test_a_flush_that_is_not_done_in_time_says_so(processor):
         assert provider.force_flush() is True
         seen.drain()
     registry.forget("slow")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens"],
-)
-def test_tokens_that_a_cache_keeps_have_their_price(app, name):
-    """By either name: they cost more than other input."""
-    with capture(prices={"m": (2, 10, 0.5, 4)}) as seen:
-        used = {"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 1, name: 4}
-        attributes = {**LLM_SPANS["gen_ai"], **used, "gen_ai.request.model": "m"}
-        with app.start_as_current_span("chat", attributes=attributes):
-            pass
-        seen.drain()
-    (record,) = RECORDS
-    assert record.usage.cost_usd == pytest.approx((5 * 2 + 4 * 4 + 1 * 10) / 1e6)
 
 
 def test_an_unsampled_trace_is_not_scored(processor):

@@ -98,6 +98,19 @@ def test_tokens_of_an_unknown_kind_are_told_once(caplog):
     assert llmeval.stats().problems["usage: tokens of an unknown kind"] >= 3
 
 
+def test_an_input_that_comes_with_a_total_contains_what_a_cache_took_part_in():
+    """Gateways spell it as Anthropic does, but do not count it apart: it is not added once more."""
+    usage = {
+        "prompt_tokens": 950, "completion_tokens": 10, "total_tokens": 960,
+        "cache_read_input_tokens": 800, "cache_creation_input_tokens": 50,
+    }  # fmt: skip
+    with llmeval.llm("m") as span:
+        span.response = {"content": "Slate.", "usage": usage}
+    done = only_span()
+    assert done.usage.input_tokens == 950
+    assert done.usage.cost_usd == pytest.approx((100 * 2 + 800 * 0.5 + 50 * 4 + 10 * 10) / 1e6)
+
+
 def test_negative_tokens_are_no_tokens_and_are_counted():
     """A number that cannot be is left out, and stats() says how often."""
     before = caught.snapshot().get("a negative number of tokens", 0)

@@ -40,7 +40,14 @@ def resolve(decisions: object = None, *, settings: Settings | None = None) -> De
         base_url, key, path = place(wire_of(decisions)[0], settings)
         # It ends before the whole judgement does, so that the answers it has by then still count.
         timeout = _PART_FOR_REQUESTS * settings.judge_timeout
-        return HttpDecisions(decisions, base_url=base_url, api_key=key, path=path, timeout=timeout)
+        return HttpDecisions(
+            decisions,
+            base_url=base_url,
+            api_key=key,
+            path=path,
+            timeout=timeout,
+            prices=settings.prices or {},
+        )
     if hasattr(decisions, "decide"):
         return decisions  # type: ignore[return-value]
     if callable(decisions):

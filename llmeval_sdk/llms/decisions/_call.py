@@ -9,11 +9,12 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.llms._call_usage import CallUsage
 from llmeval_sdk.llms._failures import CallFailed
-from llmeval_sdk.llms._ladder import dialect, usage
+from llmeval_sdk.llms._ladder import cached, dialect, usage
 from llmeval_sdk.llms._sending import Sender
 from llmeval_sdk.llms.decisions._reading import failed
-from llmeval_sdk.model import Answer, Question, Usage
+from llmeval_sdk.model import Answer, Question
 from llmeval_sdk.protocols import answer_by, further_place
 
 
@@ -35,7 +36,7 @@ class DecisionCall:
     def __init__(self, client: HttpDecisions, data: Mapping[str, str]) -> None:
         self.answers: dict[str, Answer] = {}
         self.model = ""
-        self.usage: Usage | None = None
+        self.used = CallUsage(client.prices)
         self.sender = Sender(
             post=client.post,
             deadline=min(asyncio.get_running_loop().time() + client.timeout, answer_by.get()),
@@ -98,7 +99,7 @@ class DecisionCall:
                 return
             failure = self._client.wire.explained(error, self._client.model)
             if not self._is_answered:
-                self._failure = failure.of_call(self.usage)
+                self._failure = failure.of_call(self.used.usage(self._client.model))
                 return
             lost = [batch]
             if failure.type not in _OF_ONE_REQUEST:
@@ -123,9 +124,8 @@ class DecisionCall:
         )
         reply = client.wire.opened(reply)
         about = reply if isinstance(reply, dict) else {}
-        used = usage(about.get("usage"))
-        if used is not None:
-            self.usage = used if self.usage is None else self.usage + used
+        counts = about.get("usage")
+        self.used.add(usage(counts), cached(counts))
         answers = client.wire.read(reply, batch)
         name = about.get("model")
         self.model = name[:_NAME_CHARACTERS] if isinstance(name, str) else self.model

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from llmeval_sdk._prices import Prices
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, nearest
@@ -46,6 +47,8 @@ class HttpDecisions(HasClients, DecisionModel):
             with each attempt.
         limits: What the server takes in one request, if that is less than the wire does.
         parameters: Further fields of each request.
+        prices: Own prices by model, as ``configure(prices=…)`` takes them; by default those of
+            the environment.
 
     Raises:
         ConfigurationError: The wire is unknown, or the address cannot be used; the message says
@@ -67,6 +70,7 @@ class HttpDecisions(HasClients, DecisionModel):
         backoff: float = 0.5,
         limits: Limits | None = None,
         parameters: Mapping[str, Any] | None = None,
+        prices: Prices | None = None,
     ) -> None:
         self.wire, model = wire_of(name)
         if base_url is None and api_key is None:
@@ -88,6 +92,7 @@ class HttpDecisions(HasClients, DecisionModel):
         self.request_timeout = request_timeout
         self.backoff = backoff
         self.parameters = dict(parameters or {})
+        self.prices = from_environment(problems=[]).prices if prices is None else prices
 
     def __repr__(self) -> str:
         return f"HttpDecisions('{self.wire.name}/{self.model}', base_url={self.base_url!r})"
@@ -127,7 +132,8 @@ class HttpDecisions(HasClients, DecisionModel):
         if failure is not None:
             raise failure  # not in a handler: the context would hold the request and its key
         in_turn = {question.name: call.answers[question.name] for question in questions}
-        return Decision(in_turn, call.model or self.model, call.usage, call.sender.sent)
+        name = call.model or self.model
+        return Decision(in_turn, name, call.used.usage(name, self.model), call.sender.sent)
 
     def _batches(
         self, data: Mapping[str, str], questions: Sequence[Question]

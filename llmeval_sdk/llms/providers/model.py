@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from llmeval_sdk import _prices
 from llmeval_sdk._process.threads import within
 from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.config.providers import ProviderSettings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
+from llmeval_sdk.llms._call_usage import CallUsage
 from llmeval_sdk.llms._clients import HasClients, PerLoop, Role, check_address
 from llmeval_sdk.llms._failures import CallFailed
 from llmeval_sdk.llms._ladder import Dialect, fits, in_words
@@ -242,20 +242,10 @@ class ProviderLLM(HasClients, LLM):
         return await self._send((await self._clients.client()).client, body, seconds)
 
     def _used(self, replies: Sequence[ProviderReply]) -> Usage | None:
-        """Add up what was used, with the cost if a cache changed it. Else the caller knows it."""
-        if not replies:
-            return None
-        used = sum((reply.usage for reply in replies[1:]), replies[0].usage)
-        cached: dict[str, float] = {}
+        used = CallUsage(self._prices)
         for reply in replies:
-            for name, tokens in reply.cached.items():
-                cached[name] = cached.get(name, 0) + tokens
-        if not any(cached.values()):
-            return used
-        usd = _prices.cost(replies[-1].model or self.model, used, cached, own=self._prices)
-        if usd is None:
-            usd = _prices.cost(self.model, used, cached, own=self._prices)
-        return replace(used, cost_usd=usd)
+            used.add(reply.usage, reply.cached)
+        return used.usage(*(reply.model for reply in replies[-1:]), self.model)
 
 
 def divided(messages: Sequence[Message]) -> tuple[str, list[Message]]:
