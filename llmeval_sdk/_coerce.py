@@ -183,7 +183,7 @@ DETAILS = {
     ),
     "cache_write_input_tokens": (
         "cache_write_input_tokens", _CREATED, "cache_write_tokens", "cache_creation_tokens",
-        "cache_write", "cache_creation",
+        "cache_creation", "cache_write",
     ),
     "reasoning_output_tokens": (
         "reasoning_output_tokens", "reasoning_tokens", "reasoning", "thinking_tokens",
@@ -193,12 +193,6 @@ DETAILS = {
 }  # fmt: skip
 """What else is measured of a model call, by its name among a span's metrics, in all spellings."""
 CACHED = ("cache_read_input_tokens", "cache_write_input_tokens")
-_KINDS = frozenset((
-    *_INPUT, *_OUTPUT, "total_tokens", *(name for each in DETAILS.values() for name in each),
-    "accepted_prediction_tokens", "rejected_prediction_tokens", "text_tokens",
-    "text_prompt_tokens", "text_candidates_tokens", "ephemeral_5m_input_tokens",
-))  # fmt: skip
-"""Kinds of tokens whose price is known."""
 
 
 def to_usage(value: Any) -> Usage | None:
@@ -236,30 +230,32 @@ def to_details(value: Any) -> dict[str, float]:
     return {name: number for name, number in numbers.items() if number is not None}
 
 
-def note_unknown_tokens(usage: Any) -> None:
-    """Count the kinds of tokens that nobody here knows; the first time, log what each is called.
+_PRICED_KINDS = frozenset((
+    *_INPUT, *_OUTPUT, "total_tokens",
+    *(name for spellings in DETAILS.values() for name in spellings),
+    "text_tokens", "text_prompt_tokens", "text_candidates_tokens",
+    "accepted_prediction_tokens", "rejected_prediction_tokens",
+    "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens",
+))  # fmt: skip
+"""Kinds of tokens that have a price of their own, or that of any input or output token."""
 
-    They are part of the input or the output, and may have a price of their own.
-    """
-    if not isinstance(usage, Mapping):
+
+def note_kinds(used: Any) -> None:
+    """Count the kinds of tokens of a model call that have no price here; log each name once."""
+    if not isinstance(used, Mapping):
         return
-    for key, item in usage.items():
-        name = str(key)
-        if isinstance(item, Mapping):
-            if (name.endswith("_details") and "token" in name) or name == "cache_creation":
-                for part, number in item.items():
-                    _note_kind(str(part), number)
-        elif name.endswith("_tokens"):
-            _note_kind(name, item)
-
-
-def _note_kind(name: str, number: Any) -> None:
-    if name in _KINDS or type(number) not in (int, float) or not number > 0:
-        return
-    caught.add("usage: an unknown kind of tokens")
-    tell_once(
-        f"usage: {name[:60]}", "this kind of tokens is not known, and is priced like any other"
-    )
+    parts = [used, *(part for part in used.values() if isinstance(part, Mapping))]
+    for name in {name for part in parts for name in part.keys() - _PRICED_KINDS}:
+        number = next((part[name] for part in parts if name in part), None)
+        if not (isinstance(name, str) and name.endswith("tokens") and isinstance(number, int)):
+            continue
+        if number <= 0:
+            continue
+        caught.add("usage: tokens of an unknown kind")
+        tell_once(
+            f"usage: {name[:80]}",
+            "the price of this kind of tokens is not known: they cost as much as any others",
+        )
 
 
 def _number(value: Mapping[str, Any], keys: tuple[str, ...]) -> float | None:

@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 from llmeval_sdk import registry, runtime
-from llmeval_sdk._process import shield
+from llmeval_sdk._process import app_resource, shield
 
 
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no mistake
@@ -49,6 +49,7 @@ def _fresh_environment(monkeypatch, tmp_path, request):
         if name.startswith(("LLMEVAL_", "DD_", "OTEL_", "OPENAI_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "store" / "llmeval.db"))
+    monkeypatch.setattr(app_resource, "_noted", None)  # of another test's spans
     registered = dict(registry._own)
     for name, evaluator in registered.items():
         home = getattr(evaluator.evaluate, "__module__", None)

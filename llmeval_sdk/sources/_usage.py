@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from llmeval_sdk._coerce import note_unknown_tokens, to_details, to_usage
+from llmeval_sdk._coerce import note_kinds, to_details, to_usage
 from llmeval_sdk.model import Usage
 from llmeval_sdk.sources import conventions
 
@@ -44,7 +44,7 @@ def used(attributes: conventions.Attributes) -> tuple[Usage | None, dict[str, fl
         told += objects
     details: dict[str, float] = {}
     for each in told:
-        note_unknown_tokens(each)
+        note_kinds(each)
         for name, number in to_details(each).items():
             details[name] = details.get(name, 0) + number
     return usage, details

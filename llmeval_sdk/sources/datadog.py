@@ -20,7 +20,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from llmeval_sdk._coerce import (
-    note_unknown_tokens,
+    note_kinds,
     to_chunks,
     to_details,
     to_extractions,
@@ -217,7 +217,7 @@ def _topmost(span_id: str, known: Mapping[str, ForeignSpan]) -> str:
 
 def _used(event: Mapping[str, Any]) -> tuple[Usage | None, dict[str, float]]:
     told = dict(event.get("metrics") or {})
-    note_unknown_tokens(told)
+    note_kinds(told)
     return to_usage(told), to_details(told)
 
 

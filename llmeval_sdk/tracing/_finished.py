@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
-from llmeval_sdk._coerce import note_unknown_tokens, to_chunks, to_details, to_usage
+from llmeval_sdk._coerce import note_kinds, to_chunks, to_details, to_usage
 from llmeval_sdk._span_fields import DATA_FIELDS
 from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData, Step
 from llmeval_sdk.records import (
@@ -38,7 +38,7 @@ def settle(span: Span) -> None:
         used = span._response.get("usage")
         span._usage = to_usage(used)
         span._metrics = {**to_details(used), **(span._metrics or {})} or None
-        note_unknown_tokens(used)
+        note_kinds(used)
 
 
 def leave_to_owner(span: Span, *, ended: bool = False) -> None:

@@ -12,7 +12,6 @@ from scripted_model import calls, scripted_model
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
-from llmeval_sdk._process import app_resource
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -135,7 +134,6 @@ def test_calls_of_a_session_are_the_turns_of_a_conversation(client, tmp_path, un
 
 def test_calls_are_of_the_service_that_the_app_s_own_spans_are_of(client, monkeypatch):
     """They are traced by a provider of ours, which says nothing of the app."""
-    monkeypatch.setattr(app_resource, "_noted", None)
     about = Resource.create({"service.name": "estate"})
     provider = TracerProvider(resource=about, shutdown_on_exit=False)
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)

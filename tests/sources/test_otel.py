@@ -14,7 +14,6 @@ from otlp_collector import running_collector
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
-from llmeval_sdk._process import app_resource
 from llmeval_sdk.exporters.otel._app import AppOtelExporter
 from llmeval_sdk.exporters.otel._exporter import OtlpExporter
 from llmeval_sdk.sources import otel as source
@@ -534,7 +533,6 @@ def test_scores_are_of_the_service_that_the_app_s_own_spans_are_of(
     monkeypatch, processor, collector, by
 ):
     """Its resource describes it to both; a name that our settings give wins."""
-    monkeypatch.setattr(app_resource, "_noted", None)  # by the test before
     about = Resource.create({"service.name": "estate", "deployment.environment.name": "test"})
     provider = TracerProvider(resource=about, shutdown_on_exit=False)
     if by == "the global provider":
@@ -561,7 +559,6 @@ def test_a_provider_without_a_name_does_not_hide_the_name_of_the_global_one(
     monkeypatch, app, collector
 ):
     """An app may trace one library by a provider that nobody described."""
-    monkeypatch.setattr(app_resource, "_noted", None)
     about = Resource.create({"service.name": "estate"})
     provider = TracerProvider(resource=about, shutdown_on_exit=False)
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
@@ -613,22 +610,6 @@ def test_a_flush_that_is_not_done_in_time_says_so(processor):
         assert provider.force_flush() is True
         seen.drain()
     registry.forget("slow")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["gen_ai.usage.cache_write.input_tokens", "gen_ai.usage.cache_creation.input_tokens"],
-)
-def test_tokens_that_a_cache_keeps_have_their_price(app, name):
-    """By either name: they cost more than other input."""
-    with capture(prices={"m": (2, 10, 0.5, 4)}) as seen:
-        used = {"gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 1, name: 4}
-        attributes = {**LLM_SPANS["gen_ai"], **used, "gen_ai.request.model": "m"}
-        with app.start_as_current_span("chat", attributes=attributes):
-            pass
-        seen.drain()
-    (record,) = RECORDS
-    assert record.usage.cost_usd == pytest.approx((5 * 2 + 4 * 4 + 1 * 10) / 1e6)
 
 
 def test_an_unsampled_trace_is_not_scored(processor):

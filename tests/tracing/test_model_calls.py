@@ -112,7 +112,7 @@ def test_an_unknown_kind_of_tokens_is_told_once(caplog):
     assert sum("plasma _tokens" in line for line in lines) == 1
     assert sum("hologram_tokens" in line for line in lines) == 1
     assert not any("reasoning" in line or "new_tokens" in line for line in lines)
-    assert llmeval.stats().problems["usage: an unknown kind of tokens"] == 6
+    assert llmeval.stats().problems["usage: tokens of an unknown kind"] == 6
 
 
 def test_ten_thousand_kinds_of_tokens_are_bounded(caplog, monkeypatch):
@@ -123,6 +123,19 @@ def test_ten_thousand_kinds_of_tokens_are_bounded(caplog, monkeypatch):
         span.response = {"content": "Slate.", "usage": usage}
     only_span()
     assert sum("kind-" in record.getMessage() for record in caplog.records) <= 100
+
+
+def test_an_input_that_comes_with_a_total_contains_what_a_cache_took_part_in():
+    """Gateways spell it as Anthropic does, but do not count it apart: it is not added once more."""
+    usage = {
+        "prompt_tokens": 950, "completion_tokens": 10, "total_tokens": 960,
+        "cache_read_input_tokens": 800, "cache_creation_input_tokens": 50,
+    }  # fmt: skip
+    with llmeval.llm("m") as span:
+        span.response = {"content": "Slate.", "usage": usage}
+    done = only_span()
+    assert done.usage.input_tokens == 950
+    assert done.usage.cost_usd == pytest.approx((100 * 2 + 800 * 0.5 + 50 * 4 + 10 * 10) / 1e6)
 
 
 def test_negative_tokens_are_no_tokens_and_are_counted():
