@@ -19,6 +19,8 @@ HASHED = 1 << 17
 """Characters of base64 that are hashed, the first ones. This bounds the time to 0.3 ms."""
 MOST_EMBEDDED = 20
 """Images and files that are replaced within one text."""
+CODED = 1 << 12
+"""Characters without a space from which on a text may be data of a type that is not known."""
 _EDGE = 256
 """Characters at both ends of a text that decide whether all of it is base64."""
 _LONGEST_HEAD = 200
@@ -37,18 +39,22 @@ _BEGINNINGS = {
 }
 """What files of a type begin with, as base64; a RIFF is a sound where it says so."""
 _STARTS = tuple(_BEGINNINGS)
+_ANY_DATA = re.compile(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=\D*\d)[\w+/=-]*", re.ASCII)
+"""Base64 has capital and small letters and figures; a number in hex or a sequence has not."""
 
 
 def without_media(text: str) -> str:
     """Return a long text with markers in the place of the images, sounds and files in it.
 
-    A marker is ``<image/png of 98304 bytes, sha256 1a2b3c4d5e6f7a8b>``. The hash is of the bytes;
-    of a larger file, of its first 98,304 bytes.
+    A marker is ``<image/png of 98304 bytes, sha256 1a2b3c4d5e6f7a8b>``, or ``<base64 of …>`` where
+    the type is not known. The hash is of the bytes; of a larger file, of its first 98,304 bytes.
     """
     if text.startswith(_STARTS) and _is_base64(text, 0):
         start = next(start for start in _STARTS if text.startswith(start))
         is_sound = start == "UklGR" and text[10:16] == "BXQVZF"
         return _marker("audio/wav" if is_sound else _BEGINNINGS[start], text)
+    if len(text) >= CODED and text.find(" ", 0, _EDGE) < 0 and _is_any_data(text):
+        return _marker("base64", text)
     is_long = len(text) >= LONG
     if not is_long and not text.startswith("data:"):
         return text
@@ -66,6 +72,10 @@ def _is_base64(text: str, start: int) -> bool:
     first = _PAYLOAD.fullmatch(text, start, min(len(text), start + _EDGE))
     last = _PAYLOAD.fullmatch(text, max(start, len(text) - _EDGE))
     return first is not None and last is not None and " " not in text[:HASHED]
+
+
+def _is_any_data(text: str) -> bool:
+    return _ANY_DATA.fullmatch(text[:_EDGE]) is not None and _is_base64(text, 0)
 
 
 def _without_embedded(text: str, at: int) -> str:

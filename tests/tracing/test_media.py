@@ -48,6 +48,20 @@ def test_an_image_in_a_message_is_its_type_size_and_hash(part):
     assert len(str(request)) < 1_000
 
 
+@pytest.mark.parametrize(
+    "beginning",
+    [b"\xff\xfb\x90\x64", b"PK\x03\x04", b"\0\0\0 ftypisom", b"fLaC", b""],
+    ids=["mp3", "docx", "mp4", "flac", "pcm"],
+)
+def test_data_of_any_other_type_are_no_text_either(beginning):
+    """Such as the sound of a call, which begins with nothing that is known."""
+    data = beginning + random.Random(7).randbytes(60_000)
+    sound = {"data": base64.b64encode(data).decode(), "format": "any"}
+    (part,) = captured([{"type": "input_audio", "input_audio": sound}])
+    digest = sha256(data).hexdigest()[:16]
+    assert part["input_audio"]["data"] == f"<base64 of {len(data)} bytes, sha256 {digest}>"
+
+
 def test_an_image_within_a_text_is_marked_too():
     """As in a page of Markdown; what stands around it is kept."""
     page = f"{'Slate roofs. ' * 1_500}![a cat]({URL}) and {'tin roofs. ' * 1_500}"
@@ -61,7 +75,17 @@ def test_images_are_kept_for_those_who_want_them():
 
 @pytest.mark.parametrize(
     "text",
-    ["data: 3, 5 and 7. " * 100, "/9j/ and more " * 100, f"{'x' * 20_000};base64,no", "iVBORw0KGg"],
+    [
+        "data: 3, 5 and 7. " * 100,
+        "/9j/ and more " * 100,
+        f"{'x' * 20_000};base64,no",
+        "iVBORw0KGg",
+        "x" * 20_000,
+        "ACGT" * 5_000,
+        "0123456789abcdef" * 500,
+        "Ab1%20" * 2_000,
+        "Ab1 " * 5_000,
+    ],
 )
 def test_what_only_begins_like_an_image_stays_as_it_is(text):
     """Texts of people, that is."""
