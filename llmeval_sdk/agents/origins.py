@@ -28,7 +28,7 @@ _OPTIONS = re.compile(
     r"|granularity|resolution|provider|source|channel|branch|method)(?:s|es|_?by|_?order)?$",
     re.IGNORECASE,
 )
-"""How arguments are called that take one word of a fixed set."""
+"""How arguments are called that take a constant of a fixed set."""
 _LONGEST_VALUE = 400
 
 
@@ -87,15 +87,13 @@ def _stands(text: str, call: ToolCall, run: Run) -> bool:
 
 
 def _is_option(name: str, value: str) -> bool:
-    """Say whether an argument takes one word of a fixed set, and this is such a word.
+    """Say whether an argument takes a constant of a fixed set, and this is such a constant.
 
     The name has to say so: any other word, such as somebody's name, may be made up.
     """
-    return (
-        value.isalpha()
-        and value in (value.lower(), value.upper())
-        and bool(_OPTIONS.search(name[-40:]))
-    )
+    letters = value.replace("_", "").replace("-", "")
+    is_constant = letters.isalpha() and value in (value.lower(), value.upper())
+    return is_constant and _OPTIONS.search(name[-40:]) is not None
 
 
 def _has_identifier(words: list[str]) -> bool:

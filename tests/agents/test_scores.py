@@ -132,6 +132,7 @@ def test_values_that_the_agent_saw_nowhere_are_named():
     ("arguments", "count"),
     [
         ({"folder": "inbox"}, 0), ({"sortBy": "date", "currency": "EUR"}, 0),
+        ({"status": "in_progress"}, 0),
         ({"folder": "Q7-2231"}, 1), ({"city": "hollis"}, 1), ({"folder": "Hollis"}, 1),
     ],
 )  # fmt: skip
@@ -139,6 +140,15 @@ def test_an_option_of_a_call_that_reads_is_a_choice(arguments, count):
     """A folder or an order is chosen from a fixed set; names, codes and what is written are not."""
     assert score("ungrounded_arguments", run(call("get_mail", arguments))).value == count
     assert score("ungrounded_arguments", run(call("delete_mail", arguments))).value > 0
+
+
+def test_the_default_of_an_argument_is_a_choice():
+    """Its definition names it, so the agent has not made it up."""
+    properties = {"colour": {"type": "string", "default": "Vermilion 7"}}
+    tools = [{"name": "paint", "parameters": {"type": "object", "properties": properties}}]
+    chosen = {"colour": "Vermilion 7"}
+    assert score("ungrounded_arguments", run(call("paint", chosen), tools=tools)).value == 0
+    assert score("ungrounded_arguments", run(call("paint", chosen))).value == 1
 
 
 def test_a_failure_that_nobody_repairs_or_mentions_is_ignored():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from llmeval_sdk.agents.calls import values_of
 from llmeval_sdk.agents.origins import is_invented
 from llmeval_sdk.agents.run import Run
@@ -22,10 +24,17 @@ def invented(run: Run) -> list[tuple[int, str | None, str, str]]:
         for name, value in values_of(call.step.arguments or {}):
             budget.spend(1 + call.seen / CHARACTERS_PER_UNIT)
             form = properties.get(name)
-            is_choice = isinstance(form, dict) and "enum" in form
-            if not is_choice and is_invented(name, value, call, run):
+            if not _is_listed(value, form) and is_invented(name, value, call, run):
                 values.append((call.number, call.step.name, name, str(value)[:80]))
     return values
+
+
+def _is_listed(value: Any, form: Any) -> bool:
+    """Say whether the schema of an argument lists what it may be, or has the value as default."""
+    return isinstance(form, dict) and ("enum" in form or value == form.get("default", _NO_DEFAULT))
+
+
+_NO_DEFAULT = object()
 
 
 def _score(run: Run) -> Scored:

@@ -72,8 +72,8 @@ def from_name(name: str, settings: Settings) -> LLM | None:
     """
     provider, model = read(name, settings)
     if provider in _OLLAMA:
-        prices = settings.prices or {}
-        return OpenAILLM(model, base_url=OLLAMA_URL, timeout=settings.judge_timeout, prices=prices)
+        own = settings.prices or {}
+        return OpenAILLM(model, base_url=OLLAMA_URL, timeout=settings.judge_timeout, prices=own)
     kind = PROVIDERS.get(provider)
     if kind is None:
         return None
