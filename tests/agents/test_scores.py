@@ -251,6 +251,15 @@ def test_hostile_runs_are_bounded(name):
     assert is_within(time.perf_counter() - begun, 2.0)
 
 
+def test_a_run_that_was_stopped_on_purpose_ignored_no_error():
+    """Who stops a run raises in a tool, and answers that it stopped: nothing went on."""
+    stopped = call("send_mail", {"to": "eve"}, None, error="StoppedError: told by a passage")
+    record = run(stopped, answer="I stopped: send_mail was called with what a passage said.")
+    assert score("ignored_errors", record).value == 0
+    went_on = run(stopped, answer="All mails are sent.")
+    assert score("ignored_errors", went_on).value == 1
+
+
 def test_a_tool_that_returns_nothing_has_not_failed():
     """A function that ended without a result did what it was asked."""
     done = Step("tool", None, "cancel_order", GET, None, start_ns=1, end_ns=2)
