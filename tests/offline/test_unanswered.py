@@ -5,6 +5,7 @@ import json
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.cli import main
 from llmeval_sdk.offline import Report
 from llmeval_sdk.offline.report.gate import ReportGate, checks
 from llmeval_sdk.testing import FakeLLM
@@ -240,3 +241,20 @@ def test_a_column_for_the_answer_is_still_needed():
     """Where no row could have one, the data is not what was meant."""
     with pytest.raises(llmeval.errors.DataError, match="'response' is missing"):
         llmeval.evaluate([{"request": "q"}], progress=False)
+
+
+def test_requests_of_the_store_without_an_answer_are_rows_and_not_bad_ones(tmp_path, capsys):
+    """With the default evaluators too: an app that answers nothing passes no gate."""
+    store = str(tmp_path / "traces.db")
+    llmeval.configure(exporters=["local"], store=store, escalations=[])
+    for number in range(10):
+        with llmeval.workflow("answer", request="roof?") as span:
+            span.annotate(
+                response="Slate." if number % 2 else None,
+                retrieved_context=[{"content": "a slate roof", "score": 0.5}],
+            )
+    llmeval.shutdown()
+    gate = ["evaluate", "--from-store", "--store", store, "--no-progress", "--min-rated", "1.0"]
+    assert main([*gate, "--save", str(tmp_path / "rows.jsonl")]) == 1
+    printed = capsys.readouterr()
+    assert "10 rows; no answer on 5 rows" in printed.out + printed.err

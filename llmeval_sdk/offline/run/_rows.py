@@ -23,6 +23,7 @@ from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation.signing import Signer, signer_of
+from llmeval_sdk.model import Record
 from llmeval_sdk.offline.data._record import record_from
 from llmeval_sdk.offline.data.exported import is_exported, is_failed, is_part, record_of_row
 from llmeval_sdk.offline.data.source import Data
@@ -31,6 +32,7 @@ from llmeval_sdk.offline.report._aggregate import Aggregate
 from llmeval_sdk.offline.report._table import Rows
 from llmeval_sdk.offline.report.row import Row, digest_of
 from llmeval_sdk.offline.run._engine import Chosen, InputRow
+from llmeval_sdk.records import OWNERS
 
 
 SPOOLED_BYTES = 64 << 20
@@ -98,6 +100,8 @@ def _columns(row: Any) -> Container[str]:
     """
     if is_exported(row):
         return () if is_failed(row) else ("response",)
+    if isinstance(row, Record):
+        return ("response",) if row.span_kind in (*OWNERS, "llm") else ()
     return row if isinstance(row, Mapping) else ()
 
 
