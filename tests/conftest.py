@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 from llmeval_sdk import registry, runtime
-from llmeval_sdk._process import shield
+from llmeval_sdk._process import app_resource, shield
 
 
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no mistake
@@ -54,12 +54,14 @@ def _fresh_environment(monkeypatch, tmp_path, request):
         home = getattr(evaluator.evaluate, "__module__", None)
         if evaluator.kind == "heuristic" and home != request.module.__name__:
             registry.forget(name)  # another test file's would run on every span here
+    monkeypatch.setattr(app_resource, "_noted", None)
     with runtime.isolated():
         yield
     registry._own.clear()
     registry._own.update(registered)
     shield.raise_again(False)
     shield._last_told.clear()
+    shield._told_once.clear()
     shield.notices.clear()
 
 
