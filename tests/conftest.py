@@ -55,12 +55,14 @@ def _fresh_environment(monkeypatch, tmp_path, request):
         home = getattr(evaluator.evaluate, "__module__", None)
         if evaluator.kind == "heuristic" and home != request.module.__name__:
             registry.forget(name)  # another test file's would run on every span here
+    monkeypatch.setattr(app_resource, "_noted", None)
     with runtime.isolated():
         yield
     registry._own.clear()
     registry._own.update(registered)
     shield.raise_again(False)
     shield._last_told.clear()
+    shield._told_once.clear()
     shield.notices.clear()
 
 

@@ -64,7 +64,8 @@ class Run:
         seen: all that the agent has not written since the question, in lower case: instructions,
             what the user said, what tools returned, and all of the history, in order.
         ends_with_answer: whether the last step is something that the agent said.
-        is_under_way: whether it is the run so far, as a model call shows it that asks for a tool.
+        is_under_way: whether it is the run so far: a model call shows it that asks for a tool, and
+            one that somebody stopped, as by closing the tab, ends with it.
         schemas: the JSON schemas of the tools' parameters by name; empty where they are not known.
         cut_at: the first step of whose text not all was read; ``None`` where all was. What the
             agent saw there is not known, so nothing that comes later can be called invented.
@@ -119,7 +120,8 @@ class Run:
         answered = last is not None and last.role == "assistant" and bool(self.said)
         self.ends_with_answer = answered and len(self.said[-1].text.strip()) > 1
         waits = any(call.outcome == "pending" for call in self.calls)
-        self.is_under_way = waits and record.span_kind == "llm"
+        is_stopped = record.attributes.get("cancelled") is True
+        self.is_under_way = is_stopped or (waits and record.span_kind == "llm")
         offered = record.request.get("tools") if isinstance(record.request, dict) else None
         tools = definitions_of(record.tools) or definitions_of(offered) or ()
         self.schemas = {str(tool["name"]): tool["parameters"] for tool in tools}

@@ -7,13 +7,13 @@ from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._classes import name_of
 
 
-_CANCELLED = ("CancelledError", "Cancelled")
-"""What asyncio and trio throw into a task that is cancelled, as when a user closes the tab. The app
-did nothing wrong, so the span has no error."""
+_CANCELLED = ("CancelledError", "Cancelled", "GeneratorExit")
+"""What asyncio and trio throw into a task that is cancelled, and Python into a generator that is
+closed, as when a user closes the tab. The app did nothing wrong, so the span has no error."""
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """Describe an exception; ``None`` for a task that was cancelled."""
+    """Describe an exception; ``None`` for what was stopped on purpose."""
     if not isinstance(error, Exception) and type(error).__name__ in _CANCELLED:
         return None
     return Failure(name_of(type(error)), _first_text(error))

@@ -305,7 +305,7 @@ def finish(span: Span, error: BaseException | None = None) -> None:
         return
     try:
         span.end_ns = span.start_ns + perf_counter_ns() - span._perf_ns
-        if error is not None and type(error) is not GeneratorExit:
+        if error is not None:
             span._error = failure_of(error)
             if span._error is None:
                 span._attributes = {**(span._attributes or {}), "cancelled": True}

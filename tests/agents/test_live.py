@@ -1,5 +1,7 @@
 """Scores of a run that is still going on, so that an app can stop it."""
 
+import asyncio
+import contextlib
 import operator
 import statistics
 import threading
@@ -225,3 +227,54 @@ def test_of_a_long_run_the_first_results_are_searched_and_it_says_so():
     run = LiveRun("Pay it.")
     run.ask(steps, lambda run: run.hijacked(None))
     assert run.is_cut
+
+
+def failing_agent(kind):
+    """An agent whose tool fails, and which is stopped before it can say so."""
+
+    @llmeval.tool
+    def find(key):
+        raise TimeoutError(key)
+
+    def try_it():
+        with contextlib.suppress(TimeoutError):
+            find("A17")
+
+    if kind == "closed":
+
+        @llmeval.agent
+        def stream(question):
+            try_it()
+            yield "One moment"
+            yield ", that failed."
+
+        running = stream("Where is order A17?")
+        next(running)
+        running.close()
+        return
+
+    @llmeval.agent
+    async def cancelled(question):
+        try_it()
+        await asyncio.Event().wait()
+
+    async def stop():
+        task = asyncio.create_task(cancelled("Where is order A17?"))
+        await asyncio.sleep(0)
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(stop())
+
+
+@pytest.mark.parametrize("kind", ["closed", "cancelled"])
+def test_a_run_that_was_stopped_on_purpose_owes_no_words(kind):
+    """Who closed the tab wanted neither an answer nor an apology; what failed has failed."""
+    with capture() as seen:
+        failing_agent(kind)
+        seen.drain()
+    scores = {event.evaluation.name: event.evaluation for event in seen.evaluations}
+    assert scores["ignored_errors"].value == 0
+    assert scores["tool_call_errors"].value == 1
+    assert "no answer" not in scores["run_faults"].explanation

@@ -148,6 +148,7 @@ def test_streamed_text_is_joined_into_the_response():
         seen.drain()
     assert [span.response for span in seen.spans] == ["Hello, world", "Hello"]
     assert all(span.error is None for span in seen.spans)
+    assert [span.attributes.get("cancelled") for span in seen.spans] == [None, True]
 
 
 def test_an_abandoned_stream_ends_its_span():

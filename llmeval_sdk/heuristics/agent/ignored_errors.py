@@ -26,9 +26,10 @@ def _score(run: Run) -> Scored:
     one that shares an argument's value with it. A lookup that failed is repaired by any later one
     that succeeds: the agent looked elsewhere, and nothing had to be undone. A failure is mentioned
     if anything that the agent says after it speaks of an error, a problem or something that was not
-    possible. An agent that says that it stopped has not gone on either.
+    possible. An agent that says that it stopped has not gone on either. A run under way, or stopped
+    by somebody, might still have mentioned them.
     """
-    return counted(_ignored(run))
+    return counted(() if run.is_under_way else _ignored(run))
 
 
 def _ignored(run: Run) -> Iterator[tuple[int, str]]:

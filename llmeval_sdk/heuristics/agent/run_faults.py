@@ -24,7 +24,8 @@ def _score(run: Run) -> Scored:
     brought nothing, requests that were not met, an apology at the end, no answer at all, arguments
     that stand nowhere, and figures in the answer that stand nowhere. Whether the task was solved
     often does not show in a run, so this finds runs with visible faults and guesses the rest. A
-    model call that asks for a tool shows a run under way, which owes neither an answer nor actions.
+    model call that asks for a tool shows a run under way, which owes neither an answer nor actions,
+    and so does one that somebody stopped.
     """
     (wasteful, ended), (missed, asked), values = wasted(run), unmet(run), invented(run)
     share = len(wasteful) / ended if ended else 0.0
