@@ -238,10 +238,20 @@ _PRICED_KINDS = frozenset((
     "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens",
 ))  # fmt: skip
 """Kinds of tokens that have a price of their own, or that of any input or output token."""
+_USUAL = _PRICED_KINDS | {
+    "prompt_tokens_details", "completion_tokens_details", "input_tokens_details",
+    "output_tokens_details",
+}  # fmt: skip
 
 
 def note_kinds(used: Any) -> None:
     """Count the kinds of tokens of a model call that have no price here; log each name once."""
+    if type(used) is dict and used.keys() <= _USUAL:  # a tenth of the time of looking at each
+        for part in used.values():
+            if type(part) is dict and not part.keys() <= _USUAL:
+                break
+        else:
+            return
     if not isinstance(used, Mapping):
         return
     parts = [used, *(part for part in used.values() if isinstance(part, Mapping))]

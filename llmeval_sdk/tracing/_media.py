@@ -10,17 +10,15 @@ import re
 from hashlib import sha256
 
 
-SHORTEST = 1_024
-"""Characters from which on the beginning of a text is looked at."""
+SHORTEST = 1 << 12
+"""Characters from which on a text is looked at: passages of the usual length shall not pay."""
 LONG = 1 << 14
 """Characters from which on data are looked for within a text: reading it through costs 0.6 ns for
-each character, which passages of the usual length shall not pay."""
+each character."""
 HASHED = 1 << 17
 """Characters of base64 that are hashed, the first ones. This bounds the time to 0.3 ms."""
 MOST_EMBEDDED = 20
 """Images and files that are replaced within one text."""
-CODED = 1 << 12
-"""Characters without a space from which on a text may be data of a type that is not known."""
 _EDGE = 256
 """Characters at both ends of a text that decide whether all of it is base64."""
 _LONGEST_HEAD = 200
@@ -53,7 +51,7 @@ def without_media(text: str) -> str:
         start = next(start for start in _STARTS if text.startswith(start))
         is_sound = start == "UklGR" and text[10:16] == "BXQVZF"
         return _marker("audio/wav" if is_sound else _BEGINNINGS[start], text)
-    if len(text) >= CODED and text.find(" ", 0, _EDGE) < 0 and _is_any_data(text):
+    if text.find(" ", 0, _EDGE) < 0 and _is_any_data(text):
         return _marker("base64", text)
     is_long = len(text) >= LONG
     if not is_long and not text.startswith("data:"):
@@ -87,7 +85,7 @@ def _without_embedded(text: str, at: int) -> str:
         head = _HEAD.match(text, begins, at) if begins >= 0 else None
         payload = _PAYLOAD.match(text, at + len(_MARK), HASHED * 8)
         end = at + len(_MARK) if payload is None else payload.end()
-        if head is not None and payload is not None and len(payload[0]) >= SHORTEST // 2:
+        if head is not None and payload is not None and len(payload[0]) >= _EDGE:
             parts += [text[done:begins], _marker(head[1], payload[0])]
             done = end
         at = text.find(_MARK, end, HASHED * 8)
