@@ -134,7 +134,7 @@ def _of_message(message: Mapping[str, Any]) -> Iterator[Step | _TextPart | _Call
         return
     role = message.get("role") or message.get("from") or kind
     role = role.lower() if isinstance(role, str) else ""
-    content = message.get("content", message.get("parts", message.get("value")))
+    content = _content(message)
     if role == "tool" and not {"arguments", "result"}.isdisjoint(message):
         yield _own_step(message)
     elif role in _RESULT_ROLES:
@@ -168,6 +168,21 @@ def unwrapped(message: Mapping[str, Any]) -> Mapping[str, Any]:
     name = path[-1] if isinstance(path, (list, tuple)) and path else message.get("type")
     kind = str(name).removesuffix("Chunk").removesuffix("Message").lower()
     return {"type": kind, **inner}
+
+
+def _content(message: Mapping[str, Any]) -> Any:
+    """Return what a message says: a text, or parts.
+
+    OpenInference has parts under ``contents``, each in a ``message_content``. It lists the calls
+    among them once more under ``tool_calls``, so only the texts are taken.
+    """
+    content = message.get("content", message.get("parts", message.get("value")))
+    parts = message.get("contents")
+    if content is not None or not isinstance(parts, (list, tuple)):
+        return content
+    held = (part.get("message_content") for part in parts if isinstance(part, Mapping))
+    texts = (part.get("text") for part in held if isinstance(part, Mapping))
+    return [{"type": "text", "text": text} for text in texts if isinstance(text, str)]
 
 
 def _of_turn(role: str, content: Any, message: Mapping[str, Any]) -> Iterator[Any]:
@@ -306,12 +321,28 @@ def _parts(content: Any) -> bool:
 
 def _text(value: Any) -> str | None:
     """Write what a tool returned as text: the texts of its parts, else JSON."""
+    if isinstance(value, str) and value.startswith(_PARTS_AS_JSON):
+        return _text_of_json(value)
     if _parts(value):
         parts = [part.get("text") if isinstance(part, Mapping) else part for part in value]
         texts = [part for part in parts if isinstance(part, str)]
         if len(texts) == len(parts):
             return "\n".join(texts)
     return to_text(value)
+
+
+_PARTS_AS_JSON = ('[{"type": "text"', '[{"type":"text"')
+"""How parts begin that OpenInference wrote as JSON, because it has no place for them."""
+
+
+def _text_of_json(value: str) -> str:
+    try:
+        parts = json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+    texts = [part.get("text") if isinstance(part, Mapping) else None for part in parts]
+    known = [text for text in texts if isinstance(text, str)]
+    return "\n".join(known) if len(known) == len(texts) else value
 
 
 def _role(role: str) -> Any:

@@ -181,3 +181,46 @@ def test_odd_messages_are_read_as_far_as_they_go(messages):
     """Whatever stands in a message, reading it gives steps or nothing, and never raises."""
     steps = steps_of(messages)
     assert steps is None or all(isinstance(step, Step) for step in steps)
+
+
+def flattened(role, *parts, **more):
+    """Return a message as OpenInference flattens one whose content is a list of parts."""
+    return {"message": {"role": role, "contents": list(parts), **more}}
+
+
+def test_parts_that_openinference_wraps_are_read_once():
+    """Texts of users and of results are kept, and a call that stands there twice is one call."""
+    call = {"id": "c1", "function": {"name": "get_order", "arguments": '{"id": "A17"}'}}
+    steps = steps_of(
+        [
+            flattened("user", {"message_content": {"type": "text", "text": "Where is A17?"}}),
+            flattened(
+                "assistant",
+                {"message_content": {"type": "text", "text": "I look."}},
+                {"message_content": {"type": "tool_use"}, "tool_call": call},
+                tool_calls=[{"tool_call": call}],
+            ),
+            flattened(
+                "tool", {"message_content": {"type": "text", "text": "open"}}, tool_call_id="c1"
+            ),
+        ]
+    )
+    told = [(step.role, step.content or step.name, step.result) for step in steps]
+    assert told == [
+        ("user", "Where is A17?", None),
+        ("assistant", "I look.", None),
+        ("tool", "get_order", "open"),
+    ]
+
+
+def test_the_parts_of_a_result_that_were_written_as_json_are_its_text():
+    """So OpenInference writes what a tool of Anthropic's returned."""
+    called = {"id": "c1", "function": {"name": "get_order", "arguments": "{}"}}
+    returned = '[{"type": "text", "text": "Error: no such order"}]'
+    (step,) = steps_of(
+        [
+            {"message": {"role": "assistant", "tool_calls": [{"tool_call": called}]}},
+            {"message": {"role": "tool", "tool_call_id": "c1", "content": returned}},
+        ]
+    )
+    assert step.result == "Error: no such order"

@@ -98,6 +98,35 @@ def test_the_calls_of_a_turn_keep_the_names_of_the_tools(client, records):
     assert tools == [["get_order"], ["get_order"]]
 
 
+def test_messages_of_text_parts_are_read_like_texts(client, records):
+    """What the user said and what a tool returned may both be lists of parts."""
+
+    def part(text):
+        return [{"type": "text", "text": text}]
+
+    @llmeval.agent
+    def support(question):
+        made = {"id": "c1", "type": "function"}
+        made["function"] = {"name": "get_order", "arguments": '{"order_id": "A17"}'}
+        messages = [
+            {"role": "user", "content": part(question)},
+            {"role": "assistant", "content": None, "tool_calls": [made]},
+            {"role": "tool", "tool_call_id": "c1", "content": part("shipped")},
+        ]
+        client.chat.completions.create(model="gpt-4o", messages=messages, tools=TOOLS)
+
+    with testing.capture(escalations=[]) as seen:
+        llmeval.instrument("openai")
+        support("Where is my order A17?")
+        seen.drain()
+    (record,) = records
+    assert [step.content or step.result for step in record.steps] == [
+        "Where is my order A17?",
+        "shipped",
+        "Order A17 is shipped.",
+    ]
+
+
 def test_a_call_has_the_user_the_session_and_the_tags_of_its_context(client, tmp_path):
     """In the store too, where costs are added up by user, and a user's texts are deleted."""
     path = tmp_path / "traces.db"
