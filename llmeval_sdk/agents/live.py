@@ -17,6 +17,7 @@ from llmeval_sdk.agents.calls import is_write, outcome_of, signature
 from llmeval_sdk.agents.injections import AddressedPassages, Hijack
 from llmeval_sdk.agents.repetition import Circle, Circles, Repeats
 from llmeval_sdk.agents.run import LONGEST_RESULT, MOST_TEXT, ToolCall
+from llmeval_sdk.agents.turns import given
 from llmeval_sdk.model import Step
 
 
@@ -32,7 +33,7 @@ class LiveRun:
 
     def __init__(self, request: Any) -> None:
         question = bounded_question(request)
-        self.asked = question.lower()
+        self.asked = question.lower() or given(request)
         self.calls: list[ToolCall] = []
         self._steps: list[Step] = []
         self.repeats: list[tuple[ToolCall, int]] = []

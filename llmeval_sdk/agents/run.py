@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from llmeval_sdk._chat import bounded_question
@@ -11,6 +10,7 @@ from llmeval_sdk._coerce import TRUNCATED, to_text
 from llmeval_sdk.agents.calls import Outcome, Signature, is_write, outcome_of, signature
 from llmeval_sdk.agents.definitions import definitions_of
 from llmeval_sdk.agents.messages import is_note_of_a_cut
+from llmeval_sdk.agents.turns import begin_of_turn, given
 from llmeval_sdk.model import Record, Step
 
 
@@ -59,7 +59,7 @@ class Run:
         earlier: the tool calls of the history.
         changes: the calls that changed something, as far as they succeeded, with the history's.
         said: what the agent said since the question; its final answer comes last.
-        asked: what the user said, in lower case.
+        asked: what the user said, in lower case, or what the agent was called with.
         request: what the user said since the history, in lower case.
         seen: all that the agent has not written since the question, in lower case: instructions,
             what the user said, what tools returned, and all of the history, in order.
@@ -82,11 +82,11 @@ class Run:
         self.earlier: list[ToolCall] = []
         self.said: list[Statement] = []
         self.cut_at: int | None = None
-        begins = _begin_of_turn(self.steps, record)
-        asked: list[str] = []
+        begins = begin_of_turn(self.steps, record)
+        asked = [arguments] if (arguments := given(record.request)) else []
         request: list[str] = []
-        seen: list[str] = []
-        length = spoken = 0
+        seen = [*asked]
+        length, spoken = sum(len(text) + 1 for text in seen), 0
         for number, step in enumerate(self.steps, 1):
             if step.role == "assistant" and number >= begins:
                 text = (step.content or "")[: min(LONGEST_RESULT, max(0, MOST_TEXT - spoken))]
@@ -125,16 +125,6 @@ class Run:
         offered = record.request.get("tools") if isinstance(record.request, dict) else None
         tools = definitions_of(record.tools) or definitions_of(offered) or ()
         self.schemas = {str(tool["name"]): tool["parameters"] for tool in tools}
-
-
-def _begin_of_turn(steps: Sequence[Step], record: Record) -> int:
-    """Return the number of the step with the question of a Record; 1 where there is none."""
-    question = bounded_question(record.request).strip()
-    for number in range(len(steps), 0, -1):
-        step = steps[number - 1]
-        if question and step.role == "user" and (step.content or "").strip().endswith(question):
-            return number
-    return 1
 
 
 def _steps(record: Record) -> tuple[Step, ...]:
