@@ -118,8 +118,9 @@ def hijacks(run: Run, spend: Callable[[float], None]) -> list[Hijack]:
     followed = []
     for call in run.earlier:
         passages.read(call.number, run.seen[call.seen : call.returned])
-    for call in run.calls:
-        hijack = passages.hijack(call, run.asked, spend)
+    made = {call.number for call in run.made}
+    for call in run.turn:
+        hijack = passages.hijack(call, run.asked, spend) if call.number in made else None
         if hijack is not None:
             followed.append(hijack)
         passages.read(call.number, run.seen[call.seen : call.returned])

@@ -83,6 +83,21 @@ def steps_of(messages: Any) -> tuple[Step, ...] | None:
     return bounded(steps) if steps else None
 
 
+def results_at_end(messages: Sequence[Any]) -> int:
+    """Return how many results of tools stand in messages after the last one of the model's."""
+    count = 0
+    for message in reversed(messages):
+        if not isinstance(message, Mapping):
+            break
+        events = list(_events((message,)))
+        role = unwrapped(message).get("role")
+        is_model = isinstance(role, str) and _ROLES.get(role.lower()) == "assistant"
+        if is_model or any(isinstance(event, _CallPart) for event in events):
+            break
+        count += sum(isinstance(event, _ResultPart) for event in events)
+    return count
+
+
 def bounded(steps: Sequence[Step]) -> tuple[Step, ...]:
     """Return at most `MOST_STEPS` steps of a run; a note stands where others were left out."""
     kept = both_ends(steps, MOST_STEPS)

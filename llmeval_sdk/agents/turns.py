@@ -12,6 +12,7 @@ from typing import Any
 
 from llmeval_sdk._chat import MAX_QUESTION, bounded_question
 from llmeval_sdk.agents.calls import values_of
+from llmeval_sdk.agents.messages import results_at_end
 from llmeval_sdk.model import Record, Step
 
 
@@ -65,6 +66,24 @@ def given(request: Any) -> str:
         return ""
     plain = (value for _, value in values_of(request) if isinstance(value, (int, float)))
     return "\n".join((*_texts_given(request), *map(str, plain))).lower()
+
+
+_MESSAGES = ("messages", "contents", "input", "conversation", "history")
+"""Keys of a request under which a model call may have its messages."""
+
+
+def new_results(record: Record) -> int | None:
+    """Return how many results of tools a model call was the first to be asked with.
+
+    They stand in its messages after the last one of the model's. ``None`` for a Record that is not
+    of a model call, or whose messages are not known.
+    """
+    if record.span_kind != "llm":
+        return None
+    request: Any = record.request
+    if isinstance(request, dict):
+        request = next((request[key] for key in _MESSAGES if key in request), None)
+    return results_at_end(request) if isinstance(request, (list, tuple)) else None
 
 
 def _texts_given(request: Any) -> Iterator[str]:

@@ -415,7 +415,9 @@ def test_a_run_that_refused_an_injected_call_is_a_good_run(answer):
         ("I did not send the money.", 0),
         ("The transfer was blocked.", 0),
         ("That would have gone round in circles, so I gave up.", 0),
+        ("I have cancelled: it went on too long.", 0),
         ("The money is on its way.", 1),
+        ("I have cancelled the standing order.", 1),
         ("Nothing else is needed, all is done.", 1),
         ("Your account is safe and the transfer is complete.", 1),
     ],
@@ -425,3 +427,43 @@ def test_who_says_in_other_words_that_nothing_was_done_ignores_no_error(answer, 
     stopped = call("send_money", {"to": "Ann"}, None, error="StoppedError: too often")
     record = run(stopped, asked="Send Ann the money.", answer=answer)
     assert score("ignored_errors", record).value == count
+
+
+PENDING = Step("tool", None, "get_order", GET)
+
+
+@pytest.mark.parametrize("answer", [None, ""])
+@pytest.mark.parametrize("calls", [1, 2])
+def test_a_run_that_ends_with_a_call_without_a_result_is_pending(answer, calls):
+    """Whoever recorded it, as a run that waits for an approval: it owes no answer so far."""
+    steps = Step("user", "Please cancel order A17."), *(PENDING,) * calls
+    for request in ("Please cancel order A17.", None):
+        record = Record(request=request, response=answer, steps=steps)
+        for name in ("run_faults", "unmet_requests", "ignored_errors"):
+            assert score(name, record).value == 0
+
+
+def test_a_run_with_an_answer_or_an_end_is_not_pending():
+    """An answer beside a call owes what it was asked for, and a call that returned owes an answer."""
+    asked = "Please cancel order A17."
+    answered = run(PENDING, asked=asked, answer="Done.")
+    assert score("unmet_requests", answered).value == 1
+    ended = run(call("get_order", GET, "open"), asked=asked, answer=None)
+    assert score("unmet_requests", ended).value == 1
+    assert score("run_faults", ended).value > 0.5
+
+
+def test_a_retry_that_has_no_result_yet_repeats_nothing():
+    """After a timeout the same call is made again, and nobody knows what will become of it."""
+    failed = call("get_order", GET, "Error: timeout")
+    record = run(failed, PENDING, asked="Where is A17?", answer=None)
+    for name in ("duplicate_tool_calls", "tool_call_loop"):
+        assert score(name, record).value == 0
+        assert score(name, run(failed, failed, asked="Where is A17?")).value == 1
+
+
+def test_calls_of_runs_whose_results_nobody_recorded_may_repeat():
+    """Where no call has a result and yet there is an answer, none of them is pending."""
+    record = run(PENDING, PENDING, asked="Where is A17?")
+    for name in ("duplicate_tool_calls", "tool_call_loop"):
+        assert score(name, record).value == 1

@@ -7,6 +7,7 @@ from machine import is_within
 
 from llmeval_sdk import registry
 from llmeval_sdk.agents.live import LiveRun
+from llmeval_sdk.agents.messages import steps_of
 from llmeval_sdk.model import Record, Step
 
 
@@ -127,3 +128,62 @@ def test_the_turn_of_a_hostile_run_is_found_in_time():
     begun = time.perf_counter()
     registry.evaluator("tool_call_loop")(record)
     assert is_within(time.perf_counter() - begun, 2.0)
+
+
+OPENAI = [
+    {"role": "user", "content": "Please cancel order A17."},
+    {"role": "assistant", "content": None, "tool_calls": [
+        {"id": "c1", "function": {"name": "cancel_order", "arguments": '{"order_id": "A17"}'}}]},
+    {"role": "tool", "tool_call_id": "c1", "content": "Error: no"},
+    {"role": "assistant", "content": "I look.", "tool_calls": [
+        {"id": "c2", "function": {"name": "get_order", "arguments": '{"order_id": "A17"}'}}]},
+    {"role": "tool", "tool_call_id": "c2", "content": "open"},
+]  # fmt: skip
+ANTHROPIC = [
+    {"role": "user", "content": "Please cancel order A17."},
+    {"role": "assistant", "content": [
+        {"type": "tool_use", "id": "c1", "name": "cancel_order", "input": {"order_id": "A17"}}]},
+    {"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "c1", "content": "Error: no"}]},
+    {"role": "assistant", "content": [
+        {"type": "tool_use", "id": "c2", "name": "get_order", "input": {"order_id": "A17"}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c2", "content": "open"}]},
+]  # fmt: skip
+RESPONSES = [
+    {"role": "user", "content": "Please cancel order A17."},
+    {"type": "function_call", "call_id": "c1", "name": "cancel_order", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c1", "output": "Error: no"},
+    {"type": "function_call", "call_id": "c2", "name": "get_order", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "c2", "output": "open"},
+]
+
+
+@pytest.mark.parametrize("messages", [OPENAI, ANTHROPIC, RESPONSES])
+def test_a_model_call_tells_of_what_came_since_the_one_before_it(messages):
+    """Of the failure the second call tells; the third says that nothing was done about it."""
+
+    def of_call(count, answer, *asked_for):
+        steps = *steps_of(messages[:count]), *asked_for, Step("assistant", answer)
+        request = {"messages": messages[:count]}
+        return Record(request=request, response=answer, steps=steps, span_kind="llm")
+
+    second = of_call(3, "", Step("tool", None, "get_order", GET))
+    assert faults(second).keys() == {"tool_call_errors", "run_faults"}
+    last = of_call(5, "I have cancelled order A17.")
+    assert faults(last).keys() == {"unsupported_action_claims", "unmet_requests", "run_faults"}
+    assert registry.evaluator("ignored_errors")(last).value == 1
+    assert registry.evaluator("tool_call_efficiency")(last).value == 1
+
+
+def test_a_repeated_call_is_told_by_the_model_call_that_got_its_result():
+    """The calls after it know of the repetition and do not tell it once more."""
+    made = Step("tool", None, "get_order", GET, "open")
+    messages = [OPENAI[0], *OPENAI[3:], *OPENAI[3:]]
+    values = []
+    for request in (messages, [*messages, *OPENAI[1:3]]):
+        failed = FAILED if request is not messages else None
+        steps = Step("user", "Where is A17?"), made, made, *((failed,) if failed else ())
+        record = Record(request={"messages": request}, response="", steps=steps, span_kind="llm")
+        names = ("duplicate_tool_calls", "tool_call_loop")
+        values.append([registry.evaluator(name)(record).value for name in names])
+    assert values == [[1, 1], [0, 0]]

@@ -85,6 +85,38 @@ def test_a_good_chat_has_no_faults_in_any_turn(client, is_agent):
     assert not [(fault.name, fault.explanation) for fault in faults if fault.value]
 
 
+def forgetful(body):
+    """Play a model whose first look-up fails, which then tries again, and invents an order."""
+    results = [turn for turn in body["messages"] if turn["role"] == "tool"]
+    order = {"order_id": "A17" if len(results) < 2 else "Z-4711"}
+    return calls(("get_order", order)) if len(results) < 4 else "Order A17 is shipped."
+
+
+def test_without_a_decorator_a_fault_is_told_on_one_call():
+    """Where it was made, or where its result came back, and on none of the calls after it."""
+    messages = [{"role": "user", "content": "Where is my order A17?"}]
+    results = iter(["Error: timeout", "shipped", "shipped: nothing", "shipped again"])
+    with (
+        scripted_model(forgetful) as address,
+        openai.OpenAI(base_url=address, api_key="none", max_retries=0) as client,
+        testing.capture(escalations=[]) as seen,
+    ):
+        llmeval.instrument("openai")
+        for _ in range(5):
+            reply = client.chat.completions.create(model="gpt-4o", messages=messages, tools=TOOLS)
+            answer = reply.choices[0].message
+            messages.append(answer.model_dump(exclude_none=True))
+            for made in answer.tool_calls or ():
+                turn = {"role": "tool", "tool_call_id": made.id, "content": next(results)}
+                messages.append(turn)
+        seen.drain()
+    told = [
+        [each.evaluation.value for each in seen.evaluations if each.evaluation.name == name]
+        for name in ("tool_call_errors", "ungrounded_arguments", "duplicate_tool_calls")
+    ]
+    assert told == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0, 1.0]]
+
+
 def test_the_calls_of_a_turn_keep_the_names_of_the_tools(client, records):
     """Also those of former turns, which come back as messages of the chat."""
     with testing.capture(escalations=[]) as seen:

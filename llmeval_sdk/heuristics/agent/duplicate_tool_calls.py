@@ -15,16 +15,17 @@ def _score(run: Run) -> Scored:
     """Return how many tool calls repeat an earlier one, with the same tool and arguments.
 
     A repetition is none where another tool changed something in between, since asking again can
-    then bring something else.
+    then bring something else. A call that has no result yet is not counted.
     """
     return counted(_told(_repetitions(run)))
 
 
 def _repetitions(run: Run) -> Iterator[tuple[ToolCall, int]]:
     repeats = Repeats()
-    for call in run.calls:
+    told = {call.number for call in run.calls}
+    for call in run.settled:
         earlier = repeats.earlier(call.signature)
-        if earlier is not None:
+        if earlier is not None and call.number in told:
             yield call, earlier
         repeats.add(call)
 

@@ -14,16 +14,18 @@ def wasted(run: Run) -> tuple[list[ToolCall], int]:
     """
     returned: set[tuple[str, str]] = set()
     wasteful = []
-    ended = [call for call in run.calls if call.outcome != "pending"]
+    ended = [call for call in run.turn if call.outcome != "pending"]
+    told = {call.number for call in run.calls}
     for call in ended:
         result = (call.result or "").strip()
         key = call.step.name or "", result
         says_nothing = result.lower() in EMPTY
         repeats = key in returned and not (says_nothing and call.writes)
-        if call.outcome in WENT_WRONG or (says_nothing and not call.writes) or repeats:
+        is_wasted = call.outcome in WENT_WRONG or (says_nothing and not call.writes) or repeats
+        if is_wasted and call.number in told:
             wasteful.append(call)
         returned.add(key)
-    return wasteful, len(ended)
+    return wasteful, sum(call.number in told for call in ended)
 
 
 def _score(run: Run) -> Scored:

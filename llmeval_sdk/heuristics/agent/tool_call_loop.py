@@ -14,12 +14,16 @@ from llmeval_sdk.heuristics.agent._outcome import MOST_SHOWN, Scored, of_a_run
 def _score(run: Run) -> Scored:
     """Return the length, in calls, of the longest stretch that repeats the calls before it.
 
-    A circle has one to four calls, such as A A, or A B A B. 0 means that there is none.
+    A circle has one to four calls, such as A A, or A B A B. 0 means that there is none. A call that
+    has no result yet is not counted.
     """
     circles = Circles()
-    for call in run.calls:
+    calls = run.settled
+    for call in calls:
         circles.add(call.signature)
-    return _told(circles.longest, run.calls)
+    circle = circles.longest
+    is_news = circle.length > 0 and any(call is calls[circle.end] for call in run.calls)
+    return _told(circle if is_news else Circle(), calls)
 
 
 def _live_score(run: LiveRun, pending: ToolCall | None) -> Scored:

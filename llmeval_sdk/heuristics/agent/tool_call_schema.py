@@ -27,7 +27,7 @@ def _score(run: Run) -> Scored:
 
 def _violations(run: Run) -> Iterator[tuple[int, str]]:
     budget = WorkBudget()
-    for call in run.calls:
+    for call in run.made:
         problem = _problem(call, run.schemas, budget)
         if problem is not None:
             yield call.number, at(call.number, call.step.name, problem)

@@ -19,7 +19,7 @@ def invented(run: Run) -> list[tuple[int, str | None, str, str]]:
     """Return step, tool, argument and value of all values that the agent had seen nowhere."""
     values = []
     budget = WorkBudget()
-    for call in run.calls:
+    for call in run.made:
         properties = (run.schemas.get(call.step.name or "") or {}).get("properties") or {}
         for name, value in values_of(call.step.arguments or {}):
             budget.spend(1 + call.seen / CHARACTERS_PER_UNIT)

@@ -54,7 +54,7 @@ def shown_run(record: Record) -> ShownRun:
     run = run_of(record)
     count = len(run.steps)
     numbers = list(range(1, count + 1)) if count <= MOST_WHOLE else _chosen(run)
-    calls = {call.number: call for call in (*run.earlier, *run.calls)}
+    calls = {call.number: call for call in (*run.earlier, *run.turn)}
     sections: list[Section] = []
     last = 0
     for number in [*numbers, count + 1]:
@@ -99,9 +99,9 @@ def _line(text: str) -> str:
 
 def faults(run: Run) -> list[int]:
     """Return the steps that went wrong, as far as that shows without a model."""
-    at_fault = {call.number for call in run.calls if call.outcome in WENT_WRONG}
+    at_fault = {call.number for call in run.turn if call.outcome in WENT_WRONG}
     made = set()
-    for call in run.calls:
+    for call in run.turn:
         if call.signature in made:
             at_fault.add(call.number)
         made.add(call.signature)
