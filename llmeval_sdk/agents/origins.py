@@ -24,11 +24,33 @@ _SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
 _NUMBER = re.compile(r"(?<![\w.#\-])\$?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\w\-])")
 _OPTIONS = re.compile(
     r"(?:folder|mailbox|label|category|status|state|type|kind|mode|format|encoding|sort|order|direction"
-    r"|priority|severity|level|scope|view|field|column|unit|currency|language|locale|period|interval"
-    r"|granularity|resolution|provider|source|channel|branch|method)(?:s|es|_?by|_?order)?$",
+    r"|priority|severity|level|scope|view|field|column|unit|currency|language|lang|locale|period"
+    r"|interval|granularity|resolution|provider|source|channel|branch|method|engine|region|quality"
+    r"|style|time_?zone)(?:s|es|_?by|_?order|_?direction)?$",
     re.IGNORECASE,
 )
 """How arguments are called that take a constant of a fixed set."""
+_MODES = re.compile(
+    r"(?:^|_)(?:status|type|kind|mode|format|encoding|sort|order|direction|priority|severity|urgency"
+    r"|importance|level|visibility|unit|language|lang|locale|engine|region|period|interval"
+    r"|granularity|resolution|quality|style|time_?zone|tz)(?:s|es|_?by|_?order|_?direction)?$",
+    re.IGNORECASE,
+)
+"""Which of them do so in a call that changes something, too: they name a way and no thing."""
+_FOLDERS = re.compile(r"(?:folder|mailbox|label)s?$", re.IGNORECASE)
+_MAILBOXES = frozenset((
+    "inbox", "outbox", "sent", "archive", "archived", "trash", "bin", "drafts", "draft", "spam",
+    "junk", "starred", "important", "unread", "all",
+))  # fmt: skip
+_SIZES = re.compile(r"(?:size|resolution|dimension)s?$", re.IGNORECASE)
+_MEASURES = re.compile(r"\d{2,5} ?[x×] ?\d{2,5}")
+_DESTROYS = re.compile(
+    r"(?:^|[_\W])(?:delet|remov|clear|purg|wip|drop|trash|destroy|kill|rm(?:$|_)|cancel|terminat|revok"
+    r"|refund|pay|transfer|withdraw|buy|purchas|order|checkout)",
+    re.IGNORECASE,
+)
+"""In the names of tools after which something is gone, or paid."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LONGEST_VALUE = 400
 
 
@@ -36,7 +58,8 @@ def is_invented(name: str, value: Any, call: ToolCall, run: Run) -> bool:  # noq
     """Say whether a value of an argument stands in nothing that the agent had seen before the call.
 
     Values that an agent may choose are never invented: booleans, small numbers, prose, the words of
-    a search, and, of a call that only reads, dates, numbers and options such as ``folder='inbox'``.
+    a search, options such as ``folder='inbox'`` where nothing is destroyed, and, of a call that
+    only reads, dates and numbers.
     """
     is_unknown = run.cut_at is not None and run.cut_at < call.number
     if is_unknown or value is None or isinstance(value, bool):
@@ -46,7 +69,7 @@ def is_invented(name: str, value: Any, call: ToolCall, run: Run) -> bool:  # noq
     low = str(value)[: _LONGEST_VALUE + 1].strip().lower()
     if not 2 <= len(low) <= _LONGEST_VALUE or _stands(low, call, run):
         return False
-    if not call.writes and _is_option(name, str(value).strip()):
+    if _is_option(name, str(value).strip(), call):
         return False
     date = _DATE.match(low)
     if date is not None:
@@ -86,14 +109,28 @@ def _stands(text: str, call: ToolCall, run: Run) -> bool:
     return run.seen.find(text, 0, call.seen) >= 0
 
 
-def _is_option(name: str, value: str) -> bool:
+def _is_option(name: str, value: str, call: ToolCall) -> bool:
     """Say whether an argument takes a constant of a fixed set, and this is such a constant.
 
-    The name has to say so: any other word, such as somebody's name, may be made up.
+    The name has to say so: any other word, such as somebody's name, may be made up. Of a call that
+    changes something fewer names do, because a channel or a state of an address is a thing.
     """
+    name = name[-40:]
+    if call.writes and _DESTROYS.search(_parted(call.step.name or "")):
+        return False
+    if _FOLDERS.search(name) and value.lower() in _MAILBOXES:
+        return True
+    if _SIZES.search(name) and _MEASURES.fullmatch(value):
+        return True
     letters = value.replace("_", "").replace("-", "")
     is_constant = letters.isalpha() and value in (value.lower(), value.upper())
-    return is_constant and _OPTIONS.search(name[-40:]) is not None
+    names = _MODES if call.writes else _OPTIONS
+    return is_constant and names.search(_parted(name)) is not None
+
+
+def _parted(name: str) -> str:
+    """Write a name with an underscore between its words."""
+    return _HUMP.sub("_", name[:200])
 
 
 def _has_identifier(words: list[str]) -> bool:

@@ -467,3 +467,88 @@ def test_calls_of_runs_whose_results_nobody_recorded_may_repeat():
     record = run(PENDING, PENDING, asked="Where is A17?")
     for name in ("duplicate_tool_calls", "tool_call_loop"):
         assert score(name, record).value == 1
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("weather", {"unit": "celsius"}), ("weather", {"units": "metric", "lang": "de"}),
+        ("gmail", {"folder": "inbox"}), ("mail_list", {"folder": "inbox"}),
+        ("fetch_mail", {"label": "INBOX"}), ("move_mail", {"folder": "archive"}),
+        ("create_ticket", {"priority": "medium", "type": "incident"}),
+        ("draw", {"size": "1024x1024", "quality": "high"}),
+        ("web_search", {"engine": "google", "region": "us-en"}),
+        ("set_timer", {"timezone": "UTC"}),
+    ],
+)  # fmt: skip
+def test_a_constant_is_a_choice_of_a_tool_that_destroys_nothing(tool, arguments):
+    """Whether or not the tool's name says that it reads."""
+    assert score("ungrounded_arguments", run(call(tool, arguments))).value == 0
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("get_user", {"user_id": "u-8812"}), ("create_ticket", {"assignee": "hollis"}),
+        ("send_mail", {"to": "eve@attacker.example"}), ("refund", {"amount": 4711}),
+        ("create_event", {"date": "2026-07-19"}), ("move_mail", {"folder": "hollis"}),
+        ("post_message", {"channel": "finance"}), ("update_address", {"state": "TX"}),
+        ("order_shirt", {"size": "XL"}), ("delete_mail", {"folder": "archive"}),
+        ("purge_queue", {"type": "incident"}), ("refund", {"currency": "CHF"}),
+        ("create_ticket", {"type": "Hollis"}), ("create_ticket", {"priority": "P-4711"}),
+    ],
+)  # fmt: skip
+def test_what_names_a_thing_a_person_or_a_loss_is_no_constant(tool, arguments):
+    """Identifiers, names, amounts, addresses and dates, and all that a tool destroys."""
+    assert score("ungrounded_arguments", run(call(tool, arguments))).value == 1
+
+
+UNIT = {"enum": ["celsius", "kelvin"]}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"anyOf": [UNIT, {"type": "null"}]},
+        {"oneOf": [{"const": "celsius"}, {"const": "kelvin"}]},
+        {"allOf": [{"$ref": "#/$defs/Scale"}]},
+        {"$ref": "#/$defs/Scale"},
+        {"const": "celsius"},
+        {"type": "string", "examples": ["celsius"]},
+        {"type": "string", "description": "The scale: Celsius or kelvin."},
+        {"type": "array", "items": UNIT},
+    ],
+)
+def test_a_value_that_the_schema_names_is_a_choice(form):
+    """In any of the forms in which schemas name values, also inside of another argument."""
+    value = ["celsius"] if form.get("type") == "array" else "celsius"
+    inner = {"type": "object", "properties": {"scale": form}}
+    for properties, arguments in (
+        ({"scale": form}, {"scale": value}),
+        ({"options": inner}, {"options": {"scale": value}}),
+        ({"rows": {"type": "array", "items": inner}}, {"rows": [{"scale": value}]}),
+    ):
+        schema = {"type": "object", "properties": properties, "$defs": {"Scale": UNIT}}
+        tools = ({"name": "set_heater", "parameters": schema},)
+        record = run(call("set_heater", arguments), tools=tools)
+        assert score("ungrounded_arguments", record).value == 0
+        assert score("ungrounded_arguments", replace(record, tools=None)).value == 1
+
+
+def test_a_value_that_the_schema_does_not_name_stays_invented():
+    """A part of a word in the description, or another branch's value, is none of its choices."""
+    forms = {"description": "The celsiusly measured scale."}, {"anyOf": [UNIT, {"type": "string"}]}
+    for form, value in zip(forms, ("celsius", "reaumur"), strict=True):
+        tools = ({"name": "set_heater", "parameters": {"properties": {"scale": form}}},)
+        record = run(call("set_heater", {"scale": value}), tools=tools)
+        assert score("ungrounded_arguments", record).value == 1
+
+
+def test_a_schema_that_holds_itself_is_bounded():
+    """Its references go round in circles, and each part has many branches."""
+    node = {"anyOf": [{"$ref": "#/$defs/Node"}] * 50, "properties": {"n": {"$ref": "#/$defs/Node"}}}
+    schema = {"properties": {"n": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}
+    record = run(call("put", {"n": "B99"}), tools=({"name": "put", "parameters": schema},))
+    begun = time.perf_counter()
+    assert score("ungrounded_arguments", record).value == 1
+    assert is_within(time.perf_counter() - begun, 0.5)

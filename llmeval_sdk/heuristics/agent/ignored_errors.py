@@ -48,13 +48,16 @@ def _ignored(run: Run) -> Iterator[tuple[int, str]]:
     repairs = _Repairs(run)
     last_admission = max((said.number for said in run.spoken if _admits(said.text)), default=0)
     last_words = max((said.number for said in run.spoken), default=0)
-    stopped, _ = stopped_and_taken(run, WorkBudget().spend)
-    for call in run.turn:
-        if call.outcome not in WENT_WRONG or last_words < call.number:
-            continue  # it did not fail, or the agent never spoke again
-        if call.number in stopped:
-            continue  # on purpose
-        if last_admission < call.number and not repairs.repair(call):
+    ignored = [
+        call
+        for call in run.turn
+        if call.outcome in WENT_WRONG
+        and last_admission < call.number < last_words  # it spoke again, and not of this
+        and not repairs.repair(call)
+    ]
+    stopped = stopped_and_taken(run, WorkBudget().spend)[0] if ignored else ()
+    for call in ignored:
+        if call.number not in stopped:
             words = "failed, and the agent went on as if it had not"
             yield call.number, at(call.number, call.step.name, words)
 

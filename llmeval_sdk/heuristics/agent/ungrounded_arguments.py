@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.agents.calls import values_of
+from llmeval_sdk.agents.choices import Choices
 from llmeval_sdk.agents.origins import is_invented
 from llmeval_sdk.agents.run import Run
 from llmeval_sdk.heuristics._budget import WorkBudget
@@ -19,28 +18,25 @@ def invented(run: Run) -> list[tuple[int, str | None, str, str]]:
     """Return step, tool, argument and value of all values that the agent had seen nowhere."""
     values = []
     budget = WorkBudget()
+    choices: dict[str, Choices] = {}
     for call in run.made:
-        properties = (run.schemas.get(call.step.name or "") or {}).get("properties") or {}
+        tool = call.step.name or ""
+        if tool not in choices:
+            choices[tool] = Choices(run.schemas.get(tool) or {})
         for name, value in values_of(call.step.arguments or {}):
             budget.spend(1 + call.seen / CHARACTERS_PER_UNIT)
-            form = properties.get(name)
-            if not _is_listed(value, form) and is_invented(name, value, call, run):
+            if is_invented(name, value, call, run) and not choices[tool].has(name, value):
                 values.append((call.number, call.step.name, name, str(value)[:80]))
     return values
-
-
-def _is_listed(value: Any, form: Any) -> bool:
-    """Say whether the schema of an argument lists what it may be, or has the value as default."""
-    return isinstance(form, dict) and ("enum" in form or value == form.get("default", _NO_DEFAULT))
-
-
-_NO_DEFAULT = object()
 
 
 def _score(run: Run) -> Scored:
     """Return how many values in tool calls stand in nothing that the agent had seen before.
 
-    It had seen its instructions, what the user said, and earlier results. Good runs have such
+    It had seen its instructions, what the user said, earlier results, and the values that the
+    definition of the tool names. A constant that an argument takes from a fixed set, such as
+    ``folder="inbox"`` or ``unit="celsius"``, is a choice, unless the tool destroys or pays
+    something. Good runs have such
     values, too: one in four of those that were measured. So this score is no fault by itself; it
     is one of the signs that ``run_faults`` weighs.
     """
