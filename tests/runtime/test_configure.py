@@ -343,7 +343,7 @@ def test_what_cannot_be_submitted_is_counted_and_never_raised(value):
         )
         result = seen.drain()
     assert all(
-        event.evaluation.value in (1.0, "<object>", "<bytes of 1 bytes>")
+        event.evaluation.value in (1.0, "<object>") or "of 1 bytes" in event.evaluation.value
         for event in seen.evaluations
     )
     assert result.problems["submit_evaluation: label or value cannot be used"] >= 1
