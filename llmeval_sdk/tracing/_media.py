@@ -9,6 +9,7 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -61,6 +62,8 @@ _ANY_DATA = re.compile(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=\D*\d)[\w+/=\\-]*", 
 """Base64 has capital and small letters and figures; a number in hex or a sequence has not."""
 _RUN = re.compile(r"[\w+/=\\-]*", re.ASCII)
 """Base64 in a text of JSON may have backslashes: before a slash, and where its lines end."""
+_MOST_BACKSLASHES = 24
+"""In an edge: data in lines of 40 have 13, and some more stand before slashes."""
 _NO_RUN = re.compile(r"[^\w+/=\\-]", re.ASCII)
 _SHORTEST_LINE = 40
 _LINE_END = re.compile(r"\r?\n")
@@ -85,11 +88,40 @@ def without_media(text: str) -> str:
     return _without_urls(text) if len(text) >= LONG or text.startswith("data:") else text
 
 
-def marked(value: Any, depth: int = 0) -> Any:
+def marked(value: Any) -> Any:
     """Return a value with markers for the data in its texts: itself, if there are none in it.
 
     Lists, mappings and dataclasses are read 20 levels deep; bytes become markers too.
     """
+    return _marked(value, 0) if _may_hold_data(value, 0) else value
+
+
+def _may_hold_data(value: Any, depth: int) -> bool:
+    """Say whether there is a long text or bytes in a value: in most there is none."""
+    cls: Any = type(value)
+    if cls is str:
+        return len(value) > SHORTEST
+    if value is None or cls is float or cls is int or cls is bool:
+        return False
+    if depth >= _DEEPEST:
+        return False
+    depth += 1
+    if cls is dict:
+        value = value.values()
+    elif cls is not list and cls is not tuple:
+        if not (names := _names_of(cls)):
+            return isinstance(value, (str, bytes, bytearray, Mapping, list, tuple))
+        value = [getattr(value, name) for name in names]
+    return any(_may_hold_data(item, depth) for item in value if item is not None)
+
+
+@lru_cache(maxsize=1_000)
+def _names_of(cls: type) -> tuple[str, ...]:
+    """Return the fields with which a dataclass is made."""
+    return tuple(own.name for own in fields(cls) if own.init) if is_dataclass(cls) else ()
+
+
+def _marked(value: Any, depth: int) -> Any:  # noqa: PLR0911
     if isinstance(value, str):
         return without_media(value) if len(value) > SHORTEST else value
     if isinstance(value, (bytes, bytearray)):
@@ -98,20 +130,20 @@ def marked(value: Any, depth: int = 0) -> Any:
         return value
     depth += 1
     if isinstance(value, (list, tuple)):
-        items = [marked(item, depth) for item in value]
+        items = [_marked(item, depth) for item in value]
         if all(new is old for new, old in zip(items, value, strict=True)):
             return value
         return items if isinstance(value, list) else tuple(items)
     if isinstance(value, Mapping):
-        held = {key: marked(item, depth) for key, item in value.items()}
+        held = {key: _marked(item, depth) for key, item in value.items()}
         return held if any(held[key] is not item for key, item in value.items()) else value
-    if is_dataclass(value) and not isinstance(value, type):
-        own = {field.name: getattr(value, field.name) for field in fields(value) if field.init}
-        changed = {
-            name: new for name, item in own.items() if (new := marked(item, depth)) is not item
-        }
-        return replace(value, **changed) if changed else value
-    return value
+    changed = {}
+    cls: Any = type(value)
+    for name in _names_of(cls):
+        item = getattr(value, name)
+        if (new := _marked(item, depth)) is not item:
+            changed[name] = new
+    return replace(value, **changed) if changed else value
 
 
 def marker_of(data: bytes | bytearray) -> str:
@@ -177,6 +209,8 @@ def _run_around(text: str, at: int, done: int) -> tuple[int, str, int] | None:
     """Return where the data around a place begin and end, and their marker between."""
     if text.find("\n", at, at + _EDGE) >= 0:
         found = _lines_around(text, at, done)
+    elif text.count("\\", at, at + _EDGE) > _MOST_BACKSLASHES:
+        return None
     elif _RUN.fullmatch(text, at, at + _EDGE) and _ANY_DATA.match(text, at, at + _EDGE):
         before = text[max(done, at - _STRIDE) : at]
         begins = at - len(before) + max((m.end() for m in _NO_RUN.finditer(before)), default=0)
@@ -277,8 +311,10 @@ def _without_urls(text: str) -> str:
 def _marker(kind: str, payload: str) -> str:
     length, first = len(payload), payload[: HASHED * 5 // 4]
     if "\\" in first or "\n" in first:
-        length -= sum(len(mark) * payload.count(mark) for mark in _BETWEEN[:4])
-        length -= payload.count("\\/")
+        backslashes = payload.count("\\")
+        length -= payload.count("\n") + payload.count("\r") + backslashes
+        if backslashes:  # else the slower counts are saved
+            length -= payload.count("\\n") + payload.count("\\r")
         for mark in _BETWEEN:
             first = first.replace(mark, "")
     size = length * 3 // 4 - payload[-2:].count("=")

@@ -64,7 +64,10 @@ def test_a_blob_is_beside_the_question_and_never_in_it(seen_of):
     """OpenTelemetry has the data of an image where it has the words of a text."""
     record = seen_of(chat(SAID, BLOB))
     (turn,) = record.request["messages"]
-    assert turn["content"] == [{"type": "text", "text": "What is this?"}, {**BLOB, "content": MARKER}]
+    assert turn["content"] == [
+        {"type": "text", "text": "What is this?"},
+        {**BLOB, "content": MARKER},
+    ]
     assert question(record.request) == "What is this?\n[blob]"
     assert record.response == "A cat."
 
