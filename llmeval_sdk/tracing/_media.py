@@ -186,22 +186,18 @@ def _without_runs(text: str) -> str:
     space at each of these places, and then nothing more is done.
     """
     parts: list[str] = []
-    done = at = kept = 0
-    size = len(text)
+    done = at = 0
+    last = len(text) - _EDGE
+    end = min(last, MOST_KEPT)
     find = text.find
-    while at < size - _EDGE:
-        if find(" ", at, at + _EDGE) >= 0:
+    while at < end:
+        if find(" ", at, at + _EDGE) >= 0 or (run := _run_around(text, at, done)) is None:
             at += _STRIDE
             continue
-        if at - done + kept > MOST_KEPT or len(parts) >= 2 * MOST_EMBEDDED:
-            break
-        if (run := _run_around(text, at, done)) is None:
-            at += _STRIDE
-            continue
-        begins, marker, end = run
-        kept += begins - done
+        begins, marker, at = run
         parts += (text[done:begins], marker)
-        done = at = end
+        end = 0 if len(parts) >= 2 * MOST_EMBEDDED else min(last, end + at - begins)
+        done = at
     return "".join([*parts, text[done:]]) if parts else text
 
 
