@@ -154,6 +154,8 @@ def test_an_unknown_exporter_in_the_environment_does_not_stop_the_app():
         ),
         ({"redact": True}, 'write redact="all"'),
         ({"redact": False}, 'redact="off"'),
+        ({"redact": 1}, 'redact=1 does not say what to remove: write redact="all"'),
+        ({"redact": ["email", 7]}, 'write redact="all"'),
         (
             {
                 "escalations": [
