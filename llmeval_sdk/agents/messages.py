@@ -229,10 +229,17 @@ def _of_parts(content: Any, role: str, depth: int) -> Iterator[Any]:
                 yield _TextPart(role, "\n".join(texts))
                 texts = []
             yield from _of_part(part, role, depth + 1)
+        elif is_blob(part):
+            continue
         elif isinstance(part, Mapping) and isinstance(part.get("text", part.get("content")), str):
             texts.append(part.get("text", part.get("content")))
     if any(text.strip() for text in texts):
         yield _TextPart(role, "\n".join(texts))
+
+
+def is_blob(part: Any) -> bool:
+    """Say whether a part of OpenTelemetry's conventions holds an image, sound or file itself."""
+    return isinstance(part, Mapping) and part.get("type") == "blob" and "content" in part
 
 
 def _type(part: Mapping[str, Any]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires
 from typing import Any
@@ -15,6 +16,7 @@ from llmeval_sdk._distribution import DISTRIBUTION, NAMESAKE, installed, namesak
 from llmeval_sdk._terminal import plural
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store.contents import held
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader
 
@@ -126,6 +128,31 @@ def evaluators(settings: Settings) -> Iterator[Finding]:
         else:
             wanted = name in settings.evaluators
             yield Finding(True, name, _attaches(found, settings, wanted=wanted))
+
+
+_GROUPS = {"agents": "heuristics.agent.", "sessions": "heuristics.session."}
+
+
+def grouped(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
+    """Put the scores of agents, and of sessions, on one line where the store has none of these."""
+    there: set[str] = set()
+    with suppress(ConfigurationError), StoreReader(path_of(settings.store)) as reader:
+        there = reader.read(lambda store: held(store, _GROUPS))
+    left, names = [], {kind: list[str]() for kind in _GROUPS}
+    for each in findings:
+        module = registry.HEURISTICS.get(each.subject, "")
+        kind = next((kind for kind, part in _GROUPS.items() if part in module), None)
+        if kind is None or kind in there or not each.ok or each.subject in settings.evaluators:
+            left.append(each)
+        else:
+            names[kind].append(each.subject)
+    for kind, held_back in names.items():
+        if held_back:
+            words = (
+                f"{plural(len(held_back), 'heuristic')} for {kind}, of which the store has none: "
+            )
+            left.append(Finding(None, kind, words + ", ".join(held_back)))
+    return left
 
 
 def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         "Threads": list(_checks.greenlets()),
         "Problems with settings": [
             Finding(False, line.partition(": ")[0], line.partition(": ")[2])
-            for line in (*problems, *_sampling(settings))
+            for line in (*problems, *_sampling(settings), *_redaction(settings))
         ],
     }
     hide = _checks.secrets(settings)
@@ -97,6 +97,8 @@ def run(args: argparse.Namespace) -> int:
         _settings(settings, hide, problems)
     for title, findings in sections.items():
         details = args.all or title == "Judge fleet"
+        if title == "Evaluators":
+            findings = _checks.grouped(findings, settings)  # noqa: PLW2901
         _print(title, [each for each in findings if details or each.ok is False], hide)
     say()
     if args.all:
@@ -173,6 +175,17 @@ def _sampling(settings: Settings) -> Iterable[str]:
 
     source = config.source_of("sampling_rules")
     return [f"{source}: {problem}" for problem in parse_rules(settings.sampling_rules).problems]
+
+
+def _redaction(settings: Settings) -> Iterable[str]:
+    from llmeval_sdk.redaction import detectors
+
+    try:
+        detectors(settings.redact)
+    except ConfigurationError as error:
+        words = str(error).removeprefix("redact: ")
+        return [f"{config.source_of('redact')}: {words}; the app uses all detectors"]
+    return []
 
 
 def _print_json(

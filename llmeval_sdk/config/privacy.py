@@ -24,8 +24,9 @@ class PrivacySettings:
         "mark",
         "LLMEVAL_IMAGES",
         read=one_of("mark", "keep"),
-        doc="What becomes of images, sounds and files written as base64: `mark` keeps their type, "
-        "size and hash, `keep` the first 131,072 characters of each.",
+        doc="What becomes of images, sounds and files in bytes or base64, online and offline: "
+        "`mark` keeps their type, size and hash, `keep` the first 131,072 characters of each, "
+        "bytes as a data URL.",
     )
     redact: tuple[str, ...] = setting(
         ("api_key", "jwt"),

@@ -169,7 +169,13 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
         risks = [risk_of(row, name) for row in answered]
         rows.append((name, auroc(risks, bad), caught_at(SHARE, risks, bad)))
     flagged = [float(bool(row.reasons(threshold))) for row in answered]
-    rows.append(("the documents' rule", auroc(flagged, bad), caught_at(SHARE, flagged, bad)))
+    rows.append(
+        (
+            f"the evaluation framework's rule, recall below {threshold:g}",
+            auroc(flagged, bad),
+            caught_at(SHARE, flagged, bad),
+        )
+    )
     rows.sort(key=lambda row: -(row[2] or 0))
     for name, area, caught in (*rows, ("at random", 0.5, SHARE)):
         shown = "–" if caught is None else f"{caught:.0%}"
@@ -181,8 +187,8 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
     note = (
         "Over the answered records; bad: wrong or invented; in brackets the 95 % interval."
         " AUROC: the chance that a bad answer looks riskier than a right one; 0.50 is a coin. The"
-        f" documents' rule (recall below {threshold:g} or a hit limit) flags {whole} of these"
-        " records; of them, a fifth of all is taken at random."
+        f" evaluation framework's rule (recall below {threshold:g} or a hit limit) flags {whole} of"
+        " these records; of them, a fifth of all is taken at random."
     )
     section(console, "Which score finds a wrong answer?", made, note)
 

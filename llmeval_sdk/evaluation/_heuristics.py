@@ -37,13 +37,22 @@ class _PreparedHeuristic(NamedTuple):
 
 
 class Heuristics:
-    """Some heuristics, prepared so that asking which attach to a Record costs next to nothing."""
+    """Some heuristics, prepared so that asking which attach to a Record costs next to nothing.
+
+    Args:
+        heuristics: which ones.
+        asked_for: names of those that were asked for: they run wherever their inputs are there.
+    """
 
     __slots__ = (
-        "_attaching", "_bits", "_learners", "_plans", "_postpones", "_readers", "reads_anything",
+        "_asked_for", "_attaching", "_bits", "_learners", "_plans", "_postpones", "_readers",
+        "reads_anything",
     )  # fmt: skip
 
-    def __init__(self, heuristics: Iterable[Heuristic] = ()) -> None:
+    def __init__(
+        self, heuristics: Iterable[Heuristic] = (), *, asked_for: Collection[str] = ()
+    ) -> None:
+        self._asked_for = asked_for
         self._plans: list[_PreparedHeuristic] = []
         self._postpones = False
         """Whether one of them may ask to be left to the worker."""
@@ -76,7 +85,7 @@ class Heuristics:
             heuristic.evaluate if built_in and heuristic.inline else None,
             built_in,
             tuple(sum(bits[name] for name in set(names)) for names in fields),
-            getattr(heuristic, "applies", None),
+            None if heuristic.name in self._asked_for else getattr(heuristic, "applies", None),
             getattr(heuristic, "postponed", None),
         )
         others = [other for other in self._plans if other.name != heuristic.name]

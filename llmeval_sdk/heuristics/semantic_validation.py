@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk._coerce import to_text
 from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics._reading import chunk_number, text_of
@@ -45,7 +46,9 @@ def _semantic_validation(record: Record) -> Evaluation:
 
     Without extractions, the record's value is looked for in the retrieved chunks if it is short. An
     answer in prose gives ``None``, since `groundedness_risk` is made for those. So does a short one
-    of a chat, such as "Thanks!", which was taken from no text.
+    of a chat, such as "Thanks!", which was taken from no text. Therefore it attaches by itself only
+    where something says that there is a value: extractions, a ``field_config``, or an annotated
+    value other than the response.
 
     Metadata: ``supported_share``, and ``verdicts``, which holds how each value was found in the
     order of the extractions (``None`` if it was not checked).
@@ -130,10 +133,22 @@ def _is_prose(value: Any) -> bool:
 
 def _is_chat(record: Record) -> bool:
     """Say whether the value is only what a model or an agent said, and no value of the app."""
-    if record.span_kind not in _CHATS:
-        return False
-    said = last_message(record.value)
-    return said is not None and said == record.response
+    return record.span_kind in _CHATS and _is_only_said(record)
+
+
+def _is_only_said(record: Record) -> bool:
+    """Say whether a record has no other value than its response."""
+    value, response = record.value, record.response
+    if value is None or value is response:
+        return True
+    if type(value) is str:
+        return value == response
+    return response is not None and response in (last_message(value), to_text(value))
+
+
+def _has_value(record: Record) -> bool:
+    """Say whether the record holds what was extracted, and not only an answer such as "No."."""
+    return bool(record.extractions or record.field_config) or not _is_only_said(record)
 
 
 _CHATS = ("llm", "agent")
@@ -165,6 +180,8 @@ def _shown(value: Any) -> str:
 semantic_validation = FunctionHeuristic(
     _semantic_validation,
     "semantic_validation",
+    version="2",
     needs=("extractions|value", "extractions|retrieved_context"),
+    applies=_has_value,
     output=("pass", "fail", "skipped"),
 )

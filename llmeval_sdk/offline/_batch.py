@@ -93,7 +93,7 @@ class BatchEvaluator:
             answered=True,
             digests=False,
             unique=False,
-            prices=work.settings.prices,
+            settings=work.settings,
         )
         rows: list[Row | None] = [None] * table.num_rows
 

@@ -51,7 +51,7 @@ def estimate_cost(
         bad,
         answered=True,
         digests=False,
-        prices=work.settings.prices,
+        settings=work.settings,
     )
     return estimate(work, rows)
 

@@ -174,7 +174,7 @@ def evaluate(
             bad,
             answered=answered,
             digests=bool(save),
-            prices=work.settings.prices,
+            settings=work.settings,
         )
         if work.is_paid:
             checked = stack.enter_context(Checked())

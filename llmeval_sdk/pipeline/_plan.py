@@ -204,8 +204,8 @@ def make_plan(
     captured = what_may_leave(settings)
     plan = Plan(
         exporters=sinks,
-        inline=Heuristics(inline),
-        background=Heuristics(background),
+        inline=Heuristics(inline, asked_for={evaluator.name for evaluator in requested}),
+        background=Heuristics(background, asked_for={evaluator.name for evaluator in requested}),
         judges=judges,
         find=finder((*inline, *background, *judges, *requested), settings),
         gate=JudgeGate(sampling, escalations),

@@ -90,10 +90,10 @@ def configure(
         settings["judge_model"], llm = llm, None
     if isinstance(decisions, str):
         settings["decision_model"], decisions = decisions, None
-    if isinstance(redact, bool):
+    if not (redact is None or callable(redact) or isinstance(redact, str) or _is_texts(redact)):
         raise ConfigurationError(
-            f'redact={redact} does not say what to remove: write redact="all" for everything that'
-            ' can be detected, redact="off" for nothing, or name detectors as in'
+            f'redact={redact!r:.100} does not say what to remove: write redact="all" for'
+            ' everything that can be detected, redact="off" for nothing, or name detectors as in'
             ' redact=("api_key", "email")'
         )
     if redact is not None and not callable(redact):
@@ -120,6 +120,12 @@ def configure(
         strict=True,
     )
     put_in_force(resolved, plan, problems)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset)) and all(
+        isinstance(item, str) for item in value
+    )
 
 
 def flush(timeout: float = 10.0) -> Stats:

@@ -165,7 +165,7 @@ def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
             break
         value = parsed(attributes.get(name))
         if isinstance(value, (list, dict)) and not messages.is_bare(value):
-            documents = list(to_chunks(value) or ())
+            documents = list(to_chunks(capture(value)) or ())
     return tuple(chunk for chunk in documents if chunk is not None) or None
 
 
@@ -278,7 +278,7 @@ def _document(document: Any) -> Chunk | None:
     if not isinstance(document, dict):
         return None
     document = {**document, "metadata": parsed(document.get("metadata"))}
-    found = to_chunks([document])
+    found = to_chunks(capture([document]))
     return found[0] if found else None
 
 

@@ -343,6 +343,5 @@ def _chunks(meta: Mapping[str, Any]) -> tuple[Chunk, ...] | None:
     documents = (meta.get("output") or {}).get("documents")
     if not isinstance(documents, list):
         return None
-    return to_chunks(
-        [{**each, "doc_uri": each.get("name")} for each in documents if isinstance(each, dict)]
-    )
+    found = [{**each, "doc_uri": each.get("name")} for each in documents if isinstance(each, dict)]
+    return to_chunks(capture(found))

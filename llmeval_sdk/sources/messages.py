@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from llmeval_sdk.agents.messages import steps_of, unwrapped
+from llmeval_sdk.agents.messages import is_blob, steps_of, unwrapped
 
 
 def chat(value: Any) -> dict[str, Any] | None:
@@ -157,6 +157,8 @@ def text_of(value: Any) -> str | None:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
+        if is_blob(value):
+            return None
         value = value.get("message_content", value)
         return next((value[k] for k in ("content", "text") if isinstance(value.get(k), str)), None)
     if not isinstance(value, list):
@@ -178,7 +180,25 @@ def _turn(message: Any) -> dict[str, Any] | None:
     if message.get("tool_results"):  # as ddtrace writes them
         role = "tool"
     content = message.get("content", message.get("parts", message.get("contents")))
-    return {"role": _ROLES.get(role, role), "content": text_of(content) or ""}
+    return {"role": _ROLES.get(role, role), "content": _content(content)}
+
+
+def _content(content: Any) -> Any:
+    """Return the text of a content, and beside it the images and sounds that it holds."""
+    text = text_of(content) or ""
+    blobs = [part for part in content if is_blob(part)] if isinstance(content, list) else []
+    if not blobs:
+        return text
+    said = [{"type": "text", "text": text}] if text else []
+    return [*said, *map(_with_its_type, blobs)]
+
+
+def _with_its_type(blob: dict[str, Any]) -> dict[str, Any]:
+    """Write the data of a blob as a data URL, of which `capture` keeps what it was."""
+    kind, data = blob.get("mime_type"), blob["content"]
+    if not isinstance(kind, str) or not isinstance(data, str) or data.startswith("data:"):
+        return blob
+    return {**blob, "content": f"data:{kind[:100]};base64,{data}"}
 
 
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}

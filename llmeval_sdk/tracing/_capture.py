@@ -15,7 +15,7 @@ from typing import Any
 
 from llmeval_sdk._coerce import TRUNCATED
 from llmeval_sdk.tracing._classes import dict_of, is_written_in_python, mro_of, name_of
-from llmeval_sdk.tracing._media import SHORTEST, without_media
+from llmeval_sdk.tracing._media import SHORTEST, data_url, marker_of, without_media
 from llmeval_sdk.tracing._state import state
 from llmeval_sdk.tracing._well_known import plain_reading
 
@@ -80,7 +80,10 @@ def rows(value: Any, room: Room) -> Any:
         for item in dict.values(row):
             cls = type(item)
             if cls is str:
-                size += len(item)
+                length = len(item)
+                if length > SHORTEST and _holds_media(item):
+                    return capture(value, room)
+                size += length
             elif not (cls is float or item is None or (cls is int and -_WIDE < item < _WIDE)):
                 return capture(value, room)
         size += 6 * NODE_BYTES
@@ -91,6 +94,10 @@ def rows(value: Any, room: Room) -> Any:
 
 
 _WIDE = 1 << 63
+
+
+def _holds_media(text: str) -> bool:
+    return not state.keeps_images and without_media(text) is not text
 
 
 def _long(text: str, room: Room) -> str:
@@ -150,7 +157,14 @@ def _dict(value: Any, room: Room, depth: int) -> Any:
 
 
 def _bytes(value: Any, room: Room, depth: int) -> Any:
-    return f"<{name_of(type(value))} of {len(value)} bytes>"
+    """Keep of bytes a marker, or as many of them as of a text, as a data URL."""
+    if not state.keeps_images:
+        return marker_of(value)
+    kept = min(MAX_TEXT, room[0]) * 3 // 4
+    text = data_url(value[:kept])
+    room[0] -= min(len(text), room[0])
+    left_out = len(value) - kept
+    return f"{text}{TRUNCATED}{left_out} bytes>" if left_out > 0 else text
 
 
 def _marker(value: Any, room: Room, depth: int) -> Any:

@@ -13,6 +13,7 @@ from llmeval_sdk.tracing._finished import (
     span_data,
     without_content,
 )
+from llmeval_sdk.tracing._media import marked
 from llmeval_sdk.tracing._portable import from_plain, to_plain
 from llmeval_sdk.tracing._scope import Scope
 from llmeval_sdk.tracing._span import Link, Spec
@@ -23,6 +24,6 @@ from llmeval_sdk.tracing.ids import new_span_id, new_trace_id
 __all__ = [
     "Link", "Recorder", "Scope", "Spec", "State", "adopted", "capture", "contexts_around",
     "current", "deliver", "from_plain", "inherit_late", "install", "is_off", "leave_to_owner",
-    "new_span_id", "new_trace_id", "off", "read_ids", "recorder", "settle", "span_data", "state",
-    "to_plain", "without_content",
+    "marked", "new_span_id", "new_trace_id", "off", "read_ids", "recorder", "settle", "span_data",
+    "state", "to_plain", "without_content",
 ]  # fmt: skip

@@ -61,7 +61,10 @@ def chosen_columns(
 
 
 def _values_of(connection: sqlite3.Connection, span_name: str | None) -> dict[str, list[object]]:
-    """Return the values that each evaluator gave to the newest spans; none for a refusal."""
+    """Return the values that each evaluator gave to the newest spans; none for a refusal.
+
+    A judge that only lacked a model is left out: its column would say so in every row.
+    """
     newest = _NEWEST.format("name = :name" if span_name is not None else "parent_id IS NULL")
     about = {"name": span_name, "tag": JUDGE_TAG, "most": SAMPLE}
     spans = [span_id for (span_id,) in connection.execute(newest, about)]
@@ -92,4 +95,7 @@ ORDER BY start_ns DESC LIMIT :most
 
 _VALUES = "SELECT name, value FROM evaluations WHERE span_id IN ({}) ORDER BY name"
 
-_REFUSED = "SELECT DISTINCT evaluator FROM not_run WHERE span_id IN ({})"
+_REFUSED = """
+SELECT DISTINCT evaluator FROM not_run
+WHERE span_id IN ({}) AND ifnull(reason, '') <> 'no_judge_model'
+"""

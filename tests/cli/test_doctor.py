@@ -1,5 +1,6 @@
 """``llmeval doctor`` says what is configured, what works and what does not, and shows no key."""
 
+import json
 import re
 import threading
 from contextlib import contextmanager
@@ -97,12 +98,45 @@ def test_a_fresh_machine_is_well(llmeval, tmp_path):
 def test_every_heuristic_is_listed_with_where_it_runs(llmeval):
     """Active evaluators and their place: in the call, in the background, or when asked for."""
     done = llmeval("doctor", "--all")
-    for name in HEURISTICS:
+    for name, place in HEURISTICS.items():
+        if "heuristics.agent." in place or "heuristics.session." in place:
+            continue  # the next test
         assert line(done, f" {name} heuristic, ").startswith("ok ")
     assert line(done, " context_precision ") == "ok context_precision heuristic, in the call"
     assert "LLMEVAL_HEURISTICS)" not in llmeval("doctor", "--all", "--offline").stdout
     off = llmeval("doctor", "--all", LLMEVAL_HEURISTICS="off")
     assert "off (LLMEVAL_HEURISTICS)" in line(off, " context_precision ")
+
+
+def test_scores_of_agents_and_sessions_have_a_line_each_where_there_are_none(llmeval):
+    """Eighteen lines of what cannot run here would hide the others."""
+    done = llmeval("doctor", "--all", "--offline")
+    agents, sessions = line(done, "note agents "), line(done, "note sessions ")
+    assert agents.startswith("note agents 14 heuristics for agents, of which the store has none: ")
+    assert sessions.startswith("note sessions 4 heuristics for sessions, of which the store has")
+    words = " ".join(done.stdout.split())
+    assert all(name in words for name in HEURISTICS)
+    wanted = llmeval("doctor", "--all", "--offline", LLMEVAL_EVALUATORS="tool_call_loop")
+    assert line(wanted, "ok tool_call_loop ")
+    named = json.loads(llmeval("doctor", "--json", "--offline").stdout)
+    assert "tool_call_f1" in str(named)
+
+
+def test_scores_of_agents_are_listed_where_there_are_agents(llmeval, store):
+    """And those of sessions where there are sessions."""
+    store.span("a" * 16, kind="agent", session_id="s")
+    done = llmeval("doctor", "--all", "--offline", LLMEVAL_STORE=str(store.path))
+    assert line(done, "ok tool_call_loop ")
+    assert line(done, "ok turn_count ")
+
+
+def test_a_detector_that_does_not_exist_is_a_problem(llmeval):
+    """The app then takes out all that it can."""
+    done = llmeval("doctor", "--offline", LLMEVAL_REDACT="true")
+    assert done.returncode == 1
+    assert "LLMEVAL_REDACT unknown detector 'true'" in " ".join(done.stdout.split())
+    assert llmeval("doctor", "--offline", LLMEVAL_REDACT="email,off").returncode == 1
+    assert llmeval("doctor", "--offline", LLMEVAL_REDACT="off").returncode == 0
 
 
 def test_settings_say_where_they_come_from(llmeval):

@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import llmeval_sdk as llmeval
+from llmeval_sdk import testing
 from llmeval_sdk.heuristics._budget import MAX_CHARACTERS, TooLargeError
 from llmeval_sdk.heuristics.semantic_validation import MAX_VALUES, semantic_validation
 from llmeval_sdk.model import Chunk, Extraction, Record
@@ -125,7 +127,61 @@ def test_what_a_model_said_is_no_value(kind, value):
     chat = {"response": "Paris", "retrieved_context": (Chunk("Something else."),)}
     assert run(value=value, span_kind=kind, **chat).value is None
     assert run(value="Lyon", span_kind=kind, **chat).value == "fail"
-    assert run(value="Paris", span_kind="workflow", **chat).value == "fail"
+
+
+PASSAGE = [{"content": "The roof is of slate.", "score": 0.9}]
+
+
+@pytest.mark.parametrize(
+    "said", ["No.", "You're welcome!", "Paris", {"content": "Paris"}, {"answer": "No."}, ["Paris"]]
+)
+def test_an_answer_of_a_workflow_is_no_value_either(said):
+    """A chat is written as a workflow too, and its short answers were failed as missing values."""
+    with testing.capture(escalations=[]) as seen:
+        with llmeval.workflow("chat", request="What is the roof made of?") as span:
+            span.annotate(retrieved_context=PASSAGE)
+            span.response = said
+        seen.drain()
+    assert "groundedness_risk" in seen.scores("chat")
+    assert "semantic_validation" not in seen.scores("chat")
+    row = {"request": "q", "response": said, "retrieved_context": PASSAGE}
+    (done,) = llmeval.evaluate([row], progress=False).rows
+    assert "semantic_validation" not in done.evaluations
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"value": "slate"},
+        {"field_config": {"name": "roof"}},
+        {"extractions": [{"value": "slate", "chunk_number": 1}]},
+    ],
+    ids=["value", "field_config", "extractions"],
+)
+def test_what_the_app_calls_a_value_is_checked(told):
+    """By annotating it, by what it says of the field, or by what it extracted."""
+    with testing.capture(escalations=[]) as seen:
+        with llmeval.workflow("w", request="What is the roof made of?") as span:
+            span.annotate(retrieved_context=PASSAGE, **told)
+            span.response = "Slate" if "field_config" in told else "It is of slate."
+        seen.drain()
+    assert seen.scores("w")["semantic_validation"].value == "pass"
+    row = {"request": "q", "response": "Slate", "retrieved_context": PASSAGE, **told}
+    (done,) = llmeval.evaluate([row], progress=False).rows
+    assert done.evaluations["semantic_validation"].value == "pass"
+
+
+def test_an_answer_is_checked_where_the_check_was_asked_for():
+    """By name, online and offline."""
+    with testing.capture(escalations=[], evaluators=["semantic_validation"]) as seen:
+        with llmeval.workflow("w", request="What is the roof made of?") as span:
+            span.annotate(retrieved_context=PASSAGE)
+            span.response = "Tin"
+        seen.drain()
+    assert seen.scores("w")["semantic_validation"].value == "fail"
+    row = {"request": "q", "response": "Tin", "retrieved_context": PASSAGE}
+    (done,) = llmeval.evaluate([row], evaluators=["semantic_validation"], progress=False).rows
+    assert done.evaluations["semantic_validation"].value == "fail"
 
 
 @pytest.mark.parametrize(

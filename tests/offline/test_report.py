@@ -285,12 +285,13 @@ def test_junit_is_xml_whatever_rows_hold(rows):
     assert ElementTree.fromstring(report.to_junit()) is not None
 
 
-def test_bounds_tell_what_is_missed(judged):
+def test_bounds_tell_what_is_missed(judged, rows):
     """A share of a category that never came is 0; an unrated metric misses; a wrong path raises."""
     path = "response/llm_judged/correctness/rating/percentage"
     assert judged.below({path: 0.5}) == {}
     assert judged.below({path: 0.9}) == {path: pytest.approx(4 / 6)}
-    assert judged.below({"semantic_validation/skipped/percentage": 0.1}) == {
+    checked = llmeval.evaluate(rows, evaluators=["semantic_validation"])
+    assert checked.below({"semantic_validation/skipped/percentage": 0.1}) == {
         "semantic_validation/skipped/percentage": 0.0
     }
     with pytest.raises(ConfigurationError, match="no metric 'corectness"):

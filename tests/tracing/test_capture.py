@@ -241,7 +241,7 @@ Point = collections.namedtuple("Point", "x y")
         (pathlib.Path("a/b"), "a/b"),
         (numpy.float32(0.5), 0.5),
         (numpy.zeros((2, 3)), "<ndarray of shape (2, 3)>"),
-        (b"abc", "<bytes of 3 bytes>"),
+        (b"abc", "<bytes of 3 bytes, sha256 ba7816bf8f01cfea>"),
         ({1, 2}, [1, 2]),
         ((1, "a", None, True), [1, "a", None, True]),
     ],

@@ -431,6 +431,13 @@ def test_a_judge_that_only_refused_keeps_its_column(store, site):
     assert heads(site.get(span="same")) == ["context_relevance"]
 
 
+def test_a_judge_without_a_model_has_no_column(store, site):
+    """It would say so in every row."""
+    root = store.trace()
+    store.write(not_run=[store.refuse(root, "groundedness", "no_judge_model")])
+    assert "groundedness" not in heads(site.get())
+
+
 def test_a_typed_id_finds_what_the_store_holds_as_its_hash(store, site, monkeypatch):
     """Somebody who looks for a user knows the plain id; links of the pages hold the hash."""
     make = registry.part("llmeval_sdk.redaction.identities:identities")

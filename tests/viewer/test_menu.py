@@ -37,6 +37,13 @@ def test_pages_join_the_menu_when_there_is_something_to_show(site, store):
     assert "Experiments" in menu(site.get("/"))
 
 
+def test_versions_are_offered_where_judges_answered(site, store):
+    """They are compared by that; scores alone leave the page empty."""
+    span = store.span(tags={"release": "7"}, model_name="gpt-4o")
+    store.write(spans=[span], evaluations=[store.score(span, "groundedness_risk", 0.4)])
+    assert menu(site.get("/")) == ["Traces", "Overview", "Scores"]
+
+
 def test_labels_that_are_off_are_not_in_the_menu(serve, store):
     span = store.span()
     verdict = store.score(span, "safety", "yes", evaluator_kind="judge")

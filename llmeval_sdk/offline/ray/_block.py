@@ -177,7 +177,7 @@ class BlockEvaluator:
             bad,
             answered=True,
             digests=not task.only_check,
-            prices=work.settings.prices,
+            settings=work.settings,
         )
         left_out = task.left_out.get(summary.key, frozenset())
         marks = bytearray()

@@ -25,6 +25,7 @@ from llmeval_sdk.offline.report._outputs import Output, output_of
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.run._app import App, find_modules_here
 from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
+from llmeval_sdk.tracing._inner import marked
 
 
 if TYPE_CHECKING:  # loaded where a decision model is named
@@ -213,6 +214,8 @@ class Engine:
     decider: Decider | None = None
     """Asks the decision model in place of the judges that are ``decided``."""
     app: App | None = None
+    keeps_images: bool = False
+    """Whether images and files stay in a row when the app has answered it."""
     journal: VerdictJournal | None = None
     stopped: bool = False
     """Set it to have nothing further begun."""
@@ -245,9 +248,9 @@ class Engine:
         if self.app is not None:
             answer = await self.app.answer(record)
             if isinstance(answer, Failure):
-                self.emit(Row(record, {}, item.number, answer, item.digest))
+                self.emit(Row(self._kept(record), {}, item.number, answer, item.digest))
                 return
-            record = answer
+            record = self._kept(answer)
         evaluations = self.chosen.score(record)
         judges = self.chosen.judges_for(record, evaluations)
         if self.journal is not None:
@@ -265,6 +268,10 @@ class Engine:
             self._ready.append(partial(self._decide, begun, decided))
         self._ready.extend(partial(self._judge, begun, judge) for judge in others)
         crew.call(parts - 1)
+
+    def _kept(self, record: Record) -> Record:
+        """Return what is kept of a row that the app has answered."""
+        return record if self.keeps_images else marked(record)
 
     async def _decide(self, begun: _Begun, judges: Sequence[Judge]) -> None:
         """Ask the decision model once what these judges ask about a row."""

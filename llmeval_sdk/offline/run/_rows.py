@@ -33,6 +33,7 @@ from llmeval_sdk.offline.report._table import Rows
 from llmeval_sdk.offline.report.row import Row, digest_of
 from llmeval_sdk.offline.run._engine import Chosen, InputRow
 from llmeval_sdk.records import OWNERS
+from llmeval_sdk.tracing._inner import marked
 
 
 SPOOLED_BYTES = 64 << 20
@@ -66,9 +67,14 @@ def good_rows(
     answered: bool,
     digests: bool,
     unique: bool = True,
-    prices: Mapping[str, tuple[float, ...]] | None = None,
+    settings: Settings,
 ) -> Iterator[InputRow]:
-    """Yield the rows that can be evaluated; ``unique`` refuses an id that appears again."""
+    """Yield the rows that can be evaluated; ``unique`` refuses an id that appears again.
+
+    Of images and files in rows with an answer only markers are kept, as online. An app that has
+    still to answer gets them.
+    """
+    is_marked = answered and settings.images != "keep"
     seen: set[int] = set()
     for number, place, row in data.rows:
         try:
@@ -79,7 +85,9 @@ def good_rows(
                     continue
                 record = record_of_row(row, place)
             else:
-                record = record_from(row, number=number, place=place, prices=prices)
+                record = record_from(row, number=number, place=place, prices=settings.prices)
+            if is_marked:
+                record = marked(record)
             chosen.check(record, place, answered=answered, columns=_columns(row))
             if unique and record.request_id is not None:
                 mark = hash(record.request_id)  # of all ids together, 60 MB a million

@@ -195,6 +195,7 @@ class Work:
                 judge_timeout=self.settings.judge_timeout,
                 is_throttled=self.is_throttled,
                 decider=self.decider,
+                keeps_images=self.settings.images == "keep",
                 journal=journal,
             )
             experiment = None
