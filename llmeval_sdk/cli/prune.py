@@ -150,13 +150,16 @@ def _forget(args: argparse.Namespace) -> int:
             part = registry.part(place)
             beside[name] = part(path, theirs, really=not args.dry_run) if part else 0
         if not args.dry_run:
-            forget(path, theirs.traces)
+            forget(path, theirs)
     except (OSError, sqlite3.Error, Unusable) as error:
         raise ConfigurationError(f"what is beside {path} cannot be written: {error}") from None
     code = 1 if hidden or not theirs.spans else 0
     if args.json:
         removed = 0 if args.dry_run else len(theirs.spans)
-        amounts = {"traces": len(theirs.traces), "spans": len(theirs.spans), "removed": removed}
+        amounts = {
+            "traces": len(theirs.traces), "spans": len(theirs.spans),
+            "judge_traces": len(theirs.judge_traces), "removed": removed,
+        }  # fmt: skip
         say_json({"store": str(path), "dry_run": args.dry_run, **amounts, **beside})
         return code
     if not theirs.spans:
@@ -170,7 +173,7 @@ def _forget(args: argparse.Namespace) -> int:
     went = "would go" if args.dry_run else "went"
     say_wrapped(
         f"{path}: {plural(len(theirs.traces), 'trace')} with {plural(len(theirs.spans), 'span')}"
-        f" of that user {went}"
+        f" of that user{_judges(len(theirs.judge_traces))} {went}"
     )
     for name, (_, what) in _BESIDE.items():
         if beside[name]:
@@ -183,6 +186,10 @@ def _forget(args: argparse.Namespace) -> int:
     )
     say_wrapped(_UNTIED)
     return code
+
+
+def _judges(traces: int) -> str:
+    return "" if not traces else f" and {plural(traces, 'trace')} of a judge that read them"
 
 
 def _on_disk(path: Path) -> int:

@@ -10,6 +10,7 @@ import pytest
 import llmeval_sdk as sdk
 from llmeval_sdk.offline import GoldenSet
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.testing import FakeLLM
 
 
 VERDICTS = "(key BLOB PRIMARY KEY, made REAL, verdict TEXT, signature BLOB) WITHOUT ROWID"
@@ -157,3 +158,64 @@ def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
     assert b"the secret of ann" not in texts
     assert texts.count(b"the secret of bob") >= 3
     assert len(GoldenSet("answers", folder=folder)) == 1
+
+
+def texts_in(folder):
+    """Return all bytes of a folder's files, without the logs that are read into them."""
+    files = (f for f in folder.rglob("*") if f.is_file() and not f.name.endswith("-shm"))
+    return b"".join(file.read_bytes() for file in files)
+
+
+def test_what_a_judge_said_of_a_user_goes_too(llmeval, tmp_path):
+    """A judge's answer quotes what it read, in a trace of its own that only a link ties to it."""
+    path = tmp_path / "traces.db"
+    llms = {
+        user: FakeLLM({"rating": "yes", "rationale": f"the secret of {user}, quoted"})
+        for user in ("ann", "bob")
+    }
+    for user, llm in llms.items():
+        sdk.configure(
+            exporters=["local"], store=str(path), evaluators=["groundedness"], llm=llm,
+            sampling_rules=[sdk.SamplingRule(1.0)], escalations=[],
+        )  # fmt: skip
+        with sdk.annotation_context(user_id=user), sdk.workflow("answer", request="?") as span:
+            span.annotate(retrieved_context=["The roof is of slate."], response="Slate.")
+        assert sdk.flush(20).complete
+        sdk.shutdown()
+    assert texts_in(tmp_path).count(b"the secret of ann, quoted") >= 2
+    asked = llmeval("prune", "--store", path, "--user", "ann", "--dry-run")
+    assert "and 1 trace of a judge that read them would go" in " ".join(asked.stdout.split())
+    as_json = llmeval("prune", "--store", path, "--user", "ann", "--dry-run", "--json")
+    assert json.loads(as_json.stdout)["judge_traces"] == 1
+    done = llmeval("prune", "--store", path, "--user", "ann")
+    assert done.returncode == 0, done.stderr
+    assert "and 1 trace of a judge that read them went" in " ".join(done.stdout.split())
+    assert b"the secret of ann" not in texts_in(tmp_path)
+    assert texts_in(tmp_path).count(b"the secret of bob, quoted") >= 2
+
+
+def test_verdicts_on_a_users_session_go_though_its_last_turn_names_nobody(llmeval, tmp_path):
+    """A session is judged on its last turn, and the judge reads all turns of the user."""
+    path = tmp_path / "traces.db"
+    sdk.configure(
+        exporters=["local"], store=str(path), evaluators=["goal_reached"], escalations=[],
+        llm=FakeLLM(
+            {"rationale": "the secret of ann, quoted", "steps": [], "rating": "yes"}
+        ),
+        sampling_rules=[sdk.SamplingRule(1.0)], session_idle=0.2,
+    )  # fmt: skip
+    with sdk.annotation_context(session_id="chat"):
+        for user in ("ann", None):
+            with sdk.annotation_context(user_id=user) as _, sdk.workflow("answer") as span:
+                span.annotate(request="Where is it?", response="There.")
+    deadline = time.monotonic() + 20
+    while not sdk.stats().sessions.get("evaluated") and time.monotonic() < deadline:
+        sdk.flush(1)
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    assert texts_in(tmp_path).count(b"the secret of ann, quoted") >= 2
+    done = llmeval("prune", "--store", path, "--user", "ann")
+    assert done.returncode == 0, done.stderr
+    assert b"the secret of ann, quoted" not in texts_in(tmp_path)
+    with StoreReader(path) as reader:
+        assert reader.counts().spans == 1
