@@ -125,6 +125,7 @@ class Sessions:
             span.end_ns or span.start_ns,
             type(span.parent) is not Span,
             written(record, content=self._content),
+            _user_of(span),
         )
         if len(self._pending) >= MOST_PENDING:
             _, lost = self._pending.popleft()
@@ -295,6 +296,16 @@ class Sessions:
         self._pending.clear()
         self._taken.clear()
         self._under_way.clear()
+
+
+def _user_of(span: Span) -> str | None:
+    """Return the user of a span, or of the nearest one around it."""
+    here: Any = span
+    while type(here) is Span:
+        if user := here.tags.get("user_id") or here.tags.get("user.id"):
+            return str(user)[:LONGEST_ID].encode("utf-8", "replace").decode()
+        here = here.parent
+    return None
 
 
 def _marks(due: DueSession) -> tuple[tuple[str, Any], ...]:

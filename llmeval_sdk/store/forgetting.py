@@ -38,11 +38,21 @@ class Belongings:
     """The traces of judges that read these spans or sessions, and may quote them."""
 
 
-def belongings_of(connection: sqlite3.Connection, users: Sequence[str]) -> Belongings:
-    """Return what a store has of a user, by any form of the user's id."""
-    found = [row for user in users for row in connection.execute(_SPANS, {"user": user})]
-    spans = frozenset(span for _, span, _ in found)
-    sessions = frozenset(session for *_, session in found if session)
+def belongings_of(
+    connection: sqlite3.Connection, users: Sequence[str], copied: Iterable[str] = ()
+) -> Belongings:
+    """Return what a store has of a user.
+
+    Args:
+        connection: a store that is open.
+        users: the forms of the user's id.
+        copied: ids of spans of another store; what links to them is a copy, and the user's too.
+    """
+    traces = {row[0] for user in users for row in connection.execute(_OF_USER, {"user": user})}
+    traces.update(row[0] for span in copied for row in connection.execute(_COPIES, (span,)))
+    found = [row for trace in traces for row in connection.execute(_SPANS, (trace,))]
+    spans = frozenset(span for span, _ in found)
+    sessions = frozenset(session for _, session in found if session)
     readings = [(span, None) for span in spans]
     readings += connection.execute(_ON_SESSIONS.format("span_id, name"), _listed(sessions))
     judges = {
@@ -50,8 +60,7 @@ def belongings_of(connection: sqlite3.Connection, users: Sequence[str]) -> Belon
         for span, judge in readings
         for (trace,) in connection.execute(_JUDGED, {"span": span, "judge": judge})
     }
-    traces = frozenset(trace for trace, *_ in found)
-    return Belongings(tuple(users), traces, spans, sessions, frozenset(judges - traces))
+    return Belongings(tuple(users), frozenset(traces), spans, sessions, frozenset(judges - traces))
 
 
 def forget(path: Path, theirs: Belongings) -> None:
@@ -68,7 +77,7 @@ def forget(path: Path, theirs: Belongings) -> None:
         )
 
 
-def _listed(sessions: Iterable[str]) -> dict[str, str]:
+def _listed(sessions: Iterable[str]) -> dict[str, str | None]:
     return {"sessions": dumps([session[:LONGEST_ID] for session in sessions])}
 
 
@@ -103,13 +112,17 @@ def _overwriting(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-_SPANS = """
-SELECT trace_id, span_id, session_id FROM spans WHERE trace_id IN (
-  SELECT DISTINCT trace_id FROM spans INDEXED BY spans_summed
-  WHERE tags IS NOT NULL AND json_valid(tags) AND (
-    CAST(json_extract(tags, '$.user_id') AS TEXT) = :user
-    OR CAST(json_extract(tags, '$."user.id"') AS TEXT) = :user))
+_OF_USER = """
+SELECT DISTINCT trace_id FROM spans INDEXED BY spans_summed
+WHERE tags IS NOT NULL AND json_valid(tags) AND (
+  CAST(json_extract(tags, '$.user_id') AS TEXT) = :user
+  OR CAST(json_extract(tags, '$."user.id"') AS TEXT) = :user)
 """
+_COPIES = """
+SELECT trace_id FROM spans INDEXED BY spans_linked
+WHERE substr(links, 39, 16) = ? AND links IS NOT NULL
+"""
+_SPANS = "SELECT span_id, session_id FROM spans WHERE trace_id = ?"
 _ON_SESSIONS = f"""
 SELECT {{}} FROM evaluations INDEXED BY evaluations_of_sessions
 WHERE {OF_SESSION} AND {SESSION} IN (SELECT value FROM json_each(:sessions)) AND {A_NAME}

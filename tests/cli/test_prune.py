@@ -219,3 +219,105 @@ def test_verdicts_on_a_users_session_go_though_its_last_turn_names_nobody(llmeva
     assert b"the secret of ann, quoted" not in texts_in(tmp_path)
     with StoreReader(path) as reader:
         assert reader.counts().spans == 1
+
+
+def test_turns_are_forgotten_where_there_is_no_local_store(llmeval, tmp_path):
+    """An app that exports elsewhere keeps the conversations of open sessions on disk all the same."""
+    path = tmp_path / "traces.db"
+    sdk.configure(
+        exporters=["memory"], store=str(path), evaluators=["turn_count"], escalations=[],
+        session_idle=3600.0,
+    )  # fmt: skip
+    for user in ("ann", "bob"):
+        with sdk.annotation_context(user_id=user, session_id=f"chat of {user}"):
+            with sdk.workflow("answer", request=f"the secret of {user}") as span:
+                span.response = "Slate."
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    assert not path.exists()
+    asked = llmeval("prune", "--store", path, "--user", "ann", "--dry-run")
+    assert "1 turn of open sessions would go" in asked.stdout
+    done = llmeval("prune", "--store", path, "--user", "ann")
+    assert done.returncode == 0, done.stderr
+    assert "there is no store" in " ".join(done.stdout.split())
+    assert b"the secret of ann" not in texts_in(tmp_path)
+    assert b"the secret of bob" in texts_in(tmp_path)
+    again = llmeval("prune", "--store", path, "--user", "ann", "--json")
+    assert (again.returncode, json.loads(again.stdout)["turns"]) == (1, 0)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("key", [None, "a key of this app"])
+def test_turns_are_forgotten_though_the_store_has_aged_out_their_trace(
+    llmeval, tmp_path, monkeypatch, key
+):
+    """The file of open sessions says itself whose they are, by a hash where ids are hashed."""
+    env = {} if key is None else {"LLMEVAL_HASH_IDS": key}
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    path = tmp_path / "traces.db"
+    sdk.configure(
+        exporters=["local"], store=str(path), evaluators=["turn_count"], escalations=[],
+        session_idle=3600.0,
+    )  # fmt: skip
+    with sdk.annotation_context(user_id="ann-7", session_id="chat"):
+        with sdk.workflow("answer", request="the secret of ann") as span:
+            span.response = "Slate."
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    assert (key is None) == (b"ann-7" in texts_in(tmp_path))
+    assert llmeval("prune", "--store", path, "--max-days", "0.0000001").returncode == 0
+    done = llmeval("prune", "--store", path, "--user", "ann-7", **env)
+    assert done.returncode == 0, done.stdout
+    assert "1 turn of open sessions went" in done.stdout
+    assert b"the secret of ann" not in texts_in(tmp_path)
+
+
+def test_a_file_of_sessions_of_an_earlier_release_is_read(llmeval, tmp_path, store):
+    """It does not say whose its turns are, and what the store says of them still counts."""
+    turns = "key BLOB, start INTEGER, span TEXT, end INTEGER, trace TEXT, size INTEGER, text TEXT"
+    span = store.span("1", tags={"user_id": "ann"})
+    with closing(sqlite3.connect(store.path.with_suffix(".sessions"))) as old, old:
+        old.execute(f"CREATE TABLE turns ({turns})")
+        old.execute("CREATE TABLE sessions (key BLOB)")
+        old.execute("INSERT INTO turns VALUES (x'01', 1, '1', 2, ?, 3, 'text')", (span.trace_id,))
+    store.path.with_suffix(".sessions").chmod(0o600)
+    done = llmeval("prune", "--store", store.path, "--user", "ann")
+    assert done.returncode == 0, done.stderr
+    assert "1 turn of open sessions went" in done.stdout
+
+
+def test_runs_over_a_users_requests_forget_them_too(llmeval, tmp_path):
+    """A run writes texts of golden sets and of the store into a store of its own."""
+    path = tmp_path / "traces.db"
+    sdk.configure(exporters=["local"], store=str(path), escalations=[])
+    for user in ("ann", "bob"):
+        with sdk.annotation_context(user_id=user), sdk.workflow("answer") as span:
+            span.annotate(
+                request=f"the secret of {user}", response="Slate.",
+                retrieved_context=["The roof is of slate."],
+            )  # fmt: skip
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    with StoreReader(path) as reader:
+        ids = [row[0] for row in reader.read(lambda db: db.execute("SELECT span_id FROM spans"))]
+    golden = GoldenSet("answers", folder=tmp_path / "datasets")
+    for each in ids:
+        golden.add(each, store=path)
+    for source in (("--from-store",), ("--dataset", "answers")):
+        ran = llmeval(
+            "evaluate", *source, "--evaluators", "groundedness_risk", "--exporters", "local",
+            "--no-progress", LLMEVAL_STORE=str(path),
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+    runs = tmp_path / "experiments.db"
+    assert b"the secret of ann" in runs.read_bytes()
+    for option in (["--dry-run"], []):
+        done = llmeval("prune", "--store", path, "--user", "ann", *option)
+        assert done.returncode == 0, done.stderr
+        assert "2 traces of experiments" in done.stdout
+        assert "reports and exports that were written" in " ".join(done.stdout.split())
+    assert b"the secret of ann" not in runs.read_bytes()
+    assert b"the secret of ann" not in texts_in(tmp_path / "datasets")
+    with StoreReader(runs) as reader:
+        assert reader.counts().spans == 2
