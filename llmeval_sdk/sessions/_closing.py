@@ -302,7 +302,8 @@ def _user_of(span: Span) -> str | None:
     """Return the user of a span, or of the nearest one around it."""
     here: Any = span
     while type(here) is Span:
-        if user := here.tags.get("user_id") or here.tags.get("user.id"):
+        tags = here.tags or {}
+        if user := tags.get("user_id") or tags.get("user.id"):
             return str(user)[:LONGEST_ID].encode("utf-8", "replace").decode()
         here = here.parent
     return None
