@@ -29,7 +29,8 @@ from llmeval_sdk.testing.judge_server import JudgeServer  # noqa: E402
 
 
 OURS = "llmeval-inprocess"
-PLANNED = re.compile(r"^pip install (?P<what>[^#\n]*llmeval-inprocess[^#\n]*)", re.MULTILINE)
+PLANNED = re.compile(r"pip install (?P<what>[^#`\n)]*?(?:llmeval-inprocess|\.\[)[^#`\n)]*)")
+CHECKOUT = re.compile(r"-e '\.(?P<extras>\[[\w,]+\])'")
 SCRIPTS = {
     "langgraph.md": order_agent,
     "llama-index.md": roof_reader,
@@ -45,14 +46,25 @@ UNCONSTRAINED = {
 
 
 def lines_of(page):
-    """Return what the page's lines install, in the order of the page."""
-    blocks = blocks_of(page.read_text("utf-8"))
-    return [
-        match["what"].strip()
-        for block in blocks
-        if block.language == "sh"
-        for match in PLANNED.finditer(block.code)
-    ]
+    """Return what the page's lines install, and whether the page goes on from there.
+
+    Lines of blocks come first, in the order of the page. Others stand further in, or in a sentence:
+    they add something, so what the rest of the page needs is not there after them.
+    """
+    text = page.read_text("utf-8")
+    codes = [block.code for block in blocks_of(text) if block.language == "sh"]
+    own = [match["what"].strip() for code in codes for match in PLANNED.finditer(code)]
+    others = [match["what"].strip() for match in PLANNED.finditer(text)]
+    for line in own:
+        others.remove(line)
+    return [(line, True) for line in own] + [(line, False) for line in others]
+
+
+def with_wheel(line, wheel):
+    """Return a line that installs a wheel of this checkout in the place of the package."""
+    line = CHECKOUT.sub(lambda match: f"'{wheel}{match['extras']}'", line)
+    line = line.replace("-c constraints.txt", f"-c {ROOT / 'constraints.txt'}")
+    return re.sub(rf"{OURS}(\[[\w,]+\])?", lambda match: f"{wheel}{match[1] or ''}", line)
 
 
 def constraints_for(line):
@@ -77,12 +89,12 @@ def run(command, folder, **more):
     return done.returncode, done.stdout + done.stderr
 
 
-def problem_with(page, line, wheel, *, constrained):
+def problem_with(page, line, wheel, *, is_own, constrained):
     """Return what is wrong with a line, or with its page after it; ``None`` if both work."""
     with tempfile.TemporaryDirectory() as folder:
         python = str(Path(folder) / "venv" / "bin" / "python")
         subprocess.run([sys.executable, "-m", "venv", Path(folder) / "venv"], check=True)
-        what = re.sub(rf"{OURS}(\[[\w,]+\])?", lambda m: f"{wheel}{m[1] or ''}", line)
+        what = with_wheel(line, wheel)
         more = f" -c {constraints_for(line)}" if constrained else ""
         code, told = run(["bash", "-c", f"{python} -m pip -q install {what}{more}"], folder)
         if code:
@@ -101,7 +113,7 @@ def problem_with(page, line, wheel, *, constrained):
             environment |= {"OPENAI_API_KEY": "none", "LLMEVAL_JUDGE_BASE_URL": judge.base_url}
             code, told = run(follow, home, env=environment)
         skipped = re.search(r"left out, needs .*", told)
-        return told if code or skipped else None
+        return told if code or (is_own and skipped) else None
 
 
 def main():
@@ -116,7 +128,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         wheel = None if options.list else wheel_of(folder)
         for page in pages:
-            for line in lines_of(page.resolve()):
+            for line, is_own in lines_of(page.resolve()):
                 for way in ("without", "with"):
                     place = f"{page.name}: {line} ({way} {constraints_for(line).name})"
                     if options.only not in (None, way):
@@ -128,7 +140,9 @@ def main():
                         print(place)
                         continue
                     begun = time.monotonic()
-                    problem = problem_with(page.resolve(), line, wheel, constrained=way == "with")
+                    problem = problem_with(
+                        page.resolve(), line, wheel, is_own=is_own, constrained=way == "with"
+                    )
                     seconds = time.monotonic() - begun
                     failed += problem is not None
                     state = "works" if problem is None else "FAILED"

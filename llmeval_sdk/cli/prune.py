@@ -7,6 +7,7 @@ import re
 import sqlite3
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from llmeval_sdk.cli._options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli._output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump
-from llmeval_sdk.store.files import Unusable
-from llmeval_sdk.store.forgetting import belongings_of, forget
+from llmeval_sdk.store.files import Unusable, path_of
+from llmeval_sdk.store.forgetting import Belongings, belongings_of, forget
 from llmeval_sdk.store.typed_ids import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.writer import StoreWriter
 
@@ -62,7 +63,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--user",
         metavar="ID",
-        help="delete all traces of this user (user_id) at once, however old, and nothing else",
+        help="delete all traces of this user (user_id) at once, however old, what judges said of "
+        "them, and what the files beside the store have of them",
     )
     parser.add_argument(
         "--dry-run", action="store_true", help="show what would be deleted, and delete nothing"
@@ -118,13 +120,15 @@ _BESIDE = {
     "turns": ("llmeval_sdk.sessions.forgetting:forget", "turn of open sessions"),
     "golden_rows": ("llmeval_sdk.offline.forgetting:forget_rows", "row of golden sets"),
     "learned": ("llmeval_sdk.learning.forgetting:forget", "verdict that scores learn from"),
+    "experiments": ("llmeval_sdk.offline.forgetting:forget_experiments", "trace of experiments"),
     "cached": ("llmeval_sdk.offline.forgetting:forget_verdicts", "cached verdict of offline runs"),
 }
 """What files beside the store hold of a user, by its name in JSON: what deletes it, and a word."""
 
 
 _UNTIED = (
-    "Copies of a trace that this store no longer has cannot be tied to a user: rows of golden sets,"
+    "Copies of a trace that this store no longer has cannot be tied to a user: rows of golden sets"
+    " and of experiments, cached verdicts, what scores learned, turns that an earlier release kept,"
     " and sets in another folder (`llmeval dataset show`)."
 )
 
@@ -135,11 +139,9 @@ def _forget(args: argparse.Namespace) -> int:
     Return 1 where nothing was found, or where the store may hold more of the user under hashes
     whose key is missing.
     """
-    users = forms(args.user)
-    with open_store(args.store) as reader:
-        path = Path(reader.location)
-        theirs = reader.read(lambda store: belongings_of(store, users))
-        hidden = reader.read(lambda store: unreadable(store, args.user))
+    path = path_of(args.store or config.from_environment(problems=[]).store)
+    users, has_store = forms(args.user), path.exists() or not _has_turns(path)
+    theirs, hidden = _look(args, users) if has_store else (Belongings(users), False)
     if hidden and not theirs.spans:
         raise ConfigurationError(f"nothing was found by the id as it is, but {UNREADABLE}")
     if hidden:
@@ -149,29 +151,50 @@ def _forget(args: argparse.Namespace) -> int:
         for name, (place, _) in _BESIDE.items():
             part = registry.part(place)
             beside[name] = part(path, theirs, really=not args.dry_run) if part else 0
-        if not args.dry_run:
-            forget(path, theirs.traces)
+        if has_store and not args.dry_run:
+            forget(path, theirs)
     except (OSError, sqlite3.Error, Unusable) as error:
         raise ConfigurationError(f"what is beside {path} cannot be written: {error}") from None
-    code = 1 if hidden or not theirs.spans else 0
+    found = bool(theirs.spans or any(beside.values()))
     if args.json:
         removed = 0 if args.dry_run else len(theirs.spans)
-        amounts = {"traces": len(theirs.traces), "spans": len(theirs.spans), "removed": removed}
+        amounts = {
+            "traces": len(theirs.traces), "spans": len(theirs.spans),
+            "judge_traces": len(theirs.judge_traces), "removed": removed,
+        }  # fmt: skip
         say_json({"store": str(path), "dry_run": args.dry_run, **amounts, **beside})
-        return code
-    if not theirs.spans:
+    elif found:
+        _say_what_went(path, theirs if has_store else None, beside, dry_run=args.dry_run)
+    else:
         looked = " and ".join(("the id as it is", *(f"its hash {form}" for form in users[1:])))
+        what = "no span has" if has_store else "there is no store, and no open session has"
         say_wrapped(
-            f"{path}: no span has user_id {printable(args.user, 80)} (looked for {looked});"
+            f"{path}: {what} user_id {printable(args.user, 80)} (looked for {looked});"
             " nothing was deleted. Where another process writes another store, name it by --store."
         )
         say_wrapped(_UNTIED)
-        return code
-    went = "would go" if args.dry_run else "went"
-    say_wrapped(
-        f"{path}: {plural(len(theirs.traces), 'trace')} with {plural(len(theirs.spans), 'span')}"
-        f" of that user {went}"
-    )
+    return 1 if hidden or not found else 0
+
+
+def _look(args: argparse.Namespace, users: Sequence[str]) -> tuple[Belongings, bool]:
+    """Return what the store has of a user, and whether it may have more under other hashes."""
+    with open_store(args.store) as reader:
+        theirs = reader.read(lambda store: belongings_of(store, users))
+        return theirs, reader.read(lambda store: unreadable(store, args.user))
+
+
+def _say_what_went(
+    path: Path, theirs: Belongings | None, beside: Mapping[str, int], *, dry_run: bool
+) -> None:
+    """Say what was found of a user, in the store if there is one and beside it, and what stays."""
+    went = "would go" if dry_run else "went"
+    if theirs is None:
+        say_wrapped(f"{path}: there is no store; only what lies beside it was looked at")
+    else:
+        some = f"{plural(len(theirs.traces), 'trace')} with {plural(len(theirs.spans), 'span')}"
+        judges = plural(len(theirs.judge_traces), "trace") + " of a judge that read them"
+        also = f" and {judges}" if theirs.judge_traces else ""
+        say_wrapped(f"{path}: {some} of that user{also} {went}")
     for name, (_, what) in _BESIDE.items():
         if beside[name]:
             first, _, rest = what.partition(" ")
@@ -182,7 +205,12 @@ def _forget(args: argparse.Namespace) -> int:
         " local store and the files beside it."
     )
     say_wrapped(_UNTIED)
-    return code
+
+
+def _has_turns(path: Path) -> bool:
+    """Say whether there is a file of open sessions beside a store, which itself may be missing."""
+    suffix = registry.part("llmeval_sdk.sessions.start:SUFFIX")
+    return suffix is not None and path.with_suffix(suffix).exists()
 
 
 def _on_disk(path: Path) -> int:

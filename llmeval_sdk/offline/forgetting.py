@@ -1,4 +1,4 @@
-"""Deletes a user's requests from golden sets, and the verdicts that offline runs keep."""
+"""Deletes a user's requests from golden sets and experiments, and verdicts that runs keep."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 from llmeval_sdk.offline._golden import golden_sets
 from llmeval_sdk.offline.data._versions import Versions
-from llmeval_sdk.store.forgetting import Belongings, file_beside
+from llmeval_sdk.offline.run.experiment import store_of_experiments
+from llmeval_sdk.store.forgetting import Belongings, belongings_of, file_beside, forget
+from llmeval_sdk.store.reader import StoreReader
 
 
 def forget_rows(store: Path, theirs: Belongings, *, really: bool) -> int:
@@ -40,6 +42,21 @@ def forget_verdicts(store: Path, theirs: Belongings, *, really: bool) -> int:
         if really:
             database.execute("DELETE FROM verdicts")
     return int(count)
+
+
+def forget_experiments(store: Path, theirs: Belongings, *, really: bool) -> int:
+    """Delete a user's requests from the store of experiments; return how many traces there are.
+
+    A row that was made of a request links to it. Judges that read these rows go as well.
+    """
+    path = store_of_experiments(store)
+    if not path.exists():
+        return 0
+    with StoreReader(path) as reader:
+        copies = reader.read(lambda runs: belongings_of(runs, theirs.users, theirs.spans))
+    if really and copies.traces:
+        forget(path, copies)
+    return len(copies.traces)
 
 
 def _is_theirs(row: dict[str, Any], theirs: Belongings) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk._process.counters import Counts
 from llmeval_sdk._process.shield import swallow, tell
 from llmeval_sdk.evaluation import Heuristics
+from llmeval_sdk.heuristics.session.turn_count import COUNTED
 from llmeval_sdk.model import Record, Target
 from llmeval_sdk.pipeline import Case, Evaluating, Subject
 from llmeval_sdk.protocols import Heuristic, Judge
@@ -125,6 +126,7 @@ class Sessions:
             span.end_ns or span.start_ns,
             type(span.parent) is not Span,
             written(record, content=self._content),
+            _user_of(span),
         )
         if len(self._pending) >= MOST_PENDING:
             _, lost = self._pending.popleft()
@@ -248,7 +250,7 @@ class Sessions:
                 count=due.turns,
                 span_name=due.target[2],
             )
-            target = Target(*due.target, marks=_marks(due))  # type: ignore[arg-type]
+            target = Target(*due.target, marks=_marks(due, record))  # type: ignore[arg-type]
             self._counts.add("evaluated")
             if due.is_endless:
                 self._counts.add("evaluated without a pause")
@@ -297,10 +299,21 @@ class Sessions:
         self._under_way.clear()
 
 
-def _marks(due: DueSession) -> tuple[tuple[str, Any], ...]:
+def _user_of(span: Span) -> str | None:
+    """Return the user of a span, or of the nearest one around it."""
+    here: Any = span
+    while type(here) is Span:
+        tags = here.tags or {}
+        if user := tags.get("user_id") or tags.get("user.id"):
+            return str(user)[:LONGEST_ID].encode("utf-8", "replace").decode()
+        here = here.parent
+    return None
+
+
+def _marks(due: DueSession, record: Record) -> tuple[tuple[str, Any], ...]:
     """Return what each evaluation of a session says about its scope."""
     about = (
         ("scope", "session"), ("session_id", due.session_id), ("period", due.period),
-        ("session_turns", due.turns),
+        ("session_turns", record.attributes[COUNTED]),
     )  # fmt: skip
     return (*about, ("ended_by", "a day")) if due.is_endless else about

@@ -192,6 +192,7 @@ class Shelf:
             database.execute(_NEW, (turn.key, *values))
         else:
             database.execute(_CHANGED, (*values, turn.key))
+        database.execute(_OF_USER, (turn.key, turn.user))
         return cut
 
     def _is_full(self, database: sqlite3.Connection) -> bool:
@@ -257,8 +258,8 @@ def _with_room(
 def _forget(database: sqlite3.Connection, limit: int, *, most: int) -> None:
     """Forget sessions that were evaluated and had their last turn before ``limit``."""
     rows = database.execute(_FORGOTTEN, (limit, most)).fetchall()
-    database.executemany("DELETE FROM turns WHERE key=?", rows)
-    database.executemany("DELETE FROM sessions WHERE key=?", rows)
+    for table in ("turns", "users", "sessions"):
+        database.executemany(f"DELETE FROM {table} WHERE key=?", rows)  # noqa: S608 - constants
 
 
 def _is_known(database: sqlite3.Connection, key: bytes) -> bool:
@@ -283,6 +284,8 @@ _TABLES = (
     "CREATE INDEX IF NOT EXISTS sessions_done ON sessions (active) WHERE due IS NULL",
     """CREATE TABLE IF NOT EXISTS turns (key BLOB, start INTEGER, span TEXT, end INTEGER,
     trace TEXT, size INTEGER, text TEXT, PRIMARY KEY (key, start, span)) WITHOUT ROWID""",
+    """CREATE TABLE IF NOT EXISTS users (key BLOB, user TEXT, PRIMARY KEY (key, user))
+    WITHOUT ROWID""",  # a table, as processes of an earlier release go on writing their columns
     f"PRAGMA user_version = {SCHEMA}",
 )
 _STATE = "SELECT opened, due, turns, kept, bytes, target FROM sessions WHERE key=?"
@@ -295,6 +298,7 @@ _INNER = (
     "SELECT start, span, size, text FROM turns WHERE key=? AND start>=? AND end<=? AND trace=?"
     " ORDER BY start"
 )
+_OF_USER = "INSERT OR IGNORE INTO users SELECT ?1, ?2 WHERE ?2 IS NOT NULL"
 _DROP = "DELETE FROM turns WHERE key=? AND start=? AND span=?"
 _OLDEST = "SELECT start, span, size FROM turns WHERE key=? ORDER BY start, span LIMIT 1 OFFSET ?"
 _NEW = (

@@ -43,6 +43,8 @@ class KeptTurn(NamedTuple):
     """Whether its span has none of this process above it."""
     text: str
     """The turn as JSON; empty where the span says neither what was asked nor what was answered."""
+    user: str | None = None
+    """The app's user, cut to `LONGEST_ID`; a hash where ids are hashed."""
 
 
 def key_of(session_id: str) -> bytes:

@@ -38,11 +38,21 @@ from llmeval_sdk.sources.conventions import first, labels, parsed
 from llmeval_sdk.sources.reading import SCORED, scored
 from llmeval_sdk.sources.runs import ForeignSpan
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing._inner import Link, adopted, capture, current, recorder
+from llmeval_sdk.tracing._inner import (
+    Link,
+    adopted,
+    capture,
+    contexts_around,
+    current,
+    inherit_late,
+    recorder,
+)
 
 
 OWN = "llmeval.own"
 """Item on ddtrace's spans that are spans of ours."""
+CONTEXTS = "llmeval.contexts"
+"""Item on ddtrace's spans that began inside our annotation contexts: the fields of these."""
 MAX_DEPTH = 200
 _SPELLINGS = {
     "rag_context_variable_keys": "rag_context_variables",
@@ -75,6 +85,7 @@ def evaluate_spans(*, evaluators: Sequence[Any] = ()) -> None:
     if not any(isinstance(each, EvaluationTraceFilter) for each in others):
         added = EvaluationTraceFilter(event, tuple(evaluators))
         tracer.configure(trace_processors=[*others, added])
+        import_module("ddtrace.internal.core").on("trace.span_start", _note_contexts)
         _teach_the_guides_keys(import_module("ddtrace.llmobs._llmobs"))
 
 
@@ -88,6 +99,17 @@ def connect(_: Any) -> None:
     if is_on or (variables("DD_LLMOBS_") and find_spec("ddtrace") is not None):
         with hidden("DD_LLMOBS_EVALUATOR_SAMPLING_RULES"):  # they can crash ddtrace's import
             evaluate_spans()
+
+
+def _note_contexts(span: Any) -> None:
+    """Note the annotation contexts that a span of LLM Observability begins in."""
+    try:
+        contexts = contexts_around()
+        if contexts and span.span_type == "llm":
+            span._set_ctx_item(CONTEXTS, contexts)
+    except Exception as error:
+        if not swallow("sources.span_start", error, calls_out=True):
+            raise
 
 
 def _teach_the_guides_keys(library: Any) -> None:
@@ -138,7 +160,10 @@ class EvaluationTraceFilter:
                     "type": span.get_tag("error.type"),
                     "message": span.get_tag("error.message"),
                 }
-                own = {"name": span.name, "llmobs_name": event.get("name"), "failed": failed}
+                own = {
+                    "name": span.name, "llmobs_name": event.get("name"), "failed": failed,
+                    "contexts": span._get_ctx_item(CONTEXTS),
+                }  # fmt: skip
                 events.append(({**event, **own}, _below_ours(span)))
         target = recorder() if events else None
         if target is None:
@@ -177,12 +202,14 @@ def evaluated(  # noqa: C901
     those. The others, which have an owner, are only kept where the exporter is the store.
     """
     known: dict[str, ForeignSpan] = {}
+    contexts: dict[str, tuple[Mapping[str, Any], ...]] = {}
     below_ours = set()
     for event, is_below_ours in events:
         if not any(str(tag).startswith(RUNNER) for tag in event.get("tags") or ()):
             data = finished(event)
             if data is not None:
                 known[data.span_id] = data
+                contexts[data.span_id] = event.get("contexts") or ()
                 if is_below_ours:
                     below_ours.add(data.span_id)
     families: dict[str, list[ForeignSpan]] = {}
@@ -194,10 +221,13 @@ def evaluated(  # noqa: C901
             above = None
         else:
             above = scored(replace(top, parent_id=None), family, evaluators)
+            around = (contexts[each.span_id] for each in (top, *family))
+            inherit_late(above, next(filter(None, around), ()))
         for data in family:
             if data is not top or above is None:
                 is_root = data is top and span_id not in below_ours
                 inner = adopted(replace(data, parent_id=None) if is_root else data)
+                inherit_late(inner, contexts[data.span_id])
                 inner.owner = above or inner
                 yield inner
         if above is not None:

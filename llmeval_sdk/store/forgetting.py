@@ -8,37 +8,77 @@ records are delivered within seconds.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from llmeval_sdk import _private
+from llmeval_sdk.model import JUDGE_TAG
 from llmeval_sdk.store._prune import drop_traces
+from llmeval_sdk.store._schema import OF_SESSION, SESSION
+from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import open_file
+from llmeval_sdk.store.session_verdicts import A_NAME, LONGEST_ID
 
 
 @dataclass(frozen=True, slots=True)
 class Belongings:
-    """The traces of which any span has a user, and all of their spans."""
+    """What a store has of a user."""
 
-    traces: frozenset[str]
-    spans: frozenset[str]
+    users: tuple[str, ...] = ()
+    """The forms of the user's id."""
+    traces: frozenset[str] = frozenset()
+    """The traces of which any span has the user."""
+    spans: frozenset[str] = frozenset()
+    """All spans of these traces."""
+    sessions: frozenset[str] = frozenset()
+    """The sessions of these spans."""
+    judge_traces: frozenset[str] = frozenset()
+    """The traces of judges that read these spans or sessions, and may quote them."""
 
 
-def belongings_of(connection: sqlite3.Connection, users: Iterable[str]) -> Belongings:
-    """Return what a store has of a user, by any form of the user's id."""
-    found = [row for user in users for row in connection.execute(_SPANS, {"user": user})]
-    return Belongings(frozenset(trace for trace, _ in found), frozenset(span for _, span in found))
+def belongings_of(
+    connection: sqlite3.Connection, users: Sequence[str], copied: Iterable[str] = ()
+) -> Belongings:
+    """Return what a store has of a user.
+
+    Args:
+        connection: a store that is open.
+        users: the forms of the user's id.
+        copied: ids of spans of another store; what links to them is a copy, and the user's too.
+    """
+    traces = {row[0] for user in users for row in connection.execute(_OF_USER, {"user": user})}
+    traces.update(row[0] for span in copied for row in connection.execute(_COPIES, (span,)))
+    found = [row for trace in traces for row in connection.execute(_SPANS, (trace,))]
+    spans = frozenset(span for span, _ in found)
+    sessions = frozenset(session for _, session in found if session)
+    readings = [(span, None) for span in spans]
+    readings += connection.execute(_ON_SESSIONS.format("span_id, name"), _listed(sessions))
+    judges = {
+        trace
+        for span, judge in readings
+        for (trace,) in connection.execute(_JUDGED, {"span": span, "judge": judge})
+    }
+    return Belongings(tuple(users), frozenset(traces), spans, sessions, frozenset(judges - traces))
 
 
-def forget(path: Path, traces: Iterable[str]) -> None:
-    """Delete traces with all scores and feedback, and overwrite where they stood.
+def forget(path: Path, theirs: Belongings) -> None:
+    """Delete a user's traces with all that was said of them, and overwrite where they stood.
 
     Raises ``sqlite3.Error`` if the file cannot be written.
     """
     with closing(open_file(path)) as connection, _overwriting(connection):
-        drop_traces(connection, set(traces))
+        drop_traces(connection, {*theirs.traces, *theirs.judge_traces})
+        chosen = _ON_SESSIONS.format("seq")
+        connection.execute(
+            f"DELETE FROM evaluations WHERE seq IN ({chosen})",  # noqa: S608 - constants
+            _listed(theirs.sessions),
+        )
+
+
+def _listed(sessions: Iterable[str]) -> dict[str, str | None]:
+    return {"sessions": dumps([session[:LONGEST_ID] for session in sessions])}
 
 
 @contextmanager
@@ -72,10 +112,24 @@ def _overwriting(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
-_SPANS = """
-SELECT trace_id, span_id FROM spans WHERE trace_id IN (
-  SELECT DISTINCT trace_id FROM spans INDEXED BY spans_summed
-  WHERE tags IS NOT NULL AND json_valid(tags) AND (
-    CAST(json_extract(tags, '$.user_id') AS TEXT) = :user
-    OR CAST(json_extract(tags, '$."user.id"') AS TEXT) = :user))
+_OF_USER = """
+SELECT DISTINCT trace_id FROM spans INDEXED BY spans_summed
+WHERE tags IS NOT NULL AND json_valid(tags) AND (
+  CAST(json_extract(tags, '$.user_id') AS TEXT) = :user
+  OR CAST(json_extract(tags, '$."user.id"') AS TEXT) = :user)
 """
+_COPIES = """
+SELECT trace_id FROM spans INDEXED BY spans_linked
+WHERE substr(links, 39, 16) = ? AND links IS NOT NULL
+"""
+_SPANS = "SELECT span_id, session_id FROM spans WHERE trace_id = ?"
+_ON_SESSIONS = f"""
+SELECT {{}} FROM evaluations INDEXED BY evaluations_of_sessions
+WHERE {OF_SESSION} AND {SESSION} IN (SELECT value FROM json_each(:sessions)) AND {A_NAME}
+"""  # noqa: S608 - constants
+_JUDGED = f"""
+SELECT trace_id FROM spans INDEXED BY spans_linked
+WHERE substr(links, 39, 16) = :span AND links IS NOT NULL AND json_valid(tags)
+  AND json_extract(tags, '$."{JUDGE_TAG}"') = ifnull(:judge, json_extract(tags, '$."{JUDGE_TAG}"'))
+"""  # noqa: S608 - constants
+"""A session is judged on its last turn, which need not be the user's: then the judge is named."""

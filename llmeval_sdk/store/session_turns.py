@@ -149,7 +149,7 @@ def sessions(
 ) -> SessionPage:
     """List sessions by their latest root span, as far as a page's time goes.
 
-    With the forms of a ``user``'s id, these are the sessions in which a root span has that user, by
+    With the forms of a ``user``'s id, these are the sessions in which a request has that user, by
     the latest of those.
     """
     deadline = time.monotonic() + seconds
@@ -187,6 +187,13 @@ def is_of_user(span: str) -> str:
     return f"""(json_valid({span}.tags) AND (
   CAST(json_extract({span}.tags, '$.user_id') AS TEXT) IN {forms}
   OR CAST(json_extract({span}.tags, '$."user.id"') AS TEXT) IN {forms}))"""
+
+
+def is_request_of_user(span: str) -> str:
+    """Return the same for a request: the span or any other of its trace names the user."""
+    return f"""({is_of_user(span)} OR EXISTS (
+  SELECT 1 FROM spans u WHERE u.trace_id = {span}.trace_id AND u.tags IS NOT NULL
+    AND {is_of_user("u")}))"""  # noqa: S608 - constants
 
 
 def is_turn(span: str) -> str:
@@ -256,7 +263,9 @@ ORDER BY start_ns DESC, seq DESC
 """
 _LATEST = _LATEST_ROOTS.format(of_user="1", same_user="1", may_be_turn=MAY_BE_TURN)
 _LATEST_OF_USER = _LATEST_ROOTS.format(
-    of_user=is_of_user("spans"), same_user=is_of_user("r"), may_be_turn=MAY_BE_TURN
+    of_user=is_request_of_user("spans"),
+    same_user=is_request_of_user("r"),
+    may_be_turn=MAY_BE_TURN,
 )
 
 _USERS = """

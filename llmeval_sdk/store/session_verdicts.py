@@ -12,7 +12,7 @@ from llmeval_sdk.store.effective import counting_of_session
 from llmeval_sdk.store.reader import StoreReader
 
 
-_LONGEST_ID = 256
+LONGEST_ID = 256
 """Characters of a session's id that its verdicts keep."""
 
 
@@ -42,7 +42,7 @@ def stored_sessions(
         most: How many evaluations are read, from the newest on.
     """
     which = f"{SESSION} IS NOT NULL" if session_id is None else _OF_ONE
-    about = {"session": (session_id or "")[:_LONGEST_ID], "most": most}
+    about = {"session": (session_id or "")[:LONGEST_ID], "most": most}
     rows = reader.read(lambda c: c.execute(_VERDICTS.format(which), about).fetchall())
     return _by_session(map(_rows.evaluation_of, rows))
 
@@ -60,7 +60,7 @@ def _by_session(events: Iterable[EvaluationEvent]) -> list[StoredSession]:
     return list(sessions.values())
 
 
-_OF_ONE = f"""{SESSION} = :session AND name IN (WITH RECURSIVE names(name) AS (
+A_NAME = f"""name IN (WITH RECURSIVE names(name) AS (
   SELECT min(name) FROM evaluations WHERE {OF_SESSION}
   UNION ALL
   SELECT (SELECT min(name) FROM evaluations WHERE {OF_SESSION} AND name > names.name) FROM names
@@ -68,6 +68,7 @@ _OF_ONE = f"""{SESSION} = :session AND name IN (WITH RECURSIVE names(name) AS (
 ) SELECT name FROM names)
 """  # noqa: S608 - constants
 """The index begins with the evaluator's name, so the few names that there are come first."""
+_OF_ONE = f"{SESSION} = :session AND {A_NAME}"
 
 _VERDICTS = f"""
 SELECT {", ".join(_rows.COLUMNS["evaluations"])} FROM evaluations

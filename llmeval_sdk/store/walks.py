@@ -15,7 +15,7 @@ from llmeval_sdk import _values, model
 from llmeval_sdk.store.effective import COUNTS, IS_NEWEST_ROW
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.said import ANY, LAST_SAID, SAID_OF_SPAN, SAID_SO
-from llmeval_sdk.store.session_turns import is_of_user, is_turn
+from llmeval_sdk.store.session_turns import is_request_of_user, is_turn
 
 
 Order = Literal["newest", "oldest", "slowest", "fastest", "lowest", "highest"]
@@ -53,7 +53,8 @@ class Query:
     session: str | None = None
     """Show the turns of this session."""
     user: tuple[str, ...] | None = None
-    """Show the spans of a user, by any of the forms of the id; the tag is `user_id`."""
+    """Show the spans in whose trace any has this user, by any of the forms of the id; the tag is
+    `user_id`."""
     tag: str | None = None
     tag_value: str | None = None
     """Show the spans with this tag, and with this value if one is set."""
@@ -300,7 +301,7 @@ _CONDITIONS = {
     "session": "s.session_id = :session",
     "slower_ns": "s.end_ns - s.start_ns > :slower_ns",
     "tag": _TAGGED.format("t.key = :tag AND ifnull(t.value = :tag_value, 1)"),
-    "user": is_of_user("s"),
+    "user": is_request_of_user("s"),
     "model": """EXISTS (
   SELECT 1 FROM spans m WHERE m.trace_id = s.trace_id AND m.model_name = :model)""",
     "dearer_usd": """(

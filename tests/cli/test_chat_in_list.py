@@ -36,3 +36,13 @@ def test_a_chat_is_listed_by_its_last_question(llmeval, store, messages, shown):
     (row,) = json.loads(llmeval("traces", "--store", store.path, "--json").stdout)
     asked = json.dumps(shown, ensure_ascii=False)
     assert row["request"].startswith((asked[:-1], shown))
+
+
+def test_requests_of_a_user_are_found_where_only_a_call_inside_names_the_user(llmeval, store):
+    """As `prune --user` and `report --by user` find them."""
+    asked = store.span("1")
+    store.span("2", kind="llm", parent_id="1", trace_id=asked.trace_id, tags={"user_id": "ann"})
+    other = store.span("3", tags={"user_id": "bob"}, trace_id="f" * 32)
+    for user, span in (("ann", asked), ("bob", other)):
+        done = llmeval("traces", "--store", store.path, "--user", user, "--json")
+        assert [row["span_id"] for row in json.loads(done.stdout)] == [span.span_id]

@@ -10,6 +10,7 @@ import pytest
 import llmeval_sdk as sdk
 from llmeval_sdk.offline import GoldenSet
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.testing import FakeLLM
 
 
 VERDICTS = "(key BLOB PRIMARY KEY, made REAL, verdict TEXT, signature BLOB) WITHOUT ROWID"
@@ -157,3 +158,166 @@ def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
     assert b"the secret of ann" not in texts
     assert texts.count(b"the secret of bob") >= 3
     assert len(GoldenSet("answers", folder=folder)) == 1
+
+
+def texts_in(folder):
+    """Return all bytes of a folder's files, without the logs that are read into them."""
+    files = (f for f in folder.rglob("*") if f.is_file() and not f.name.endswith("-shm"))
+    return b"".join(file.read_bytes() for file in files)
+
+
+def test_what_a_judge_said_of_a_user_goes_too(llmeval, tmp_path):
+    """A judge's answer quotes what it read, in a trace of its own that only a link ties to it."""
+    path = tmp_path / "traces.db"
+    llms = {
+        user: FakeLLM({"rating": "yes", "rationale": f"the secret of {user}, quoted"})
+        for user in ("ann", "bob")
+    }
+    for user, llm in llms.items():
+        sdk.configure(
+            exporters=["local"], store=str(path), evaluators=["groundedness"], llm=llm,
+            sampling_rules=[sdk.SamplingRule(1.0)], escalations=[],
+        )  # fmt: skip
+        with sdk.annotation_context(user_id=user), sdk.workflow("answer", request="?") as span:
+            span.annotate(retrieved_context=["The roof is of slate."], response="Slate.")
+        assert sdk.flush(20).complete
+        sdk.shutdown()
+    assert texts_in(tmp_path).count(b"the secret of ann, quoted") >= 2
+    asked = llmeval("prune", "--store", path, "--user", "ann", "--dry-run")
+    assert "and 1 trace of a judge that read them would go" in " ".join(asked.stdout.split())
+    as_json = llmeval("prune", "--store", path, "--user", "ann", "--dry-run", "--json")
+    assert json.loads(as_json.stdout)["judge_traces"] == 1
+    done = llmeval("prune", "--store", path, "--user", "ann")
+    assert done.returncode == 0, done.stderr
+    assert "and 1 trace of a judge that read them went" in " ".join(done.stdout.split())
+    assert b"the secret of ann" not in texts_in(tmp_path)
+    assert texts_in(tmp_path).count(b"the secret of bob, quoted") >= 2
+
+
+def test_verdicts_on_a_users_session_go_though_its_last_turn_names_nobody(llmeval, tmp_path):
+    """A session is judged on its last turn, and the judge reads all turns of the user."""
+    path = tmp_path / "traces.db"
+    sdk.configure(
+        exporters=["local"], store=str(path), evaluators=["goal_reached"], escalations=[],
+        llm=FakeLLM(
+            {"rationale": "the secret of ann, quoted", "steps": [], "rating": "yes"}
+        ),
+        sampling_rules=[sdk.SamplingRule(1.0)], session_idle=0.2,
+    )  # fmt: skip
+    with sdk.annotation_context(session_id="chat"):
+        for user in ("ann", None):
+            with sdk.annotation_context(user_id=user) as _, sdk.workflow("answer") as span:
+                span.annotate(request="Where is it?", response="There.")
+    deadline = time.monotonic() + 20
+    while not sdk.stats().sessions.get("evaluated") and time.monotonic() < deadline:
+        sdk.flush(1)
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    assert texts_in(tmp_path).count(b"the secret of ann, quoted") >= 2
+    done = llmeval("prune", "--store", path, "--user", "ann")
+    assert done.returncode == 0, done.stderr
+    assert b"the secret of ann, quoted" not in texts_in(tmp_path)
+    with StoreReader(path) as reader:
+        assert reader.counts().spans == 1
+
+
+def test_turns_are_forgotten_where_there_is_no_local_store(llmeval, tmp_path):
+    """An app that exports elsewhere keeps the conversations of open sessions on disk all the same."""
+    path = tmp_path / "traces.db"
+    sdk.configure(
+        exporters=["memory"], store=str(path), evaluators=["turn_count"], escalations=[],
+        session_idle=3600.0,
+    )  # fmt: skip
+    for user in ("ann", "bob"):
+        with sdk.annotation_context(user_id=user, session_id=f"chat of {user}"):
+            with sdk.workflow("answer", request=f"the secret of {user}") as span:
+                span.response = "Slate."
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    assert not path.exists()
+    asked = llmeval("prune", "--store", path, "--user", "ann", "--dry-run")
+    assert "1 turn of open sessions would go" in asked.stdout
+    done = llmeval("prune", "--store", path, "--user", "ann")
+    assert done.returncode == 0, done.stderr
+    assert "there is no store" in " ".join(done.stdout.split())
+    assert b"the secret of ann" not in texts_in(tmp_path)
+    assert b"the secret of bob" in texts_in(tmp_path)
+    again = llmeval("prune", "--store", path, "--user", "ann", "--json")
+    assert (again.returncode, json.loads(again.stdout)["turns"]) == (1, 0)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("key", [None, "a key of this app"])
+def test_turns_are_forgotten_though_the_store_has_aged_out_their_trace(
+    llmeval, tmp_path, monkeypatch, key
+):
+    """The file of open sessions says itself whose they are, by a hash where ids are hashed."""
+    env = {} if key is None else {"LLMEVAL_HASH_IDS": key}
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    path = tmp_path / "traces.db"
+    sdk.configure(
+        exporters=["local"], store=str(path), evaluators=["turn_count"], escalations=[],
+        session_idle=3600.0,
+    )  # fmt: skip
+    with sdk.annotation_context(user_id="ann-7", session_id="chat"):
+        with sdk.workflow("answer", request="the secret of ann") as span:
+            span.response = "Slate."
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    assert (key is None) == (b"ann-7" in texts_in(tmp_path))
+    assert llmeval("prune", "--store", path, "--max-days", "0.0000001").returncode == 0
+    done = llmeval("prune", "--store", path, "--user", "ann-7", **env)
+    assert done.returncode == 0, done.stdout
+    assert "1 turn of open sessions went" in done.stdout
+    assert b"the secret of ann" not in texts_in(tmp_path)
+
+
+def test_a_file_of_sessions_of_an_earlier_release_is_read(llmeval, tmp_path, store):
+    """It does not say whose its turns are, and what the store says of them still counts."""
+    turns = "key BLOB, start INTEGER, span TEXT, end INTEGER, trace TEXT, size INTEGER, text TEXT"
+    span = store.span("1", tags={"user_id": "ann"})
+    with closing(sqlite3.connect(store.path.with_suffix(".sessions"))) as old, old:
+        old.execute(f"CREATE TABLE turns ({turns})")
+        old.execute("CREATE TABLE sessions (key BLOB)")
+        old.execute("INSERT INTO turns VALUES (x'01', 1, '1', 2, ?, 3, 'text')", (span.trace_id,))
+    store.path.with_suffix(".sessions").chmod(0o600)
+    done = llmeval("prune", "--store", store.path, "--user", "ann")
+    assert done.returncode == 0, done.stderr
+    assert "1 turn of open sessions went" in done.stdout
+
+
+def test_runs_over_a_users_requests_forget_them_too(llmeval, tmp_path):
+    """A run writes texts of golden sets and of the store into a store of its own."""
+    path = tmp_path / "traces.db"
+    sdk.configure(exporters=["local"], store=str(path), escalations=[])
+    for user in ("ann", "bob"):
+        with sdk.annotation_context(user_id=user), sdk.workflow("answer") as span:
+            span.annotate(
+                request=f"the secret of {user}", response="Slate.",
+                retrieved_context=["The roof is of slate."],
+            )  # fmt: skip
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    with StoreReader(path) as reader:
+        ids = [row[0] for row in reader.read(lambda db: db.execute("SELECT span_id FROM spans"))]
+    golden = GoldenSet("answers", folder=tmp_path / "datasets")
+    for each in ids:
+        golden.add(each, store=path)
+    for source in (("--from-store",), ("--dataset", "answers")):
+        ran = llmeval(
+            "evaluate", *source, "--evaluators", "groundedness_risk", "--exporters", "local",
+            "--no-progress", LLMEVAL_STORE=str(path),
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
+    runs = tmp_path / "experiments.db"
+    assert b"the secret of ann" in runs.read_bytes()
+    for option in (["--dry-run"], []):
+        done = llmeval("prune", "--store", path, "--user", "ann", *option)
+        assert done.returncode == 0, done.stderr
+        assert "2 traces of experiments" in done.stdout
+        assert "reports and exports that were written" in " ".join(done.stdout.split())
+    assert b"the secret of ann" not in runs.read_bytes()
+    assert b"the secret of ann" not in texts_in(tmp_path / "datasets")
+    with StoreReader(runs) as reader:
+        assert reader.counts().spans == 2

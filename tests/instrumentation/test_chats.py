@@ -190,7 +190,7 @@ def test_calls_of_a_session_are_the_turns_of_a_conversation(client, tmp_path, un
             chat.say("Where is my order A17?")
             chat.say("Thanks")
         (evaluation,) = until(counted)
-    assert evaluation.value == 2.0
+    assert (evaluation.value, evaluation.metadata["session_turns"]) == (2.0, 2)
 
 
 def test_calls_are_of_the_service_that_the_app_s_own_spans_are_of(client, monkeypatch):

@@ -53,7 +53,8 @@ def varied(store):
     )  # fmt: skip
     inner = store.span("inner", trace=slow.trace_id, parent=slow, session_id="chat/7?")
     fast = store.span(request="fast", tags={"user_id": "43"})
-    store.write(spans=[slow, call, inner, fast])
+    asked = store.span("chat", trace=fast.trace_id, parent=fast, kind="llm", tags={"user_id": "44"})
+    store.write(spans=[slow, call, inner, fast, asked])
     return slow, fast
 
 
@@ -66,6 +67,7 @@ def varied(store):
         ({"tag": "user_id"}, [1, 0]),
         ({"user": "42"}, [0]),
         ({"user": "4"}, []),
+        ({"user": "44"}, [1]),
         ({"user": "42", "tag": "user_id=43"}, []),
         ({"tag": 'odd "key=x'}, [0]),
         ({"tag": "user_id=4"}, []),

@@ -235,6 +235,16 @@ def test_the_sessions_of_a_user_are_listed(store, site):
     assert 'href="/sessions?user=ben"' in site.get("/session", id="b").text
 
 
+def test_a_session_is_a_users_where_only_a_call_inside_names_the_user(store, site):
+    """An app may say whose a request is below the workflow that it decorated."""
+    asked = turn(store, "a", 0)
+    call = store.span("chat", trace=asked.trace_id, parent=asked, kind="llm",
+                      tags={"user_id": "anna"})  # fmt: skip
+    store.write(spans=[asked, call, turn(store, "b", 10)])
+    listed = site.get("/sessions", user="anna").text
+    assert re.findall(r'href="/session\?id=(.)"', listed) == ["a"]
+
+
 def test_the_form_of_a_user_shows_what_was_typed_as_text(store, site):
     """Whatever was typed; an id that nobody has is no error."""
     chat(store)

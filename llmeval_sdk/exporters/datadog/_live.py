@@ -135,8 +135,12 @@ class Live(LiveSpans, ContextBridge):
                 self._library.llmobs.annotate(span=theirs.span, prompt=prompt, tags=tags)
 
     def annotation_context(self, **fields: Any) -> Any:
-        """Open ddtrace's annotation context, whose prompt reaches instrumented clients."""
-        tags = fields.get("tags") if self._names else None
+        """Open ddtrace's annotation context, whose fields reach instrumented clients.
+
+        A session and a user are tags there.
+        """
+        whose = {name: fields[name] for name in ("session_id", "user_id") if fields.get(name)}
+        tags = {**(fields.get("tags") or {}), **whose} if self._names else None
         return self._library.llmobs.annotation_context(
             prompt=self._prompt(fields.get("prompt")),
             tags=tags and self._plain(tags),

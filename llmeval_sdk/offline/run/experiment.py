@@ -68,7 +68,7 @@ class RunRecorder:
         self._trails: dict[int, Trail] = {}
 
     @contextmanager
-    def row(self, scope: Scope) -> Iterator[tuple[Span, Trail]]:
+    def row(self, scope: Scope, links: tuple[Target, ...] = ()) -> Iterator[tuple[Span, Trail]]:
         """Open a row's span as the root of a trace of its own, and keep that trace's trail."""
         number, trail = new_trace_id(), Trail(self._prices)
         self._trails[number] = trail
@@ -77,6 +77,7 @@ class RunRecorder:
         numbers = [number]
         try:
             with scope as span:
+                span.links = links
                 numbers.append(span.trace_number)  # an exporter may have given it another
                 self._trails[span.trace_number] = trail
                 yield span, trail
@@ -157,7 +158,7 @@ class Experiment:
         """Open the span of a row."""
         attributes = {"request_id": record.request_id} if record.request_id else None
         scope = task(self.name, tags={TAG: self.name}, request=record.request, metadata=attributes)
-        return self._recording.row(scope)
+        return self._recording.row(scope, _source_of(record))
 
     def mark(self, record: Record) -> Record:
         """Make a span for a row that was answered before, and return the row with its ids."""
@@ -213,7 +214,7 @@ def recording(
         trace_sample_rate=1.0,
         spool="",
         worker="thread",
-        store=str(_store_of(settings)),
+        store=str(store_of_experiments(Path(settings.store))),
         **config.in_experiment(name),
     )
     others = state.recorder
@@ -223,9 +224,20 @@ def recording(
         yield Experiment(name, recorder, exports=bool(exporters))
 
 
-def _store_of(settings: Settings) -> Path:
+def store_of_experiments(store: Path) -> Path:
     """Return the local store of experiments, beside that of the app."""
-    return Path(settings.store).with_name("experiments.db")
+    return store.with_name("experiments.db")
+
+
+def _source_of(record: Record) -> tuple[Target, ...]:
+    """Return a link to the request that a row was made of, so that both can be forgotten."""
+    if not (_is_id(record.trace_id, 32) and _is_id(record.span_id, 16)):
+        return ()
+    return (Target(record.trace_id, record.span_id, record.span_name, record.span_kind),)
+
+
+def _is_id(text: str | None, length: int) -> bool:
+    return text is not None and re.fullmatch(f"[0-9a-f]{{{length}}}", text) is not None
 
 
 def slug(name: str) -> str:
