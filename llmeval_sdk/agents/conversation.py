@@ -32,6 +32,8 @@ class SpokenTurn(NamedTuple):
     """All that the agent said in this turn; empty where it said nothing."""
     called: int
     """How many tools the agent called."""
+    start_ns: int | None = None
+    """When the user spoke, where the steps of the record say so."""
 
 
 def conversation_steps(record: Record) -> tuple[Step, ...]:
@@ -75,12 +77,14 @@ def turns_of(record: Record) -> list[SpokenTurn]:
 def _turns(steps: tuple[Step, ...]) -> Iterator[SpokenTurn]:
     number, called = 0, 0
     asked: str | None = None
+    start: int | None = None
     said: list[str] = []
     for step in (*steps, Step("user", "")):
         if step.role == "user":
             if asked is not None and (said or called or step.content != asked):
                 number += 1
-                yield SpokenTurn(number, asked, "\n".join(said)[:LONGEST_TEXT], called)
+                yield SpokenTurn(number, asked, "\n".join(said)[:LONGEST_TEXT], called, start)
+            start = step.start_ns
             asked, said, called = as_text(step.content or "")[:LONGEST_TEXT], [], 0
         elif step.role == "assistant" and (step.content or "").strip():
             said.append((step.content or "")[:LONGEST_TEXT])

@@ -62,8 +62,16 @@ class SessionVerdict:
     period: str
     turns: tuple[int, ...]
     """The numbers of the turns that it names."""
+
     former: tuple[tuple[EvaluationEvent, Cell, str], ...]
     """A triple for each former one, the latest first: event, cell and the period."""
+    starts: tuple[int, ...] = ()
+    """When those turns began. Calls that only asked for a tool are counted by the store and not by
+    the verdict, so a number alone would mark another turn."""
+
+    def names(self, number: int, turn: SessionTurn) -> bool:
+        """Say whether this is said of a turn."""
+        return turn.start_ns in self.starts if self.starts else number in self.turns
 
 
 def show_list(request: Request) -> Response:
@@ -112,7 +120,7 @@ def show(request: Request) -> Response:
         called = _during(row, tools.get(row.trace_id, []))
         scores = said.get(row.span_id, {})
         own = {name: score for name, score in scores.items() if name not in about_whole}
-        naming = [verdict for verdict in verdicts if number in verdict.turns]
+        naming = [verdict for verdict in verdicts if verdict.names(number, row)]
         turn = ShownTurn(
             number,
             row,
@@ -148,8 +156,10 @@ def _verdicts(sessions: Sequence[StoredSession]) -> list[SessionVerdict]:
                 if other.evaluation.name == name and other is not event
             )
             cell = cell_of(event.evaluation)
-            turns = tuple(_numbers(event.evaluation.metadata.get("turns")))
-            verdicts.append(SessionVerdict(event, cell, _period(event), turns, former))
+            about = event.evaluation.metadata
+            turns = tuple(_numbers(about.get("turns")))
+            starts = tuple(_numbers(about.get("turn_starts_ns")))
+            verdicts.append(SessionVerdict(event, cell, _period(event), turns, former, starts))
     order = ("bad", "fair", "good", "plain", "quiet")
     return sorted(verdicts, key=lambda v: (order.index(v.cell.tone), v.event.evaluation.name))
 

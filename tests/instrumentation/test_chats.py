@@ -205,3 +205,38 @@ def test_calls_are_of_the_service_that_the_app_s_own_spans_are_of(client, monkey
         assert llmeval.flush(20).complete
     described = [*collector.resources, *collector.log_resources]
     assert {each["service.name"] for each in described} == {"estate"}
+
+
+def talkative(body):
+    """Answer in enough words that their repetition means something."""
+    reply = clerk(body)
+    return f"{reply} It will be with you on Monday." if isinstance(reply, str) else reply
+
+
+def test_a_score_of_a_session_says_when_the_turn_at_fault_began(tmp_path, until):
+    """By its number alone nobody finds it among the calls, of which one only asked for a tool."""
+
+    def marked():
+        scores = (each.evaluation for each in seen.evaluations)
+        return [score.metadata for score in scores if score.name == "repetition"]
+
+    with (
+        scripted_model(talkative) as address,
+        openai.OpenAI(base_url=address, api_key="none", max_retries=0) as client,
+        testing.capture(
+            escalations=[],
+            evaluators=["repetition"],
+            session_idle=0.2,
+            store=str(tmp_path / "s.db"),
+        ) as seen,
+    ):
+        llmeval.instrument("openai")
+        chat = Chat(client)
+        with llmeval.annotation_context(session_id="chat-8"):
+            chat.say("Where is my order A17?")
+            chat.say("Is it on its way to me?")
+        seen.drain()
+        (metadata,) = until(marked)
+    begun = sorted(span.start_ns for span in seen.spans if span.kind == "llm")
+    assert metadata["turns"] == [2]
+    assert metadata["turn_starts_ns"] == [begun[-1]]

@@ -101,6 +101,16 @@ def test_a_verdict_that_names_turns_is_marked_at_them(store, site):
     assert 'id="turn-60"' not in later
 
 
+def test_a_verdict_that_says_when_its_turn_began_is_marked_at_that_turn(store, site):
+    """A call that only asked for a tool stands in the list, and is no turn of the verdict's count."""
+    roots = chat(store)
+    about = {"turns": [2], "turn_starts_ns": [roots[2].start_ns]}
+    store.write(evaluations=[judge(store, roots[-1], 1, "no", **about)])
+    page = site.get("/session", id="chat-7").text
+    assert "goal_reached" not in page.split('id="turn-2"')[1].split('id="turn-3"')[0]
+    assert "goal_reached" in page.split('id="turn-3"')[1]
+
+
 def test_a_long_session_is_read_page_by_page(store, site):
     """A page has thirty turns, however many there are, and a link leads to any of them."""
     chat(store, turns=100)

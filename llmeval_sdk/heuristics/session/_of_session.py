@@ -35,7 +35,11 @@ def of_turns(
         value, at_fault, explanation = score(turns)
         if value is None:
             return None
-        metadata = {"turns": list(at_fault[:MOST_SHOWN])} if at_fault else {}
+        metadata: dict[str, Any] = {}
+        if at_fault:
+            metadata["turns"] = list(at_fault[:MOST_SHOWN])
+            starts = {turn.number: turn.start_ns for turn in turns}
+            metadata["turn_starts_ns"] = [starts.get(number) for number in metadata["turns"]]
         return Evaluation(name, float(value), None, explanation, None, metadata)
 
     evaluate.__doc__ = score.__doc__
