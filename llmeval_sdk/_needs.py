@@ -8,6 +8,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
+from llmeval_sdk._answers import is_answer
 from llmeval_sdk.model import Chunk, Record
 
 
@@ -33,7 +34,8 @@ def missing(record: Record, needs: Sequence[str]) -> str | None:
     """Name the needs that a Record does not meet, comma-separated, or ``None`` if it meets all.
 
     A need is a field of Record, or several joined by ``|`` of which one is enough. Only ``None`` is
-    absent: an empty list, mapping or string is present. `CHUNK_TEXT` is met by chunks of which one
+    absent: an empty list, mapping or string is present; but a ``response`` or ``value`` that is no
+    answer is absent. `CHUNK_TEXT` is met by chunks of which one
     has text, and by an empty list, but not by chunks that are known by their addresses only.
     """
     absent = [_shown(record, need) for need in needs if not is_met(need, record)]
@@ -78,12 +80,22 @@ def _tool_results(record: Record) -> bool | None:
     return any(step.result is not None or step.error is not None for step in steps) or None
 
 
+def _response(record: Record) -> str | None:
+    return record.response if is_answer(record.response) else None
+
+
+def _value(record: Record) -> Any:
+    return record.value if is_answer(record.value) else None
+
+
 def _nothing(_: Record) -> None:
     """Read a field that no Record has, which a judge of another package may name."""
 
 
 _READERS: dict[str, Callable[[Record], Any]] = {
     **{field: attrgetter(field) for field in FIELDS},
+    "response": _response,
+    "value": _value,
     CHUNK_TEXT: _chunks_with_text,
     TOOL_RESULTS: _tool_results,
 }

@@ -75,6 +75,88 @@ def test_an_app_that_returns_nothing_has_lost_its_answer(nothing):
     assert report.metrics["no_answer/percentage"] == 1.0
 
 
+EMPTY = [
+    {"value": None}, {}, [], [None], {"total": None}, "", " ", float("nan"), {"choices": []},
+    {"choices": [{"message": {"role": "assistant", "content": None}}]}, {"role": "assistant"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=repr)
+@pytest.mark.parametrize("column", ["response", "value"])
+def test_what_holds_nothing_is_a_lost_answer_in_either_column(column, empty):
+    """It is a miss where an answer was expected, and else not rated, so that no gate passes."""
+    rows = [{**row, column: empty if n % 2 else "slate"} for n, row in enumerate(rows_of(WHOLE))]
+    rows = [{name: row[name] for name in ("request", "expected_response", column)} for row in rows]
+    report = evaluated(rows, "exact_match", "token_f1", "regex:.*")
+    assert (report.metrics["exact_match/average"], report.metrics["token_f1/average"]) == (0.5, 0.5)
+    assert report.metrics["no_answer/percentage"] == 0.5
+    assert report.counts["regex"]["no_answer"] == 20
+    failed = [check.evaluator for check in checks(report, ReportGate(min_rated=1.0))]
+    assert failed == ["regex"]
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=repr)
+def test_no_judge_is_paid_for_an_answer_that_holds_nothing(empty):
+    """Neither where one was expected, nor where none was."""
+    llm = FakeLLM(YES)
+    polite = llmeval.LLMJudge("polite", "Is this polite? {response}")
+    report = evaluated(
+        rows_of([empty] * 3), "correctness", "relevance_to_query", polite, llm=llm, cache=False
+    )
+    assert not llm.calls
+    assert report.metrics["no_answer/percentage"] == 1.0
+    assert report.counts["polite"]["no_answer"] == 3
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [*EMPTY, {"response": float("nan")}, {"value": None, "confidence": "LOW"}, {"answer": None}],
+    ids=repr,
+)
+def test_an_app_that_returns_what_holds_nothing_has_lost_its_answer(returned):
+    """Whatever its form: a mapping of columns, a chat completion or a bare value."""
+
+    class Returned:
+        def model_dump(self):
+            return returned
+
+    for model in (lambda request: returned, lambda request: Returned()):
+        report = evaluated(rows_of(WHOLE), "exact_match", "regex:.*", model=model)
+        assert report.metrics == {"exact_match/average": 0.0, "no_answer/percentage": 1.0}
+        assert {row.answer for row in report.rows} == {"lost"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "refusal": "I cannot help with that."},
+        {"content": "", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": ""}}]},
+    ],
+    ids=["refusal", "tool calls"],
+)
+def test_a_refusal_and_a_tool_call_are_answers(message):
+    """A chat completion that has one of them did not get lost."""
+    returned = {"choices": [{"message": {"role": "assistant", **message}}]}
+    report = evaluated(rows_of(WHOLE), "regex:.*", model=lambda request: returned)
+    assert report.metrics == {"regex/average": 1.0, "no_answer/percentage": 0.0}
+
+
+@pytest.mark.parametrize("written", ["False", "false", "FALSE", "0", "0.0", "no", "No", " ", 0, 0.0, False, "None"], ids=repr)  # fmt: skip
+def test_a_row_that_says_that_it_did_not_abstain_has_not(written):
+    """As pandas and people write a false, also beside an answer."""
+    rows = rows_of(["slate", None], abstained=written)
+    report = evaluated(rows, "exact_match")
+    assert [row.answer for row in report.rows] == ["given", "lost"]
+    assert report.metrics["exact_match/average"] == 0.5
+
+
+@pytest.mark.parametrize("written", ["True", "true", "1", "yes", 1, 1.0, True], ids=repr)
+def test_a_row_may_say_that_it_abstained_without_a_reason(written):
+    """As pandas and people write a true."""
+    report = evaluated(rows_of([None], abstained=written), "exact_match")
+    assert report.rows[0].record.abstained == "it said so"
+
+
 def test_judges_that_compare_say_no_without_being_asked():
     """Correctness of an answer that is not there costs nothing, and is a no."""
     llm = FakeLLM(YES)
