@@ -6,7 +6,10 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.cli import main
+from llmeval_sdk.evaluation.unanswered import answer_of
 from llmeval_sdk.exporters import memory
+from llmeval_sdk.offline.data.spans import stored
+from llmeval_sdk.store.dump import Selection, dump
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.unanswered import Unanswered, unanswered
 from llmeval_sdk.testing import FakeLLM
@@ -42,6 +45,37 @@ def test_lost_answers_are_told_apart_from_abstentions_and_failures(path):
     with pytest.raises(LookupError), llmeval.workflow("answer", request="f"):
         raise LookupError
     assert counted(path) == [Unanswered("answer", 5, lost=2, abstained=2)]
+
+
+EMPTY = [
+    " \n", float("nan"), {"value": None}, {"value": float("nan")}, {}, [], [None], {"choices": []},
+    {"choices": [{"message": {"role": "assistant", "content": None}}]},
+    {"role": "assistant", "content": ""}, {"value": None, "confidence": "LOW"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=repr)
+def test_what_holds_nothing_is_lost_in_the_store_and_where_it_is_read_again(path, empty):
+    """As a response or an annotated value, and in an evaluation of the store's requests."""
+    answer("a", empty)
+    answer("b", {"choices": [{"message": {"content": None, "tool_calls": [{"id": "1"}]}}]})
+    with llmeval.workflow("answer", request="c"), llmeval.task("aggregate"):
+        llmeval.annotate(value=empty)
+    assert counted(path) == [Unanswered("answer", 3, lost=2, abstained=0)]
+    with StoreReader(path) as reader:
+        assert [answer_of(record) for record in stored(reader)] == ["lost", "given", "lost"]
+
+
+def test_what_an_app_returned_in_place_of_an_answer_stays_readable(path):
+    """The span is read back with it, so that a person sees what came."""
+    returned = {"choices": [{"message": {"content": None}, "finish_reason": "content_filter"}]}
+    answer("cancelled", returned)
+    answer("b", {"cancelled": None})
+    assert counted(path) == [Unanswered("answer", 2, lost=2, abstained=0)]
+    with StoreReader(path) as reader:
+        spans = [each.span for each in dump(reader, Selection())]
+    assert [span.response for span in spans] == [returned, {"cancelled": None}]
+    assert [span.attributes for span in spans] == [{}, {}]
 
 
 def test_a_step_may_give_the_value_or_say_that_there_is_none(path):
