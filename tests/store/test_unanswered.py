@@ -166,3 +166,50 @@ def test_a_live_score_that_compares_counts_a_lost_answer_as_a_miss():
     ]
     assert sorted(said) == [("correctness", "no"), ("exact_match", False)]
     assert not llm.calls
+
+
+@pytest.mark.parametrize("empty", ["", " ", float("nan"), {"value": None}, {"choices": []}], ids=repr)
+def test_no_live_judge_is_paid_for_an_answer_that_holds_nothing(empty):
+    """Where an answer was expected it is a miss, and else nothing is said."""
+    llm = FakeLLM({"rating": "yes", "rationale": "fine"})
+    polite = llmeval.LLMJudge("polite", "Is this polite? {response}")
+    llmeval.configure(llm=llm, exporters=["memory"])
+    memory.clear()
+
+    @llmeval.workflow(evaluators=["exact_match", "correctness", polite])
+    def app(question, expected):
+        llmeval.annotate(request=question, expected_response=expected)
+        return empty
+
+    app("a", "slate")
+    app("b", None)
+    llmeval.flush(20)
+    said = [
+        (event.evaluation.name, event.evaluation.value)
+        for event in memory.evaluations()
+        if event.evaluation.value is not None
+        and event.evaluation.name in ("exact_match", "correctness", "polite")
+    ]
+    assert sorted(said) == [("correctness", "no"), ("exact_match", False)]
+    assert not llm.calls
+
+
+@pytest.mark.parametrize("empty", [" ", float("nan"), {"value": None}, {"choices": []}], ids=repr)
+def test_a_comparison_of_versions_says_that_a_difference_may_be_hidden(path, empty, capsys):
+    """Judges never saw the requests whose answer holds nothing, so nothing is ruled out."""
+    polite = llmeval.LLMJudge("polite", "Is this polite? {response}")
+    llmeval.configure(
+        store=str(path), exporters=["local"], llm=FakeLLM({"rating": "yes", "rationale": "fine"}),
+        evaluators=[polite], sampling_rules=[llmeval.SamplingRule(1.0)],
+        budget=llmeval.Budget(calls_per_minute=100_000, usd_per_day=1e6),
+    )  # fmt: skip
+    for number in range(300):
+        for version in ("v1", "v2"):
+            with llmeval.annotation_context(tags={"ver": version}):
+                answer(f"q{number}", empty if version == "v2" and number % 2 else "slate")
+    assert llmeval.flush(60).complete
+    main(["compare", "--by", "tag:ver", "--store", str(path)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "50.0% of the requests of v2 got no answer" in said
+    assert "a difference of five points may be hidden" in said
+    assert "would have been seen" not in said
