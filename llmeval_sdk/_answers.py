@@ -42,7 +42,7 @@ def is_answer(value: Any) -> bool:
         return True
 
 
-def _is_full(value: Any, room: list[int], depth: int) -> bool:
+def _is_full(value: Any, room: list[int], depth: int) -> bool:  # noqa: PLR0911
     room[0] -= 1
     if room[0] < 0 or not depth:
         return True

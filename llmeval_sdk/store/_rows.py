@@ -102,8 +102,9 @@ def _without_blanks(span: SpanData) -> SpanData:
         blanks["value"] = span.value
     if not blanks:
         return span
-    attributes = {**span.attributes, RETURNED: dumps(blanks)}
-    return replace(span, attributes=attributes, **dict.fromkeys(blanks))
+    changed: dict[str, Any] = dict.fromkeys(blanks)
+    changed["attributes"] = {**span.attributes, RETURNED: dumps(blanks)}
+    return replace(span, **changed)
 
 
 def _read_blanks(fields: dict[str, Any]) -> None:

@@ -290,6 +290,56 @@ def test_a_comparison_counts_lost_answers_and_rows_that_are_no_longer_rated():
     )
 
 
+def test_a_comparison_counts_rows_that_left_the_data():
+    """A row that was rated before and is not there now may be the one that failed."""
+    before = evaluated(rows_of(WHOLE), "exact_match")
+    now = evaluated(rows_of(WHOLE)[:20], "exact_match")
+    compared = now.compare(before)
+    assert (compared.gone, compared.unrated) == ({"exact_match": 20}, {})
+    assert "exact_match: 20 rows rated before, and not in the data now" in str(compared)
+    (check,) = checks(now, ReportGate(compared=compared))
+    assert check.word == "LOST"
+    assert check.said == (
+        "exact_match does not rate 20 of the 40 rows that it rated before: 20 of them are not in"
+        " the data now"
+    )
+    few = evaluated(rows_of(WHOLE)[:38], "exact_match")
+    (check,) = checks(few, ReportGate(compared=few.compare(before)))
+    assert check.passed
+    assert "2 ratings of before missing" in check.said
+
+
+def test_a_gate_bounds_the_share_of_lost_answers_from_above(tmp_path, capsys):
+    """In Python, on the command line and in every form of a report."""
+    path = "no_answer/percentage"
+    report = evaluated(rows_of(HALF), "exact_match")
+    assert report.above({path: 0.4}) == {path: 0.5}
+    assert report.above({path: 0.5, "abstained/percentage": 0.0}) == {}
+    assert report.below({path: 0.6}) == {path: 0.5}
+    said = "no_answer/percentage is 0.5, above 0.4 (40 rows, 20 without an answer)"
+    assert said in report.to_html(at_most={path: 0.4})
+    assert f"**FAILED** {said}" in report.to_markdown(at_most={path: 0.4})
+    assert 'name="no_answer/percentage &lt;= 0.4"' in report.to_junit(at_most={path: 0.4})
+    file = tmp_path / "data.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows_of(HALF)))
+    save = ["--save", str(tmp_path / "r.jsonl"), "--no-progress"]
+    for most, code in (("0.4", 1), ("0.5", 0)):
+        bound = ["--fail-over", f"{path}={most}"]
+        assert main(["evaluate", str(file), "--evaluators", "exact_match", *bound, *save]) == code
+    assert said in capsys.readouterr().out
+    with pytest.raises(llmeval.errors.ConfigurationError, match="did you mean 'no_answer/percent"):
+        report.above({"no_answer": 0.1})
+
+
+def test_an_upper_bound_counts_only_where_enough_rows_are_rated():
+    """As a lower one does: few rows do not stand for the rest."""
+    report = evaluated(rows_of(HALF), "regex:slate")
+    assert report.above({"regex/average": 1.0}) == {"regex/average": None}
+    retrievals = [{"request": "q", "retrieved_context": [{"doc_uri": "a"}], "expected_retrieved_context": [{"doc_uri": "a"}]}]  # fmt: skip
+    report = evaluated(retrievals, "document_recall")
+    assert report.above({"no_answer/percentage": 0.5}) == {"no_answer/percentage": None}
+
+
 def test_a_saved_report_keeps_the_share_and_an_earlier_one_stays_readable(tmp_path):
     """A report of an earlier release says nothing of answers, and can be compared with."""
     path = tmp_path / "report.jsonl"

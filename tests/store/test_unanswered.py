@@ -168,7 +168,9 @@ def test_a_live_score_that_compares_counts_a_lost_answer_as_a_miss():
     assert not llm.calls
 
 
-@pytest.mark.parametrize("empty", ["", " ", float("nan"), {"value": None}, {"choices": []}], ids=repr)
+@pytest.mark.parametrize(
+    "empty", ["", " ", float("nan"), {"value": None}, {"choices": []}], ids=repr
+)
 def test_no_live_judge_is_paid_for_an_answer_that_holds_nothing(empty):
     """Where an answer was expected it is a miss, and else nothing is said."""
     llm = FakeLLM({"rating": "yes", "rationale": "fine"})
