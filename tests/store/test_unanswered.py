@@ -215,3 +215,64 @@ def test_a_comparison_of_versions_says_that_a_difference_may_be_hidden(path, emp
     assert "50.0% of the requests of v2 got no answer" in said
     assert "a difference of five points may be hidden" in said
     assert "would have been seen" not in said
+
+
+@pytest.fixture
+def two_releases(path):
+    """Ten requests of each of two releases; of the second, four lost their answer."""
+    for number in range(10):
+        for release in ("1", "2"):
+            with llmeval.annotation_context(tags={"release": release}):
+                lost = release == "2" and number < 4
+                answer(f"q{number}", {"value": None} if lost else "slate")
+    assert llmeval.flush(20).complete
+    return str(path)
+
+
+def test_an_alert_may_be_on_the_share_of_lost_answers(two_releases, capsys):
+    """For a single look and for watching, and of one span name."""
+    for command in (["report"], ["watch", "--once"]):
+        for bound, code in (("no_answer>0.1", 1), ("no_answer>0.3", 0)):
+            assert main([*command, "--store", two_releases, "--alert", bound]) == code
+    capsys.readouterr()
+    alert = ["report", "--store", two_releases, "--alert", "no_answer>0.1", "--json"]
+    main(alert)
+    (told,) = json.loads(capsys.readouterr().out)["alerts"]
+    assert (told["value"], told["count"], told["holds"]) == (0.2, 20, True)
+    assert main([*alert, "--span-name", "other"]) == 2
+    (told,) = json.loads(capsys.readouterr().out)["alerts"]
+    assert told["detail"] == "no request with content is known"
+
+
+def test_traffic_by_a_tag_shows_the_share_of_lost_answers(two_releases, path, capsys):
+    """In a column that is there where any was lost, and in JSON."""
+    assert main(["report", "--by", "tag:release", "--store", two_releases, "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)["traffic"]["groups"]
+    assert {group["key"]: group["no_answer"] for group in groups} == {"1": 0.0, "2": 0.4}
+    main(["report", "--by", "tag:release", "--store", two_releases])
+    out = capsys.readouterr().out.splitlines()
+    (row,) = (line.split() for line in out if line.startswith("2 "))
+    assert row[:4] == ["2", "10", "0", "40.0%"]
+    main(["report", "--by", "name", "--store", two_releases, "--json"])
+    (group,) = json.loads(capsys.readouterr().out)["traffic"]["groups"]
+    assert group["no_answer"] == 0.2
+
+
+def test_lists_and_explanations_say_that_an_answer_got_lost(path, capsys):
+    """And tell it apart from one that the app did not give."""
+    answer("roof?", {"value": None})
+    answer("wall?", None, "not in the document")
+    answer("door?")
+    assert llmeval.flush(20).complete
+    store = ["--store", str(path)]
+    main(["traces", *store])
+    said = {line.split()[-2]: line for line in capsys.readouterr().out.splitlines()[1:]}
+    main(["traces", *store, "--json"])
+    rows = {each["request"]: each for each in json.loads(capsys.readouterr().out)}
+    assert [rows[f'"{what}?"']["no_answer"] for what in ("roof", "wall", "door")] == ["lost", "abstained", None]  # fmt: skip
+    assert any(line.endswith("no answer") for line in said.values())
+    assert any(line.endswith("abstained") for line in said.values())
+    main(["explain", rows['"roof?"']["span_id"], *store])
+    assert "answer   none: it got lost" in capsys.readouterr().out
+    main(["explain", rows['"wall?"']["span_id"], *store, "--json"])
+    assert json.loads(capsys.readouterr().out)["no_answer"] == "abstained"
