@@ -169,6 +169,20 @@ def to_answer(value: Any) -> str | None:
     return to_text(value) if is_answer(value) else ""
 
 
+_NOT = frozenset(("", "false", "f", "no", "n", "off", "0", "0.0", "none", "null", "nan"))
+_SO = frozenset(("true", "t", "yes", "y", "on", "1", "1.0"))
+"""How people and files write that an app has not abstained, and that it has without a reason."""
+
+
+def to_reason(value: Any) -> str | None:
+    """Read why an app abstained; ``None`` where it did not, as False and ``no`` in a file say."""
+    reason = value if type(value) is str else str(value)
+    word = reason.strip().casefold() if len(reason) < 20 else reason
+    if word in _NOT:
+        return None
+    return "it said so" if word in _SO else reason
+
+
 def _message_text(value: dict[str, Any]) -> str | None:
     choices = value.get("choices")
     if type(choices) is list and choices and type(choices[0]) is dict:

@@ -47,6 +47,13 @@ def test_lost_answers_are_told_apart_from_abstentions_and_failures(path):
     assert counted(path) == [Unanswered("answer", 5, lost=2, abstained=2)]
 
 
+def test_an_app_may_say_that_it_does_not_abstain(path):
+    """A false is none, and a true one without a reason."""
+    for why in (False, "False", "", 0, True):
+        answer("q", None, why)
+    assert counted(path) == [Unanswered("answer", 5, lost=4, abstained=1)]
+
+
 EMPTY = [
     " \n", float("nan"), {"value": None}, {"value": float("nan")}, {}, [], [None], {"choices": []},
     {"choices": [{"message": {"role": "assistant", "content": None}}]},

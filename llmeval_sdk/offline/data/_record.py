@@ -11,7 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from llmeval_sdk._coerce import to_answer, to_chunk, to_extraction, to_text, to_usage
+from llmeval_sdk._coerce import (
+    to_answer,
+    to_chunk,
+    to_extraction,
+    to_reason,
+    to_text,
+    to_usage,
+)
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Chunk, Extraction, Record, Request, Usage
 from llmeval_sdk.offline.data._names import check_names
@@ -170,19 +177,8 @@ def _confidence(value: Any) -> float | str:
     raise ValueError(f"expected a number or HIGH, MEDIUM, LOW, not {_shown(value)}")
 
 
-_NOT, _SO = (
-    frozenset(("", "false", "f", "no", "n", "off", "0", "0.0", "none", "null", "nan")),
-    frozenset(("true", "t", "yes", "y", "on", "1", "1.0")),
-)
-"""How files and people write that an app has not abstained, and that it has without a reason."""
-
-
 def _abstained(value: Any) -> str | None:
-    reason = str(value) if isinstance(value, bool) else _text(value)
-    word = reason[:10].strip().casefold()
-    if word in _NOT and word == reason.strip().casefold():
-        return None
-    return "it said so" if word in _SO and word == reason.strip().casefold() else reason
+    return to_reason(value if isinstance(value, bool) else _text(value))
 
 
 def _as_it_is(value: Any) -> Any:
