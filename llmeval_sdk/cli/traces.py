@@ -139,19 +139,7 @@ def _show(
             seconds((each.end_ns - each.start_ns) / 1e9),
             each.name,
             printable(_words(each.request), 40),
-            ", ".join(
-                dict.fromkeys(
-                    filter(
-                        None,
-                        (
-                            each.error_type,
-                            _WHY.get(unanswered.get(each.span_id, "")),
-                            _about(evaluations[each.span_id], worst),
-                        ),
-                    )
-                )
-            )
-            or "-",
+            _bad(each, evaluations[each.span_id], unanswered.get(each.span_id), worst) or "-",
         )
         for each in requests
     ]
@@ -160,6 +148,16 @@ def _show(
 
 _WHY = {"lost": "no answer", _values.ABSTAINED: _values.ABSTAINED}
 """What is said of a request without an answer, by why it has none."""
+
+
+def _bad(
+    span: ListedSpan, evaluations: dict[str, Said], unanswered: str | None, worst: str | None
+) -> str:
+    """Return how a request failed, why it has no answer, and what evaluators say of it."""
+    about = _about(evaluations, worst)
+    if unanswered and about == _values.ABSTAINED:  # a free score sees no difference
+        about = ""
+    return ", ".join(filter(None, (span.error_type, _WHY.get(unanswered or ""), about)))
 
 
 def _about(evaluations: dict[str, Said], worst: str | None) -> str:
