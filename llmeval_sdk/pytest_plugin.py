@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 _key: pytest.StashKey[Any] = pytest.StashKey()
 MARKER = (
-    "llmeval(data, *, at_least={path: number}, min_rated=0.9, model=…, evaluators=[…], llm=…, "
-    "**options): evaluate a data set (options of llmeval_sdk.evaluate); the test fails when a "
-    "metric is below its bound, or its evaluator rated less than min_rated of the rows that have "
-    "its inputs. A path is relative to the test's file, else to the root folder."
+    "llmeval(data, *, at_least={path: number}, at_most={path: number}, min_rated=0.9, model=…, "
+    "evaluators=[…], llm=…, **options): evaluate a data set (options of llmeval_sdk.evaluate); "
+    "the test fails when a metric is beyond its bound, its evaluator rated less than min_rated of "
+    "the rows that have its inputs, or the model raised. A path is relative to the test's file, "
+    "else to the root folder."
 )
 MOST_WORST = 5
 
@@ -68,7 +69,7 @@ def _report_of(item: Any) -> Report:
         chosen = {name: options[name] for name in ("evaluators", "llm") if name in options}
         problem = None
         try:
-            check_bounds(marked.at_least, **chosen)
+            check_bounds((*marked.at_least, *marked.at_most), **chosen)
             item.stash[_key] = evaluate(marked.data, progress=False, **options)
         except LlmevalError as error:
             problem = error
@@ -83,6 +84,7 @@ class Marked(NamedTuple):
 
     data: Any
     at_least: Mapping[str, float]
+    at_most: Mapping[str, float]
     gate: dict[str, Any]
     """What else the gate is told."""
     options: dict[str, Any]
@@ -99,9 +101,9 @@ def _marked(item: Any) -> Marked:
             pytrace=False,
         )
     options = dict(marker.kwargs)
-    at_least = options.pop("at_least", {})
+    at_least, at_most = options.pop("at_least", {}), options.pop("at_most", {})
     gate = {name: options.pop(name) for name in ("min_rated",) if name in options}
-    return Marked(_found(item, marker.args[0]), at_least, gate, options)
+    return Marked(_found(item, marker.args[0]), at_least, at_most, gate, options)
 
 
 def _found(item: Any, data: Any) -> Any:
@@ -116,9 +118,8 @@ def _check(report: Report, marked: Marked) -> None:
     from llmeval_sdk.offline.report.gate import ReportGate, checks
 
     try:
-        gate = ReportGate(marked.at_least, **marked.gate)
-        asked = checks(report, gate) if gate.decides else []
-        failed = [check for check in asked if not check.passed]
+        gate = ReportGate(marked.at_least, at_most=marked.at_most, **marked.gate)
+        failed = [check for check in checks(report, gate) if not check.passed]
         lines = [check.said for check in failed]
         lines += _worst(report, {check.evaluator for check in failed}) if failed else []
     except ConfigurationError as error:

@@ -34,11 +34,12 @@ is done, for --resume. Verdicts are kept for 30 days, so none is paid for twice.
 
 Exit codes:
   0    every check passed
-  1    the gate failed: a --fail-under bound was missed, or its evaluator failed on more
-       rows than --min-rated allows; --model raised an exception on a row; the budget ran
-       out; or, compared with --compare, a metric got worse (by 0.01 or more, with 95 %
-       confidence over all metrics together; tokens and seconds do not count) or a judge
-       no longer rates any row
+  1    the gate failed: a --fail-under or --fail-over bound was missed, or its evaluator
+       failed on more rows than --min-rated allows; --model raised an exception on a row;
+       the budget ran out; or, compared with --compare, a metric got worse (by 0.01 or
+       more, with 95 % confidence over all metrics together; tokens and seconds do not
+       count), or fewer of the rows that a judge rated before are rated now than
+       --min-rated allows
   2    the command could not run: a row or file cannot be read, an option, evaluator or
        metric does not exist, there is no judge model ...
   3    llmeval itself has an error, shown with its traceback; no gate was decided
@@ -144,6 +145,15 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
         help="exit with 1 if this metric is below the number; may be repeated",
     )
     gate.add_argument(
+        "--fail-over",
+        action="append",
+        type=bound,
+        default=[],
+        metavar="PATH=NUMBER",
+        help="exit with 1 if this metric is above the number, such as no_answer/percentage=0.05; "
+        "may be repeated",
+    )
+    gate.add_argument(
         "--min-rated",
         type=_share,
         default=0.9,
@@ -246,7 +256,7 @@ def bound(text: str) -> tuple[str, float]:
         least = float(number)
         if not path.strip() or least != least:  # noqa: PLR0124 - NaN is no bound
             raise ValueError  # noqa: TRY301
-        return path.strip().rstrip(">").strip(), least
+        return path.strip().rstrip("<>").strip(), least
     except ValueError:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a bound: expected PATH=NUMBER, such as context_relevance/average=0.6"

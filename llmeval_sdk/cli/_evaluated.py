@@ -37,12 +37,15 @@ def publish(outcome: EvaluateRun) -> int:
     report, args = outcome.report, outcome.args
     demands: dict[str, Any] = {
         "at_least": dict(sorted(args.fail_under)),  # of two bounds on a metric the higher
+        "at_most": dict(sorted(args.fail_over, reverse=True)),  # and of these the lower
         "compared": outcome.compared,
         "min_rated": args.min_rated,
     }
     gate = checks(report, ReportGate(**demands))
     if args.json:
-        result = _json(outcome, report.below(demands["at_least"], min_rated=args.min_rated))
+        missed = report.below(demands["at_least"], min_rated=args.min_rated)
+        missed |= report.above(demands["at_most"], min_rated=args.min_rated)
+        result = _json(outcome, missed)
         result["gate"] = [{"passed": check.passed, "said": check.said} for check in gate]
         say_json(result)
     else:
@@ -154,6 +157,8 @@ def _print_comparison(compared: Comparison) -> None:
         )
     for name, count in compared.unrated.items():
         say(f"{printable(name)}: {plural(count, 'row')} rated before, and not now")
+    for name, count in compared.gone.items():
+        say(f"{printable(name)}: {plural(count, 'row')} rated before, and not in the data now")
     if compared.regressions:
         heading(f"{plural(compared.regressed, 'row')} got worse")
         table(
@@ -194,6 +199,7 @@ def _json(outcome: EvaluateRun, missed: dict[str, float | None]) -> dict[str, An
             "worse": [change.path for change in compared.worse],
             "lost": compared.lost,
             "unrated": compared.unrated,
+            "gone": compared.gone,
             "changes": [
                 {**asdict(each), "difference": each.difference, "verdict": each.verdict}
                 for each in compared.changes

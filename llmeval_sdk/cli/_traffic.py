@@ -94,16 +94,16 @@ def _show_traffic(summed: Traffic, future: int = 0) -> None:
         say("No spans" + (" of models" if summed.by == "model" else "") + " match.")
         return
     heading(f"Traffic by {printable(summed.by)}")
-    titles = (
-        summed.by.partition(":")[2] or summed.by, _counted(summed.groups), "failed", "p50", "p95",
-        "p99", "first token p95", "tokens/s p50", "tokens in", "out", "cost",
+    titles: tuple[str, ...] = (
+        summed.by.partition(":")[2] or summed.by, _counted(summed.groups), "failed", "no answer",
+        "p50", "p95", "p99", "first token p95", "tokens/s p50", "tokens in", "out", "cost",
     )  # fmt: skip
     shown = summed.groups[:MOST_ROWS]
-    table(
-        titles,
-        [_row(group) for group in shown],
-        numbers="spans calls requests count failed p50 p95 p99 out cost",
-    )
+    rows = [_row(group) for group in shown]
+    if not any(group.no_answer for group in summed.groups):
+        place = titles.index("no answer")
+        titles, *rows = ((*row[:place], *row[place + 1 :]) for row in (titles, *rows))
+    table(titles, rows, numbers="spans calls requests count failed p50 p95 p99 out cost")
     for line in _notes(summed, len(summed.groups) - len(shown) - bool(summed.left_out), future):
         say_wrapped(printable(line, 1_000))
 
@@ -125,6 +125,7 @@ def _row(group: TrafficGroup) -> tuple[str, ...]:
         group.key if group.key is not None else "(none)",
         f"{group.count:,}" + (" calls" if group.unit == "call" and not group.count else ""),
         f"{group.error_rate:.1%}" if group.failed else "0",
+        "-" if group.no_answer is None else f"{group.no_answer:.1%}",
         *_times(group.latency_seconds),
         _time(group.time_to_first_token_seconds),
         "-" if group.tokens_per_second is None else f"{group.tokens_per_second.p50:,.0f}",

@@ -101,7 +101,7 @@ def _check(args: argparse.Namespace) -> None:
         sys.stderr.write(f"llmeval evaluate: {problem}\n")
     if args.estimate:  # which needs no key and decides no gate
         return
-    paths = [path for path, _ in args.fail_under]
+    paths = [path for path, _ in (*args.fail_under, *args.fail_over)]
     check_bounds(
         paths,
         evaluators=_names(args.evaluators) or None,

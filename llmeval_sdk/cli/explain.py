@@ -18,6 +18,7 @@ from llmeval_sdk.store import encode
 from llmeval_sdk.store.lookup import SpanRef, spans_like
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
+from llmeval_sdk.store.unanswered import why_unanswered
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
 
@@ -107,7 +108,7 @@ def _print_json(reader: StoreReader, args: argparse.Namespace) -> int:
     return 0 if known else 1
 
 
-_KEYS = ("span_id", "trace_id", "span", "evaluations", "not_run", "feedback")
+_KEYS = ("span_id", "trace_id", "span", "evaluations", "not_run", "feedback", "no_answer")
 
 
 def _known_of(reader: StoreReader, ref: SpanRef) -> dict[str, Any]:
@@ -121,8 +122,14 @@ def _known_of(reader: StoreReader, ref: SpanRef) -> dict[str, Any]:
     ]
     outcomes = (reader.evaluations_of(ref.span_id), reader.feedback_of(ref.span_id))
     said, people = ([_fields_of(event) for event in events] for events in outcomes)
-    values = (ref.span_id, ref.trace_id, reader.span(ref.span_id), said, refusals, people)
+    span, why = reader.span(ref.span_id), _unanswered(reader, ref)
+    values = (ref.span_id, ref.trace_id, span, said, refusals, people, why)
     return dict(zip(_KEYS, values, strict=True))
+
+
+def _unanswered(reader: StoreReader, ref: SpanRef) -> str | None:
+    """Return ``lost`` or ``abstained`` for a request without an answer."""
+    return reader.read(lambda store: why_unanswered(store, [ref.span_id])).get(ref.span_id)
 
 
 def _fields_of(event: EvaluationEvent) -> dict[str, Any]:
@@ -156,7 +163,7 @@ def _explain(reader: StoreReader, ref: SpanRef) -> None:
         say(f"{printable(ref.name or '-')}, span {printable(ref.span_id)}")
         say("  the span itself is not in the store; it was dropped, or its trace was pruned")
     else:
-        _span(span)
+        _span(span, _unanswered(reader, ref))
     events = reader.evaluations_of(ref.span_id)
     not_run = reader.not_run_of(ref.span_id)
     failed = [event for event in events if event.evaluation.error]
@@ -171,7 +178,7 @@ def _explain(reader: StoreReader, ref: SpanRef) -> None:
         say("on spans that were given evaluators=[...].")
 
 
-def _span(span: SpanData) -> None:
+def _span(span: SpanData, unanswered: str | None) -> None:
     say(f"{printable(span.name)} ({span.kind}), span {printable(span.span_id)}")
     rows = {
         "trace": span.trace_id,
@@ -181,11 +188,18 @@ def _span(span: SpanData) -> None:
         "tokens": f"{span.usage.total_tokens:,}" if span.usage else None,
         "request": _short(span.request),
         "response": _short(span.response),
+        "answer": None if unanswered is None else _WHY_NONE[unanswered],
         "chunks": None if span.retrieved_context is None else f"{len(span.retrieved_context)}",
     }
     for name, value in rows.items():
         if value is not None:
             say_wrapped(printable(value), " " * 11, label=f"  {name}")
+
+
+_WHY_NONE = {
+    "lost": "none: it got lost, for the request did not fail and the app did not abstain",
+    "abstained": "none: the app abstained",
+}
 
 
 def _short(value: Any) -> str | None:

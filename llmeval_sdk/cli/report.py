@@ -52,7 +52,7 @@ the inverse of its chance to be judged. A * says that a free score narrowed the 
 people labelled at least twenty of the judged records, "people would say" is that mean
 corrected for the judge's mistakes. Yes and pass count as 1, no and fail as 0.
 
-Alerts on the app's own traffic ('latency_seconds.p95>2', 'error_rate>0.02') and on feedback
+Alerts on the app's own traffic ('latency_seconds.p95>2', 'no_answer>0.1') and on feedback
 ('thumbs<0.9') compare what happened since --since, or in the last day, with the bound;
 `llmeval watch --help` names them all.
 

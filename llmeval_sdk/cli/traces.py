@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -18,6 +19,7 @@ from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.said import has_abstained
 from llmeval_sdk.store.typed_ids import UNREADABLE, forms, unreadable
+from llmeval_sdk.store.unanswered import why_unanswered
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
 
@@ -84,6 +86,8 @@ def run(args: argparse.Namespace) -> int:
             requests = _picked.newest(reader, queries, args.limit)
         hidden = reader.read(lambda store: unreadable(store, args.session, args.user))
         evaluations = _picked.said_of(reader, requests)
+        ids = [each.span_id for each in requests]
+        unanswered = reader.read(lambda store: why_unanswered(store, ids))
         why = "" if requests else _nothing_matches(reader, args)
         if hidden and not requests:
             raise ConfigurationError(f"no request was found by the id as it is, but {UNREADABLE}")
@@ -91,11 +95,16 @@ def run(args: argparse.Namespace) -> int:
             sys.stderr.write(f"llmeval traces: some requests may be missing: {UNREADABLE}\n")
         if args.json:
             rows = [
-                {**asdict(each), "scores": _plain(evaluations[each.span_id])} for each in requests
+                {
+                    **asdict(each),
+                    "no_answer": unanswered.get(each.span_id),
+                    "scores": _plain(evaluations[each.span_id]),
+                }
+                for each in requests
             ]
             say_json(rows)
         elif requests:
-            _show(requests, evaluations, args.worst)
+            _show(requests, evaluations, unanswered, args.worst)
         else:
             say_wrapped(why)
         return 0 if requests else 1
@@ -117,7 +126,10 @@ def _nothing_matches(reader: StoreReader, args: argparse.Namespace) -> str:
 
 
 def _show(
-    requests: list[ListedSpan], evaluations: dict[str, dict[str, Said]], worst: str | None
+    requests: list[ListedSpan],
+    evaluations: dict[str, dict[str, Said]],
+    unanswered: Mapping[str, str],
+    worst: str | None,
 ) -> None:
     titles = ("span id", "began", "took", "span", "request", worst or "what is bad")
     rows = [
@@ -127,12 +139,25 @@ def _show(
             seconds((each.end_ns - each.start_ns) / 1e9),
             each.name,
             printable(_words(each.request), 40),
-            ", ".join(filter(None, (each.error_type, _about(evaluations[each.span_id], worst))))
-            or "-",
+            _bad(each, evaluations[each.span_id], unanswered.get(each.span_id), worst) or "-",
         )
         for each in requests
     ]
     table(titles, rows, numbers="took")
+
+
+_WHY = {"lost": "no answer", _values.ABSTAINED: _values.ABSTAINED}
+"""What is said of a request without an answer, by why it has none."""
+
+
+def _bad(
+    span: ListedSpan, evaluations: dict[str, Said], unanswered: str | None, worst: str | None
+) -> str:
+    """Return how a request failed, why it has no answer, and what evaluators say of it."""
+    about = _about(evaluations, worst)
+    if unanswered and about == _values.ABSTAINED:  # a free score sees no difference
+        about = ""
+    return ", ".join(filter(None, (span.error_type, _WHY.get(unanswered or ""), about)))
 
 
 def _about(evaluations: dict[str, Said], worst: str | None) -> str:

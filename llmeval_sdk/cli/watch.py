@@ -38,7 +38,7 @@ over. The counts are kept in a file beside the store, which processes share.
 
 Alerts on the app's own traffic compare what happened within --window before now with the
 bound: latency_seconds.p95, time_to_first_token_seconds.p95, tokens_per_second.p50,
-error_rate, cost_usd.per_day, cost_usd.per_request or requests.per_minute.
+error_rate, no_answer, cost_usd.per_day, cost_usd.per_request or requests.per_minute.
 
 An alert is `undecided` while its mean is beyond the bound and too little was judged to be
 sure, which more traffic mends: no alarm. An alert cannot be decided while the judge gives no

@@ -181,7 +181,7 @@ class Decider:
     def _prepared(self, judge: Judge, record: Record) -> Evaluation | Asking:
         """Return the outcome that is known without asking, else what has to be asked."""
         try:
-            absent = lacking(judge, record)
+            absent = lacking(judge, record, blanks=True)
             if absent is not None:
                 return decided(judge, not_applicable(judge, absent))
             settled = judge.settled(record) if isinstance(judge, BaseJudge) else None

@@ -10,6 +10,7 @@ import inspect
 from typing import Any, Literal
 
 from llmeval_sdk import _values
+from llmeval_sdk._answers import is_answer
 from llmeval_sdk._needs import alternatives, is_met
 from llmeval_sdk.evaluation._running import is_built_in
 from llmeval_sdk.model import Evaluation, Record, Score
@@ -36,14 +37,11 @@ _RETURNED: dict[str, tuple[Score, Score]] = {
 def answer_of(record: Record) -> Literal["given", "abstained", "lost"]:
     """Say whether a record has an answer, the app declared that it gives none, or it got lost.
 
-    A text of nothing but spaces is no answer.
+    What is an answer, `is_answer` says.
     """
     if record.abstained is not None:
         return "abstained"
-    for answer in (record.response, record.value):
-        if answer is not None and not (isinstance(answer, str) and not answer.strip()):
-            return "given"
-    return "lost"
+    return "given" if is_answer(record.response) or is_answer(record.value) else "lost"
 
 
 def without_answer(evaluator: Evaluator, record: Record) -> Evaluation | None:

@@ -8,6 +8,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+from llmeval_sdk._answers import is_answer
+
 
 MAX_CHARACTERS = 1_000
 """Of a value; what follows is not compared."""
@@ -49,7 +51,7 @@ def abstained(value: Any) -> bool:
 
     ``0`` and ``False`` are values. A list or mapping abstains if everything in it does.
     """
-    if value is None:
+    if value is None or (isinstance(value, float) and not is_answer(value)):
         return True
     if isinstance(value, str):
         is_plain = type(value) is str and len(value) <= _SHORT

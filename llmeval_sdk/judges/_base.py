@@ -107,7 +107,7 @@ class BaseJudge:
 
     async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
         """Judge one Record: a value, an error, or neither where inputs are missing."""
-        absent = lacking(self, record)
+        absent = lacking(self, record, blanks=True)
         if absent is not None:
             return self._complete(Evaluation(self.name, metadata={"missing_inputs": absent}))
         started = time.perf_counter()

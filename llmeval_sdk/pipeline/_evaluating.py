@@ -184,12 +184,23 @@ class Evaluating:
         A judge that is escalated by a decision waits for it.
         """
         futures = case.subject.judgements
+        judges = self._without_misses(case, judges)
         if (decisions := self._judging.decisions) is not None:
             judges, decision = decisions.take(case, judges, self._outlet.emit, self._decide)
             futures += [] if decision is None else [decision]
         for judge in judges:
             judgement = self._decide(case, judge, case.evaluations)
             futures += [] if judgement is None else [judgement]
+
+    def _without_misses(self, case: Case, judges: list[Judge]) -> list[Judge]:
+        """Hand on what judges say of a missing answer where one was expected; return the others."""
+        span = case.subject.span
+        if span is None or span.error is not None:  # a session has no span of its own
+            return judges
+        misses = {miss.name: miss for miss in _misses(case.record, judges)}
+        for miss in misses.values():
+            self._outlet.emit(addressed(miss, case.target))
+        return [judge for judge in judges if judge.name not in misses] if misses else judges
 
     def _decide(
         self, case: Case, judge: Judge, evaluations: Mapping[str, Evaluation], chance: float = 1.0
@@ -199,11 +210,6 @@ class Evaluating:
         A judge that the span does not name needs a judge model that was configured. ``chance`` is
         that of the decisions that the judge's escalation reads.
         """
-        span = case.subject.span
-        if span is not None and span.error is None:  # a session has no span of its own
-            for miss in _misses(case.record, [judge]):
-                self._outlet.emit(addressed(miss, case.target))
-                return None
         if judge not in case.named and not self._plan.gate.concerns(judge.name, evaluations):
             return None
         may_spend = judge in case.named or self._plan.has_model or not judge.needs_model

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from llmeval_sdk._coerce import to_text
+from llmeval_sdk._answers import is_answer
+from llmeval_sdk._coerce import to_answer
 from llmeval_sdk.model import NOTHING, Record, Step, Usage
 from llmeval_sdk.records._left import FinishedSpan, Left, Spent, context_of
 from llmeval_sdk.records._prompted import contexts_of, last_message, question_of
@@ -43,11 +44,11 @@ def record_of(
             notes = _joined(notes, item)
     request, response = request_of(span), span.response
     context = context_of(span, gathered, retrieved)
-    text = response if type(response) is str else to_text(response)
+    text = response if type(response) is str else to_answer(response)
     prompt = span.prompt
     if prompt is not None and span.kind == "llm":
         request = question_of(prompt, request)
-        text = last_message(response) or text
+        text = (last_message(response) or text) if is_answer(response) else text
         context = contexts_of(prompt) if context is None else context
     value, confidence, field_config = span.value, span.confidence, span.field_config
     expected = span.expected or NOTHING
@@ -55,7 +56,7 @@ def record_of(
         value = notes.get("value") if value is None else value
         confidence = notes.get("confidence") if confidence is None else confidence
         field_config = notes.get("field_config") if field_config is None else field_config
-        if "abstained" in notes and (response is not None or value is not None):
+        if "abstained" in notes and (is_answer(response) or is_answer(value)):
             notes = {**notes, "abstained": None}  # a step abstained, and the whole answered
         expected = {**notes, **expected}
     return Record(

@@ -1,17 +1,20 @@
 """Turns nouns into rows and rows into nouns: which column holds what, in the order of the columns.
 
-What is absent is NULL, and an empty list is ``[]``. The inline evaluations of a `SpanData` are not
+What is absent is NULL, and an empty list is ``[]``. A response or value that is no answer is absent
+too, so that requests without an answer can be counted; what it was stands among the attributes, and
+is read back from there. The inline evaluations of a `SpanData` are not
 stored with it, because each of them also arrives as an `EvaluationEvent`. Its ``context`` is not
 stored either: it holds live objects of other libraries.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
 
 from llmeval_sdk import _values
+from llmeval_sdk._answers import is_answer
 from llmeval_sdk._coerce import DETAILS, to_details
 from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.model import (
@@ -26,6 +29,7 @@ from llmeval_sdk.model import (
     Target,
     Usage,
 )
+from llmeval_sdk.records import OWNERS
 from llmeval_sdk.store.encode import dumps, loads, score
 
 
@@ -58,6 +62,7 @@ _NO_FAILURE: Row = (None, None)
 
 def span_row(span: SpanData) -> Row:
     """Turn a span into its row."""
+    span = _without_blanks(span)
     return (
         *_plain(span),
         *_of_failure(span.error),
@@ -77,9 +82,41 @@ def span_of(row: Row) -> SpanData:
     for field, text in zip(_NESTED, rest[len(_USAGE) :], strict=False):
         if text is not None:
             fields[field.name] = _READERS[field.form](loads(text))
+    if RETURNED in fields.get("attributes", ()):
+        _read_blanks(fields)
     return SpanData(
         **fields, error=_failure(error_type, error_message), usage=_usage(rest[: len(_USAGE)])
     )
+
+
+RETURNED = "llmeval.returned"
+"""The attribute that has, as JSON, the response and value of a span that are no answer."""
+
+
+def _without_blanks(span: SpanData) -> SpanData:
+    """Set aside a request's response, and any value, that is there and answers nothing."""
+    blanks = {}
+    if span.response not in (None, "") and span.kind in OWNERS and not is_answer(span.response):
+        blanks["response"] = span.response
+    if span.value is not None and not is_answer(span.value):
+        blanks["value"] = span.value
+    if not blanks:
+        return span
+    changed: dict[str, Any] = dict.fromkeys(blanks)
+    changed["attributes"] = {**span.attributes, RETURNED: dumps(blanks)}
+    return replace(span, **changed)
+
+
+def _read_blanks(fields: dict[str, Any]) -> None:
+    """Give a span back what was set aside; an attribute of the app with that name stays."""
+    attributes = dict(fields["attributes"])
+    try:
+        blanks = loads(attributes.pop(RETURNED))
+    except (TypeError, ValueError, RecursionError):
+        return
+    if isinstance(blanks, dict) and blanks.keys() <= {"response", "value"}:
+        fields["attributes"] = attributes
+        fields.update({name: each for name, each in blanks.items() if not is_answer(each)})
 
 
 def evaluation_row(event: EvaluationEvent) -> Row:

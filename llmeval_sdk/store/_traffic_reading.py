@@ -8,8 +8,10 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import JUDGE_TAG
+from llmeval_sdk.records import OWNERS
 from llmeval_sdk.store._traffic_sums import CallTokens, Pricing, TrafficSums, cost_of, listed
 from llmeval_sdk.store.files import LIMIT_LENGTH
+from llmeval_sdk.store.unanswered import lost_requests, unanswered
 
 
 TAG = "tag:"
@@ -53,6 +55,7 @@ class TrafficReading:
     ) -> None:
         self._connection = connection
         self._where, self._arguments = scope.where()
+        self._period = scope._asdict()
         self.pricing = pricing
         self.sums: dict[str | None, TrafficSums] = {}
         self.all_calls = TrafficSums()
@@ -120,14 +123,27 @@ class TrafficReading:
             self.pricing.silent[model or "-"] += calls
         return calls
 
-    def by_trace(self, key: str, by: str) -> dict[str | None, str]:
+    def add_answers(self) -> None:
+        """Add to groups by span name how many of their requests lost their answer."""
+        for each in unanswered(self._connection, **self._period):
+            group = self.sums.get(each.span_name)
+            if group is not None:
+                group.asked, group.lost = each.requests, each.lost
+
+    def by_trace(self, key: str, by: str, *, with_answers: bool = False) -> dict[str | None, str]:
         """Sum up requests by a value of theirs, with the calls in them; return what is counted.
 
         A call has its own value, or that of its request. A group of calls alone counts these.
+        ``with_answers`` also counts the requests whose answer got lost.
         """
         sums, request_of = self.sums, {}
+        asked: set[str] = set()
+        if with_answers:
+            asked = {each.span_name for each in unanswered(self._connection, **self._period)}
         sql = _REQUESTS.format(where=self._where, key=key)
-        for trace, value, duration, error in self._connection.execute(sql, self._arguments):
+        for trace, value, duration, error, name, kind in self._connection.execute(
+            sql, self._arguments
+        ):
             group = sums.get(value)
             if group is None:
                 group = sums[value] = TrafficSums()
@@ -139,6 +155,11 @@ class TrafficReading:
                 group.jumps += 1
             if error is not None:
                 group.errors[error] += 1
+            elif name in asked and kind in OWNERS:
+                group.asked += 1
+        for trace in lost_requests(self._connection, **self._period) if asked else ():
+            if trace in request_of:
+                sums[request_of[trace]].lost += 1
         units = dict.fromkeys(sums, "request")
         self._add_calls("NULL" if by == "request" else key, request_of, units)
         return units
@@ -255,7 +276,7 @@ SELECT {_SUMS} {_FROM} AND name = :name AND kind = :kind AND model_name IS :mode
 """
 
 _REQUESTS = f"""
-SELECT trace_id, {{key}}, {_TOOK}, error_type {_FROM} AND parent_id IS NULL
+SELECT trace_id, {{key}}, {_TOOK}, error_type, name, kind {_FROM} AND parent_id IS NULL
 """
 
 _CALLS = f"""

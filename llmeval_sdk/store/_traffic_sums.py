@@ -51,6 +51,9 @@ class TrafficGroup:
     """Calls of unknown cost: without a known price, or without the tokens they used."""
     clock_jumps: int
     """Spans that end before they begin; the percentiles leave them out."""
+    no_answer: float | None = None
+    """The share, 0..1, of workflows and agents that did not fail whose answer got lost; ``None``
+    where nobody knows, because no content was captured, or where calls of models are counted."""
 
 
 class CallTokens(NamedTuple):
@@ -127,6 +130,10 @@ class TrafficSums:
     """What `CallTokens` names, in its order."""
     cost_usd: float | None = None
     unpriced: int = 0
+    asked: int = 0
+    """Requests that did not fail and of which it is known whether they have an answer."""
+    lost: int = 0
+    """Those of them whose answer got lost."""
 
     def add_spans(self, count: int, error: str | None, jumps: int) -> None:
         """Count spans that ended alike."""
@@ -150,6 +157,8 @@ class TrafficSums:
         self.count += other.count
         self.errors += other.errors
         self.jumps += other.jumps
+        self.asked += other.asked
+        self.lost += other.lost
         self.add_used(other.used, other.cost_usd, other.unpriced)
 
     def group(self, key: str | None, unit: str) -> TrafficGroup:
@@ -174,6 +183,7 @@ class TrafficSums:
             self.cost_usd if isfinite(self.cost_usd or 0.0) else None,
             self.unpriced,
             self.jumps,
+            self.lost / self.asked if self.asked else None,
         )
 
 

@@ -14,6 +14,7 @@ from llmeval_sdk._terminal import plural
 from llmeval_sdk.store.course import Bound
 from llmeval_sdk.store.opinions import Opinions, extent, opinions
 from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall
+from llmeval_sdk.store.unanswered import unanswered
 
 
 DAY_SECONDS = 86_400.0
@@ -50,7 +51,9 @@ _READ: dict[str, _Read] = {
     "cost_usd.per_request": _cost(lambda group, _: max(group.count, 1)),
     "requests.per_minute": lambda group, window: group.count / (window / 60),
 }
-METRICS = tuple(_READ)
+NO_ANSWER = "no_answer"
+"""The share of the requests that did not fail and whose answer got lost."""
+METRICS = (*_READ, NO_ANSWER)
 """What a plain bound can be about."""
 
 
@@ -85,7 +88,7 @@ def split(
             bool(connection.execute(_IS_FEEDBACK, name * 2).fetchone()[0])
             or bound.evaluator in THUMBS
         )
-        (plain if bound.evaluator in _READ or is_feedback else scored).append(bound)
+        (plain if bound.evaluator in METRICS or is_feedback else scored).append(bound)
     return plain, scored
 
 
@@ -110,11 +113,14 @@ def measure(
         return []
     group = overall(connection, TrafficScope(*window, span_name), pricing)
     seconds = max((window[1] - window[0]) / 1e9, 1e-9)
-    is_said = any(bound.evaluator not in _READ for bound in bounds)
+    is_said = any(bound.evaluator not in METRICS for bound in bounds)
     users = opinions(connection, set(), window[0]) if is_said else []
     said = {feedback.name: feedback for feedback in users}
     results = []
     for bound in bounds:
+        if bound.evaluator == NO_ANSWER:
+            results.append(_of_answers(connection, bound, window, span_name))
+            continue
         if bound.evaluator not in _READ:
             known = None if span_name is not None else said.get(bound.evaluator)
             why = "nobody gave such feedback" if span_name is None else _OF_ALL_SPANS
@@ -129,6 +135,19 @@ def measure(
             holds = None  # what is not priced may cost anything
         results.append(Measured(str(bound), holds, value, group.count, *window, detail))
     return results
+
+
+def _of_answers(
+    connection: sqlite3.Connection, bound: Bound, window: tuple[int, int], span_name: str | None
+) -> Measured:
+    """Compare the share of requests whose answer got lost with a bound."""
+    names = unanswered(connection, *window, span_name)
+    requests, lost = sum(each.requests for each in names), sum(each.lost for each in names)
+    if not requests:
+        return Measured(str(bound), None, None, 0, *window, "no request with content is known")
+    share = lost / requests
+    detail = f"{plural(lost, 'request')} without an answer"
+    return Measured(str(bound), _is_beyond(bound, share), share, requests, *window, detail)
 
 
 _OF_ALL_SPANS = "feedback is about whole traces: leave the name of a span out"

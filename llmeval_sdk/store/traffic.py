@@ -70,7 +70,12 @@ def traffic(
     """
     check(by)
     reading = TrafficReading(connection, scope, pricing or Pricing())
-    units = reading.in_order(by) if by in ("name", "model") else reading.by_trace(key_of(by), by)
+    if by in ("name", "model"):
+        units = reading.in_order(by)
+    else:
+        units = reading.by_trace(key_of(by), by, with_answers=True)
+    if by == "name":
+        reading.add_answers()
     sums = reading.sums
     ranked = sorted(sums, key=lambda key: (-(sums[key].cost_usd or 0.0), -sums[key].count))
     rest = TrafficSums()

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from llmeval_sdk.model import JUDGE_TAG
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
@@ -63,6 +63,29 @@ def unanswered(
     ]
 
 
+def lost_requests(
+    connection: sqlite3.Connection,
+    since: int | None = None,
+    until: int | None = None,
+    span_name: str | None = None,
+) -> Iterator[str]:
+    """Yield the traces whose first span is a workflow or agent whose answer got lost."""
+    scope = {"since": since or 0, "until": until or 1 << 62, "name": span_name}
+    return (trace_id for (trace_id,) in connection.execute(_LOST, scope))
+
+
+def why_unanswered(
+    connection: sqlite3.Connection, span_ids: Iterable[str]
+) -> dict[str, Literal["abstained", "lost"]]:
+    """Return why some requests have no answer, by span id; those that have one are left out."""
+    ids = list(span_ids)
+    scope: dict[str, Any] = {"since": 0, "until": 1 << 62, "name": None}
+    scope |= {f"id{place}": span_id for place, span_id in enumerate(ids)}
+    marks = ",".join(f":id{place}" for place in range(len(ids)))
+    found = connection.execute(_WHY.format(marks), scope)
+    return {span_id: state for span_id, state in found if state != "given"}
+
+
 def answers(
     connection: sqlite3.Connection, version: str, arguments: dict[str, str], since: int, until: int
 ) -> Iterator[tuple[str | None, str, int, State]]:
@@ -95,6 +118,16 @@ _COMPLETE = """(s.attributes IS NULL OR instr(s.attributes, '"cancelled"') = 0)"
 _STATES = f"""
 SELECT s.name, {_STATE} AS state, count(*) FROM spans s
 WHERE {_MAYBE} AND {_SCOPE} AND {_COMPLETE} GROUP BY s.name, state
+"""  # noqa: S608 - constants
+
+_LOST = f"""
+SELECT s.trace_id FROM spans s
+WHERE {_MAYBE} AND {_SCOPE} AND {_COMPLETE} AND s.parent_id IS NULL AND {_STATE} = 'lost'
+"""  # noqa: S608 - constants
+
+_WHY = f"""
+SELECT s.span_id, {_STATE} FROM spans s
+WHERE s.span_id IN ({{}}) AND {_MAYBE} AND {_SCOPE} AND {_COMPLETE}
 """  # noqa: S608 - constants
 
 _REQUESTS = f"""

@@ -6,7 +6,15 @@ import re
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._coerce import to_chunks, to_details, to_extractions, to_prompt, to_texts, to_usage
+from llmeval_sdk._coerce import (
+    to_chunks,
+    to_details,
+    to_extractions,
+    to_prompt,
+    to_reason,
+    to_texts,
+    to_usage,
+)
 from llmeval_sdk._span_fields import SPAN_FIELDS
 from llmeval_sdk.model import Chunk, Extraction
 from llmeval_sdk.tracing._capture import capture, rows
@@ -60,6 +68,13 @@ def _expect(name: str, read: Any) -> Any:
         span._expected = {**(span._expected or {}), name: read(capture(value, span.room))}
 
     return write
+
+
+def _abstained(span: Span, value: Any) -> None:
+    """Note why the app abstains; with a value that says that it does not, nothing is noted."""
+    reason = to_reason(capture(value, span.room))
+    others = {name: each for name, each in (span._expected or {}).items() if name != "abstained"}
+    span._expected = others if reason is None else {**others, "abstained": reason}
 
 
 def _usage(span: Span, value: Any) -> None:
@@ -137,7 +152,7 @@ WRITERS: dict[str, Any] = {
     "expected_facts": _expect("expected_facts", to_texts),
     "expected_response": _expect("expected_response", lambda value: value),
     "expected_retrieved_context": _expect("expected_retrieved_context", to_chunks),
-    "abstained": _expect("abstained", str),
+    "abstained": _abstained,
     "prompt": _prompt,
     "metadata": _merge("_attributes"),
     "metrics": _usage,

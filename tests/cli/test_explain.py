@@ -214,7 +214,7 @@ def test_traces_lists_the_ids_that_explain_takes(llmeval, store):
         for line in llmeval("traces", "--store", store.path).stdout.splitlines()
     ]
     assert [row.partition(" ")[0][-1] for row in rows[1:]] == ["3", "2", "1"]
-    assert rows[2].endswith("question 2 groundedness no, groundedness_risk 0.90")
+    assert rows[2].endswith("question 2 no answer, groundedness no, groundedness_risk 0.90")
     worst = llmeval("traces", "--worst", "groundedness_risk", "--limit", "1", "--store", store.path)
     assert worst.stdout.splitlines()[1].startswith("0000000000000002")
     found = json.loads(llmeval("traces", "--json", "--store", store.path).stdout)

@@ -22,7 +22,9 @@ def document(done, code=0):
     return json.loads(done.stdout)
 
 
-KEYS = {"span_id", "trace_id", "span", "evaluations", "not_run", "feedback", "other_spans"}
+KEYS = {
+    "span_id", "trace_id", "span", "evaluations", "not_run", "feedback", "no_answer", "other_spans",
+}  # fmt: skip
 
 
 def test_explain_prints_a_span_with_all_that_was_said(llmeval, filled):

@@ -181,3 +181,39 @@ def test_lost_answers_pass_no_test(run):
     assert (
         failures.count("regex rated 5 of the 10 rows that had its inputs or lost their answer") == 2
     )
+
+
+SILENT = """
+import pytest
+
+ROWS = [{"request": f"q{n}", "expected_response": "slate"} for n in range(10)]
+
+def boom(request):
+    raise RuntimeError(request)
+
+@pytest.mark.llmeval(ROWS, evaluators=["regex:.*"], model=boom)
+def test_raises():
+    pass
+
+@pytest.mark.llmeval(
+    ROWS, evaluators=["regex:.*"], model=lambda request: {"value": None},
+    at_most={"no_answer/percentage": 0.1},
+)
+def test_answers_nothing():
+    pass
+
+@pytest.mark.llmeval(
+    ROWS, evaluators=["regex:.*"], model=lambda request: "slate", at_most={"no_answer/percentage": 0.1},
+)
+def test_answers():
+    pass
+"""
+
+
+def test_an_app_that_raises_or_answers_nothing_fails(run):
+    """The first without any bound, the second by an upper one on the share of lost answers."""
+    out = run(SILENT)
+    assert "1 passed" in out
+    assert "2 failed" in out
+    assert "the model raised on 10 rows" in out
+    assert "no_answer/percentage is 1, above 0.1 (10 rows, 10 without an answer)" in out

@@ -75,6 +75,88 @@ def test_an_app_that_returns_nothing_has_lost_its_answer(nothing):
     assert report.metrics["no_answer/percentage"] == 1.0
 
 
+EMPTY = [
+    {"value": None}, {}, [], [None], {"total": None}, "", " ", float("nan"), {"choices": []},
+    {"choices": [{"message": {"role": "assistant", "content": None}}]}, {"role": "assistant"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=repr)
+@pytest.mark.parametrize("column", ["response", "value"])
+def test_what_holds_nothing_is_a_lost_answer_in_either_column(column, empty):
+    """It is a miss where an answer was expected, and else not rated, so that no gate passes."""
+    rows = [{**row, column: empty if n % 2 else "slate"} for n, row in enumerate(rows_of(WHOLE))]
+    rows = [{name: row[name] for name in ("request", "expected_response", column)} for row in rows]
+    report = evaluated(rows, "exact_match", "token_f1", "regex:.*")
+    assert (report.metrics["exact_match/average"], report.metrics["token_f1/average"]) == (0.5, 0.5)
+    assert report.metrics["no_answer/percentage"] == 0.5
+    assert report.counts["regex"]["no_answer"] == 20
+    failed = [check.evaluator for check in checks(report, ReportGate(min_rated=1.0))]
+    assert failed == ["regex"]
+
+
+@pytest.mark.parametrize("empty", EMPTY, ids=repr)
+def test_no_judge_is_paid_for_an_answer_that_holds_nothing(empty):
+    """Neither where one was expected, nor where none was."""
+    llm = FakeLLM(YES)
+    polite = llmeval.LLMJudge("polite", "Is this polite? {response}")
+    report = evaluated(
+        rows_of([empty] * 3), "correctness", "relevance_to_query", polite, llm=llm, cache=False
+    )
+    assert not llm.calls
+    assert report.metrics["no_answer/percentage"] == 1.0
+    assert report.counts["polite"]["no_answer"] == 3
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [*EMPTY, {"response": float("nan")}, {"value": None, "confidence": "LOW"}, {"answer": None}],
+    ids=repr,
+)
+def test_an_app_that_returns_what_holds_nothing_has_lost_its_answer(returned):
+    """Whatever its form: a mapping of columns, a chat completion or a bare value."""
+
+    class Returned:
+        def model_dump(self):
+            return returned
+
+    for model in (lambda request: returned, lambda request: Returned()):
+        report = evaluated(rows_of(WHOLE), "exact_match", "regex:.*", model=model)
+        assert report.metrics == {"exact_match/average": 0.0, "no_answer/percentage": 1.0}
+        assert {row.answer for row in report.rows} == {"lost"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"content": None, "refusal": "I cannot help with that."},
+        {"content": "", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": ""}}]},
+    ],
+    ids=["refusal", "tool calls"],
+)
+def test_a_refusal_and_a_tool_call_are_answers(message):
+    """A chat completion that has one of them did not get lost."""
+    returned = {"choices": [{"message": {"role": "assistant", **message}}]}
+    report = evaluated(rows_of(WHOLE), "regex:.*", model=lambda request: returned)
+    assert report.metrics == {"regex/average": 1.0, "no_answer/percentage": 0.0}
+
+
+@pytest.mark.parametrize("written", ["False", "false", "FALSE", "0", "0.0", "no", "No", " ", 0, 0.0, False, "None"], ids=repr)  # fmt: skip
+def test_a_row_that_says_that_it_did_not_abstain_has_not(written):
+    """As pandas and people write a false, also beside an answer."""
+    rows = rows_of(["slate", None], abstained=written)
+    report = evaluated(rows, "exact_match")
+    assert [row.answer for row in report.rows] == ["given", "lost"]
+    assert report.metrics["exact_match/average"] == 0.5
+
+
+@pytest.mark.parametrize("written", ["True", "true", "1", "yes", 1, 1.0, True], ids=repr)
+def test_a_row_may_say_that_it_abstained_without_a_reason(written):
+    """As pandas and people write a true."""
+    report = evaluated(rows_of([None], abstained=written), "exact_match")
+    assert report.rows[0].record.abstained == "it said so"
+
+
 def test_judges_that_compare_say_no_without_being_asked():
     """Correctness of an answer that is not there costs nothing, and is a no."""
     llm = FakeLLM(YES)
@@ -206,6 +288,56 @@ def test_a_comparison_counts_lost_answers_and_rows_that_are_no_longer_rated():
     assert all(
         check.passed for check in checks(before, ReportGate(compared=before.compare(before)))
     )
+
+
+def test_a_comparison_counts_rows_that_left_the_data():
+    """A row that was rated before and is not there now may be the one that failed."""
+    before = evaluated(rows_of(WHOLE), "exact_match")
+    now = evaluated(rows_of(WHOLE)[:20], "exact_match")
+    compared = now.compare(before)
+    assert (compared.gone, compared.unrated) == ({"exact_match": 20}, {})
+    assert "exact_match: 20 rows rated before, and not in the data now" in str(compared)
+    (check,) = checks(now, ReportGate(compared=compared))
+    assert check.word == "LOST"
+    assert check.said == (
+        "exact_match does not rate 20 of the 40 rows that it rated before: 20 of them are not in"
+        " the data now"
+    )
+    few = evaluated(rows_of(WHOLE)[:38], "exact_match")
+    (check,) = checks(few, ReportGate(compared=few.compare(before)))
+    assert check.passed
+    assert "2 ratings of before missing" in check.said
+
+
+def test_a_gate_bounds_the_share_of_lost_answers_from_above(tmp_path, capsys):
+    """In Python, on the command line and in every form of a report."""
+    path = "no_answer/percentage"
+    report = evaluated(rows_of(HALF), "exact_match")
+    assert report.above({path: 0.4}) == {path: 0.5}
+    assert report.above({path: 0.5, "abstained/percentage": 0.0}) == {}
+    assert report.below({path: 0.6}) == {path: 0.5}
+    said = "no_answer/percentage is 0.5, above 0.4 (40 rows, 20 without an answer)"
+    assert said in report.to_html(at_most={path: 0.4})
+    assert f"**FAILED** {said}" in report.to_markdown(at_most={path: 0.4})
+    assert 'name="no_answer/percentage &lt;= 0.4"' in report.to_junit(at_most={path: 0.4})
+    file = tmp_path / "data.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows_of(HALF)))
+    save = ["--save", str(tmp_path / "r.jsonl"), "--no-progress"]
+    for most, code in (("0.4", 1), ("0.5", 0)):
+        bound = ["--fail-over", f"{path}={most}"]
+        assert main(["evaluate", str(file), "--evaluators", "exact_match", *bound, *save]) == code
+    assert said in capsys.readouterr().out
+    with pytest.raises(llmeval.errors.ConfigurationError, match="did you mean 'no_answer/percent"):
+        report.above({"no_answer": 0.1})
+
+
+def test_an_upper_bound_counts_only_where_enough_rows_are_rated():
+    """As a lower one does: few rows do not stand for the rest."""
+    report = evaluated(rows_of(HALF), "regex:slate")
+    assert report.above({"regex/average": 1.0}) == {"regex/average": None}
+    retrievals = [{"request": "q", "retrieved_context": [{"doc_uri": "a"}], "expected_retrieved_context": [{"doc_uri": "a"}]}]  # fmt: skip
+    report = evaluated(retrievals, "document_recall")
+    assert report.above({"no_answer/percentage": 0.5}) == {"no_answer/percentage": None}
 
 
 def test_a_saved_report_keeps_the_share_and_an_earlier_one_stays_readable(tmp_path):

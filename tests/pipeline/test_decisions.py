@@ -118,6 +118,20 @@ def test_uncertain_decisions_ask_the_judge_model():
     assert stats.judged == {"groundedness": 1, "groundedness.decision": 1}
 
 
+@pytest.mark.parametrize("empty", [None, " ", {"value": None}], ids=repr)
+def test_a_lost_answer_is_a_miss_of_a_decided_judge_too(empty):
+    """The decision model is not asked what an answer that is not there is worth."""
+    model = ScriptedDecisions()
+    with capture(
+        evaluators=["correctness", "relevance_to_query"], decisions=model, escalations=NO_ESCALATION
+    ) as seen:
+        answer(empty, expected_response="At 08:40.")
+        seen.drain()
+    assert model.asked == []
+    assert seen.scores("answer")["correctness"].value == "no"
+    assert seen.reasons() == {"relevance_to_query.decision": "missing_inputs"}
+
+
 def test_certain_decisions_do_not():
     model = ScriptedDecisions({"groundedness": yes(0.95)})
     llm = FakeLLM(YES)

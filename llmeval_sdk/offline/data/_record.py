@@ -11,7 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from llmeval_sdk._coerce import to_chunk, to_extraction, to_text, to_usage
+from llmeval_sdk._coerce import (
+    to_answer,
+    to_chunk,
+    to_extraction,
+    to_reason,
+    to_text,
+    to_usage,
+)
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Chunk, Extraction, Record, Request, Usage
 from llmeval_sdk.offline.data._names import check_names
@@ -77,6 +84,11 @@ def _text(value: Any) -> str:
         assert text is not None
         return text
     raise ValueError(f"expected a text, not {_shown(value)}")
+
+
+def _response(value: Any) -> str:
+    text = _text(value)
+    return text if to_answer(value) else ""
 
 
 def _facts(value: Any) -> tuple[str, ...]:
@@ -166,9 +178,7 @@ def _confidence(value: Any) -> float | str:
 
 
 def _abstained(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return "it said so" if value else None
-    return _text(value)
+    return to_reason(value if isinstance(value, bool) else _text(value))
 
 
 def _as_it_is(value: Any) -> Any:
@@ -197,7 +207,7 @@ def _shown(value: Any) -> str:
 READERS: dict[str, Callable[[Any], Any]] = {
     "request_id": _id,
     "request": _request,
-    "response": _text,
+    "response": _response,
     "retrieved_context": _chunks,
     "expected_facts": _facts,
     "expected_response": _text,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from llmeval_sdk._coerce import to_text, to_usage
+from llmeval_sdk._coerce import to_answer, to_usage
 from llmeval_sdk._prices import total
 from llmeval_sdk.model import Record, SpanData
 from llmeval_sdk.offline.data.spans import read_span
@@ -229,7 +229,7 @@ def _of_info(info: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     duration = info.get("execution_time_ms", info.get("execution_duration_ms"))
     fields = {
         "request": messages.chat(request) or messages.question(request),
-        "response": to_text(response) if answered is None and not is_bare else answered,
+        "response": to_answer(response) if answered is None and not is_bare else answered,
         "usage": to_usage(conventions.parsed(metadata.get("mlflow.trace.tokenUsage"))),
         "latency_seconds": duration / 1e3 if isinstance(duration, (int, float)) else _seconds(info),
     }

@@ -15,7 +15,7 @@ from llmeval_sdk._terminal import changed_by, number
 from llmeval_sdk.offline.report._aggregate import Aggregate, EvaluatorTally
 from llmeval_sdk.offline.report._page_markup import cells, mark, metric, table, text
 from llmeval_sdk.offline.report.compare import Change
-from llmeval_sdk.offline.report.gate import ReportGate, below
+from llmeval_sdk.offline.report.gate import ReportGate, above, below
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.report.summary import STOOD_IN, MetricLine, lines, shown
 
@@ -125,7 +125,10 @@ def metrics(
 ) -> str:
     """Make the table, in the sections of the schema; above them what failed."""
     sections: dict[str, list[MetricLine]] = {}
-    failed = set(below(report, gate.at_least, gate.min_rated))
+    failed = {
+        *below(report, gate.at_least, gate.min_rated),
+        *above(report, gate.at_most, gate.min_rated),
+    }
     failed |= set() if gate.compared is None else {each.path for each in gate.compared.worse}
     for line in lines(report):
         part = line.path.partition("/")[0]

@@ -14,7 +14,7 @@ from llmeval_sdk.model import Usage
 from llmeval_sdk.offline.report import _folder, _journal
 from llmeval_sdk.offline.report._aggregate import Aggregate
 from llmeval_sdk.offline.report._outputs import Output, from_plain, seen_in
-from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, below
+from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, above, below
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.report.summary import directions
 
@@ -117,11 +117,12 @@ class Report:
         at_least: Mapping[str, float] | None = None,
         compared: Comparison | None = None,
         min_rated: float = MIN_RATED,
+        at_most: Mapping[str, float] | None = None,
     ) -> str:
         """Return the outcome, the metrics and the worst rows for the comment of a pull request."""
         from llmeval_sdk.offline.report.markdown import markdown
 
-        return markdown(self, worst=worst, gate=ReportGate(at_least or {}, compared, min_rated))
+        return markdown(self, worst=worst, gate=_gate(at_least, compared, min_rated, at_most))
 
     def to_html(
         self,
@@ -130,14 +131,16 @@ class Report:
         at_least: Mapping[str, float] | None = None,
         compared: Comparison | None = None,
         min_rated: float = MIN_RATED,
+        at_most: Mapping[str, float] | None = None,
     ) -> str:
         """Return one self-contained HTML page with the outcome, the metrics and the worst rows.
 
-        With ``at_least`` or ``compared``, the top of the page says whether the gate passed.
+        With ``at_least``, ``at_most`` or ``compared``, the top of the page says whether the gate
+        passed.
         """
         from llmeval_sdk.offline.report._page import page
 
-        return page(self, worst=worst, gate=ReportGate(at_least or {}, compared, min_rated))
+        return page(self, worst=worst, gate=_gate(at_least, compared, min_rated, at_most))
 
     def to_junit(
         self,
@@ -145,11 +148,12 @@ class Report:
         *,
         compared: Comparison | None = None,
         min_rated: float = MIN_RATED,
+        at_most: Mapping[str, float] | None = None,
     ) -> str:
         """Return JUnit XML with a case for each bound, each compared metric and each row."""
         from llmeval_sdk.offline.report._junit import junit
 
-        return junit(self, ReportGate(at_least or {}, compared, min_rated))
+        return junit(self, _gate(at_least, compared, min_rated, at_most))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the report to a file of JSON lines, either completely or not at all.
@@ -217,6 +221,18 @@ class Report:
         """
         return below(self, at_least, min_rated)
 
+    def above(
+        self, at_most: Mapping[str, float], *, min_rated: float = MIN_RATED
+    ) -> dict[str, float | None]:
+        """Return the metrics that are above their bound, such as ``no_answer/percentage``.
+
+        ``None`` stands for a metric without a value, as `below` says.
+
+        Raises:
+            ConfigurationError: no evaluator of this report has a metric with this path.
+        """
+        return above(self, at_most, min_rated)
+
     def _about(self) -> dict[str, Any]:
         return {
             "experiment": self.experiment,
@@ -227,3 +243,12 @@ class Report:
             **self.run._asdict(),
             **directions(self.evaluators),
         }
+
+
+def _gate(
+    at_least: Mapping[str, float] | None,
+    compared: Comparison | None,
+    min_rated: float,
+    at_most: Mapping[str, float] | None,
+) -> ReportGate:
+    return ReportGate(at_least or {}, compared, min_rated, at_most or {})

@@ -185,6 +185,8 @@ class Comparison:
     raise on them; evaluators that rate all of them are left out."""
     rated_before: Mapping[str, int] = field(default_factory=dict)
     """How many of the rows in both reports each evaluator rated before."""
+    gone: Mapping[str, int] = field(default_factory=dict)
+    """How many rows that an evaluator rated before are not in the data now."""
 
     def __repr__(self) -> str:
         return (
@@ -203,6 +205,10 @@ class Comparison:
             f"{name}: {plural(rows, 'row')} rated before, and not now"
             for name, rows in list(self.unrated.items())[:MOST]
             if name not in self.lost
+        ]
+        said += [
+            f"{name}: {plural(rows, 'row')} rated before, and not in the data now"
+            for name, rows in list(self.gone.items())[:MOST]
         ]
         if self.is_empty:
             said.append(NOTHING_COMPARED)
@@ -273,6 +279,7 @@ def compare(
         raise DataError(
             "the two reports have no row in common: rows are paired by request_id, else by request"
         )
+    left_out = _rated_in(baseline, where.values())
     random = np.random.default_rng(seed)
     changes = [
         _change_of(np, random, path, *both, direction=direction(name, path))
@@ -301,6 +308,7 @@ def compare(
         changed=changed.count,
         unrated={name: unrated[name] for name in report.evaluators if unrated[name]},
         rated_before=dict(rated_before),
+        gone={name: left_out[name] for name in report.evaluators if left_out[name]},
     )
 
 
@@ -316,6 +324,15 @@ def _paths(report: Report, baseline: Report) -> dict[str, dict[str, _Both]]:
             for path in tally.sums:
                 values.setdefault(name, {}).setdefault(path, (array("d"), array("d")))
     return values
+
+
+def _rated_in(report: Report, places: Iterable[int]) -> Counter[str]:
+    """Count by evaluator which rows of some places it rated."""
+    rated: Counter[str] = Counter()
+    for place in sorted(places):
+        said = report.rows[place].evaluations
+        rated.update(name for name, each in said.items() if each.value is not None)
+    return rated
 
 
 def _answer_values() -> dict[str, _Both]:

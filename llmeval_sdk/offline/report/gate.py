@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from llmeval_sdk._terminal import plural
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.offline.report._aggregate import LOST_ANSWER
+from llmeval_sdk.evaluation.unanswered import ABSTAINED, LOST
+from llmeval_sdk.offline.report._aggregate import (
+    ABSTAINED_SHARE,
+    ANSWER_METRICS,
+    LOST_ANSWER,
+)
 from llmeval_sdk.offline.report._outputs import Output, metric_paths
 from llmeval_sdk.offline.report.compare import NOTHING_COMPARED, describe_change
 from llmeval_sdk.offline.report.summary import STOOD_IN, stood_in
@@ -36,21 +41,52 @@ def below(
     The share of a category that never occurred is 0. A metric of an evaluator that rated no row, or
     too few of those that had its inputs, has no value, and misses every bound.
     """
+    return _missed(report, at_least, min_rated, float.__lt__)
+
+
+def above(
+    report: Report, at_most: Mapping[str, float], min_rated: float = MIN_RATED
+) -> dict[str, float | None]:
+    """See `Report.above`; what `below` says of metrics without a value holds here too."""
+    return _missed(report, at_most, min_rated, float.__gt__)
+
+
+def _missed(
+    report: Report,
+    bounds: Mapping[str, float],
+    min_rated: float,
+    is_beyond: Callable[[float, float], bool],
+) -> dict[str, float | None]:
+    """Return the metrics that are beyond their bound, or have no value."""
     _check_share(min_rated)
-    metrics = report.metrics
     missed: dict[str, float | None] = {}
-    for path, bound in at_least.items():
+    for path, bound in bounds.items():
         name = _owner(report, path)
-        tally = report.aggregate.tallies.get(name)
-        value = None
-        if tally is not None and tally.rated:
-            value = metrics.get(path)
-            if value is None and not _is_category(path, name):
-                raise _no_metric(path, report.outputs)
-            value = value or 0.0
-        if value is None or value < bound or _too_few(report, name, min_rated):
-            missed[path] = None if _too_few(report, name, min_rated) else value
+        value = None if _too_few(report, name, min_rated) else _value(report, path, name)
+        if value is None or is_beyond(float(value), float(bound)):
+            missed[path] = value
     return missed
+
+
+def _value(report: Report, path: str, name: str) -> float | None:
+    """Return a metric; raises `ConfigurationError` where its evaluator has none of this path."""
+    if path in ANSWER_METRICS:
+        return _share_of_answers(report, path)
+    tally = report.aggregate.tallies.get(name)
+    if tally is None or not tally.rated:
+        return None
+    value = report.metrics.get(path)
+    if value is None and not _is_category(path, name):
+        raise _no_metric(path, report.outputs)
+    return value or 0.0
+
+
+def _share_of_answers(report: Report, path: str) -> float | None:
+    """Return a share of rows; a data set in which nobody abstained has none of it in its report."""
+    shares = report.aggregate.answer_shares()
+    if path == ABSTAINED_SHARE and path not in shares and shares:
+        return 0.0
+    return shares[path].mean if path in shares else None
 
 
 def _check_share(min_rated: float) -> None:
@@ -71,7 +107,9 @@ def check_paths(paths: Iterable[str], outputs: Mapping[str, Output]) -> None:
 
 
 def _owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
-    """Find the evaluator that can have a metric."""
+    """Find the evaluator that can have a metric; a share of answers belongs to none."""
+    if path in ANSWER_METRICS:
+        return path.partition("/")[0]
     return next(
         (
             name
@@ -100,12 +138,16 @@ def _is_category(path: str, name: str) -> bool:
 
 def _no_metric(path: str, outputs: Mapping[str, Output]) -> ConfigurationError:
     known: dict[str, str] = {}
-    for name, output in outputs.items():
-        for full in metric_paths(name, output):
-            shown = full.replace("*", "CATEGORY")
-            short = full.rpartition(f"{name}/")[2]
-            for spelt in (shown, name, f"{name}/{short}", f"{name}/{full.rpartition('/')[2]}"):
-                known.setdefault(spelt, shown)
+    paths = [
+        (name, full) for name, output in outputs.items() for full in metric_paths(name, output)
+    ]
+    if paths:
+        paths += [(path.partition("/")[0], path) for path in ANSWER_METRICS]
+    for name, full in paths:
+        shown = full.replace("*", "CATEGORY")
+        short = full.rpartition(f"{name}/")[2]
+        for spelt in (shown, name, f"{name}/{short}", f"{name}/{full.rpartition('/')[2]}"):
+            known.setdefault(spelt, shown)
     close = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
     hint = (
         f"did you mean {known[close[0]]!r}?"
@@ -134,6 +176,18 @@ def _too_few(report: Report, name: str, min_rated: float) -> bool:
     return share is not None and share < min_rated
 
 
+class _Bound(NamedTuple):
+    """What is asked of one metric, and how that is told."""
+
+    value: float
+    min_rated: float
+    asked: str
+    beyond: str
+
+    def __str__(self) -> str:
+        return f"{self.asked} {self.value:g}"
+
+
 def _describe_too_few(report: Report, name: str, min_rated: float) -> str:
     """Say how many rows an evaluator rated, how many are needed, and why others were not."""
     tally = report.aggregate.tallies[name]
@@ -150,20 +204,24 @@ def _describe_too_few(report: Report, name: str, min_rated: float) -> str:
     )
 
 
-def _describe_missed(
-    report: Report, path: str, value: float | None, bound: float, min_rated: float = MIN_RATED
-) -> str:
+def _describe_missed(report: Report, path: str, value: float | None, bound: _Bound) -> str:
     """Say how a bound was missed, with how many rows speak for it."""
     name = _owner(report, path)
-    if _too_few(report, name, min_rated):
-        return f"{path} does not count: {_describe_too_few(report, name, min_rated)}"
+    if _too_few(report, name, bound.min_rated):
+        return f"{path} does not count: {_describe_too_few(report, name, bound.min_rated)}"
     if value is None:
-        return f"{path} has no value (at least {bound:g} is asked for): {_why(report, name)}"
-    return f"{path} is {value:.4g}, below {bound:g} {_spoken_for(report, path)}"
+        return f"{path} has no value ({bound} is asked for): {_why(report, name)}"
+    return f"{path} is {value:.4g}, {bound.beyond} {bound.value:g} {_spoken_for(report, path)}"
 
 
 def _spoken_for(report: Report, path: str) -> str:
     """Say how many rows a metric is over, and how many it is not."""
+    if path in ANSWER_METRICS:
+        answers = report.aggregate.answers
+        lost, abstained = answers[LOST], answers[ABSTAINED]
+        rows = plural(report.aggregate.answerable, "row")
+        parts = [rows, f"{lost:,} without an answer", f"{abstained:,} abstained"]
+        return f"({', '.join(parts if abstained else parts[:2])})"
     counts = report.counts.get(_owner(report, path), {})
     rated = counts.get("evaluated", 0)
     parts = [f"{rated:,} row{'' if rated == 1 else 's'} rated"]
@@ -191,11 +249,13 @@ class ReportGate:
     compared: Comparison | None = None
     min_rated: float = MIN_RATED
     """The least share of rows that each evaluator must rate of those that have its inputs."""
+    at_most: Mapping[str, float] = field(default_factory=dict)
+    """The greatest value of metrics, by path."""
 
     @property
     def decides(self) -> bool:
         """Whether anything was asked; else every row decides by itself."""
-        return bool(self.at_least) or self.asks_all
+        return bool(self.at_least or self.at_most) or self.asks_all
 
     @property
     def asks_all(self) -> bool:
@@ -235,21 +295,26 @@ def checks(report: Report, gate: ReportGate) -> list[Check]:
 
 
 def _bounds(report: Report, gate: ReportGate) -> Iterator[Check]:
-    missed = below(report, gate.at_least, gate.min_rated)
-    for path, bound in gate.at_least.items():
-        name, owner = f"{path} >= {bound:g}", _owner_of(path, report.outputs)
-        if path in missed:
-            message = _describe_missed(report, path, missed[path], bound, gate.min_rated)
-            yield Check("FAILED", message, name, owner)
-        else:
-            value = report.metrics.get(path, 0.0)
-            over = _spoken_for(report, path)
-            yield Check("ok", f"{path} is {value:.4g}, at least {bound:g} {over}", name, owner)
+    lower = below(report, gate.at_least, gate.min_rated)
+    upper = above(report, gate.at_most, gate.min_rated)
+    for bounds, missed, sign, asked, beyond in (
+        (gate.at_least, lower, ">=", "at least", "below"),
+        (gate.at_most, upper, "<=", "at most", "above"),
+    ):
+        for path, value in bounds.items():
+            bound = _Bound(value, gate.min_rated, asked, beyond)
+            name, owner = f"{path} {sign} {value:g}", _owner_of(path, report.outputs)
+            if path in missed:
+                message = _describe_missed(report, path, missed[path], bound)
+                yield Check("FAILED", message, name, owner)
+            else:
+                said = f"{path} is {report.metrics.get(path, 0.0):.4g}, {bound}"
+                yield Check("ok", f"{said} {_spoken_for(report, path)}", name, owner)
 
 
 def _rated(report: Report, gate: ReportGate) -> Iterator[Check]:
     """Check that evaluators without a bound, which was checked already, rated enough rows."""
-    bound = {_owner_of(path, report.outputs) for path in gate.at_least}
+    bound = {_owner_of(path, report.outputs) for path in (*gate.at_least, *gate.at_most)}
     for name in report.aggregate.tallies if gate.asks_all else ():
         if name not in bound and _too_few(report, name, gate.min_rated):
             message = _describe_too_few(report, name, gate.min_rated)
@@ -269,10 +334,13 @@ def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
         message = f"{name} rated rows before, and none of them now"
         yield Check("LOST", message, f"{name} rates rows", name)
         is_well = False
-    for name, count in compared.unrated.items():
-        before = compared.rated_before[name]
-        if name not in compared.lost and 1 - count / before < gate.min_rated:
-            message = f"{name} does not rate {count:,} of the {before:,} rows that it rated before"
+    for name in dict.fromkeys((*compared.unrated, *compared.gone)):
+        unrated, gone = compared.unrated.get(name, 0), compared.gone.get(name, 0)
+        before = compared.rated_before.get(name, 0) + gone
+        if name not in compared.lost and 1 - (unrated + gone) / before < gate.min_rated:
+            rows = f"{unrated + gone:,} of the {before:,} rows that it rated before"
+            why = f": {gone:,} of them are not in the data now" if gone else ""
+            message = f"{name} does not rate {rows}{why}"
             yield Check("LOST", message, f"{name} rates what it rated before", name)
             is_well = False
     if compared.is_empty:
@@ -280,8 +348,8 @@ def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
         is_well = False
     if is_well:
         rows = plural(compared.pairs, "row")
-        unrated = sum(compared.unrated.values())
-        rows += f", {plural(unrated, 'rating')} of before missing" if unrated else ""
+        missing = sum(compared.unrated.values()) + sum(compared.gone.values())
+        rows += f", {plural(missing, 'rating')} of before missing" if missing else ""
         message = f"no metric surely got worse than in the baseline ({rows})"
         yield Check("ok", message, "no metric is worse")
 

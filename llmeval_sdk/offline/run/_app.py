@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_origin
 
-from llmeval_sdk._coerce import to_text, to_usage
+from llmeval_sdk._coerce import to_answer, to_usage
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation.resolve import load
@@ -165,7 +165,7 @@ def _columns(result: Any) -> Mapping[str, Any]:
     """Return the columns that an app answered with; any other answer is the response."""
     if isinstance(result, Mapping) and not {"response", "abstained"}.isdisjoint(result):
         return result
-    return {} if result is None else {"response": to_text(result)}
+    return {} if result is None else {"response": to_answer(result)}
 
 
 def _plain(result: Any) -> Any:
