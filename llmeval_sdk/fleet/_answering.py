@@ -136,7 +136,7 @@ class Answering(Judging):
             except Exception as error:
                 if not is_redis_error(error):
                     raise
-                tell("fleet", trouble(error, self._redis))
+                tell("fleet", f"Redis cannot be used: {trouble(error, self._redis)}")
                 if monotonic() > until:
                     raise GiveBackError("Redis stays away") from error
             sleep(_AWAY_SECONDS)

@@ -232,9 +232,7 @@ class FleetAsking(Judging):
                 tell("fleet", self._away_because)
         except Exception as error:
             self._is_away, self._away_because = True, f"{self._queue.place} does not answer"
-            why = type(error).__name__
-            if why == "ResponseError":
-                why = trouble(error, self._redis)
+            why = trouble(error, self._redis)
             tell("fleet", f"{self._queue.place} cannot be reached: {why}")
         return not self._is_away
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from llmeval_sdk.policy.shared.client import KEYS
@@ -56,11 +57,9 @@ def wrong_types(redis: Any) -> list[str]:
 
 
 def trouble(error: Exception, redis: Any) -> str:
-    """Say what is wrong with a Redis that raised an error of the library."""
-    if type(error).__name__ != "ResponseError":
-        return f"Redis does not answer: {type(error).__name__}: {error}"[:500]
-    try:
-        wrong = wrong_types(redis)
-    except Exception:  # it is away by now
-        wrong = []
-    return f"Redis refuses: {'; '.join(wrong) or str(error)}"[:500]
+    """Say what an error of the library means: which keys are wrong, or else the error itself."""
+    wrong = []
+    if type(error).__name__ == "ResponseError":
+        with suppress(Exception):  # it is away by now
+            wrong = wrong_types(redis)
+    return ("; ".join(wrong) or f"{type(error).__name__}: {error}")[:500]

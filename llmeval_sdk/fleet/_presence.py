@@ -108,7 +108,7 @@ class Presence:
                 except Exception as error:
                     if not is_redis_error(error):
                         raise
-                    tell("fleet", trouble(error, self._redis))
+                    tell("fleet", f"Redis cannot be used: {trouble(error, self._redis)}")
             if self._ending.wait(BEAT_SECONDS):
                 return
 

@@ -72,7 +72,7 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
             except Exception as failure:
                 if not is_redis_error(failure):
                     raise
-                tell("fleet: a refused entry", trouble(failure, redis))
+                tell("fleet: a refused entry", f"Redis cannot be used: {trouble(failure, redis)}")
             return None
 
     app = make_app(
