@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from llmeval_sdk._terminal import plural
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.report._aggregate import LOST_ANSWER
-from llmeval_sdk.offline.report._outputs import Output, metric_paths
+from llmeval_sdk.offline.report._outputs import Output, metric_called, metric_paths
 from llmeval_sdk.offline.report.compare import NOTHING_COMPARED, describe_change
 from llmeval_sdk.offline.report.summary import STOOD_IN, stood_in
 
@@ -72,6 +72,7 @@ def check_paths(paths: Iterable[str], outputs: Mapping[str, Output]) -> None:
 
 def _owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
     """Find the evaluator that can have a metric."""
+    path = metric_called(path)
     return next(
         (
             name
@@ -84,6 +85,7 @@ def _owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
 
 
 def _owner(report: Report, path: str) -> str:
+    path = metric_called(path)
     for name, tally in report.aggregate.tallies.items():
         if path in tally.sums:
             return name
