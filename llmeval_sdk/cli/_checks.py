@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, requires
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from llmeval_sdk import config, registry
 from llmeval_sdk._distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
 from llmeval_sdk._terminal import plural
 from llmeval_sdk.config import Secret, Settings
+from llmeval_sdk.config.decisions import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.contents import held
 from llmeval_sdk.store.files import path_of, refusal
@@ -168,6 +169,33 @@ def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:
     if evaluator.automatic:
         return "heuristic, off (LLMEVAL_HEURISTICS)"
     return "heuristic, when asked for"
+
+
+def sampling(settings: Settings) -> Iterator[Finding]:
+    """Say which sampling rules cannot be understood, and which limit nothing.
+
+    A rule that names a judge of another app is a note: several apps may share an environment.
+    """
+    from llmeval_sdk.evaluation import resolve
+    from llmeval_sdk.policy.sampling import parse_rules
+
+    source = config.source_of("sampling_rules")
+    rules = parse_rules(settings.sampling_rules)
+    for problem in rules.problems:
+        yield Finding(False, source, problem)
+    own = settings.of(DecisionSettings)
+    named = (*settings.evaluators, *own.cascade)
+    asked = replace(settings, evaluators=tuple(dict.fromkeys(named)))
+    requested = resolve.requested_evaluators((), asked, _told_elsewhere)
+    spending = bool(settings.judge_model) or any(each.kind == "judge" for each in requested)
+    escalations = resolve.escalations_in_force(None, settings, spending=spending)
+    planned = [*requested, *resolve.considered_judges(requested, escalations, settings)]
+    for rule in resolve.idle_rules(rules, planned, settings):
+        yield Finding(False if rule.unknown else None, source, rule.words)
+
+
+def _told_elsewhere(_problem: str) -> None:
+    """Say nothing: the checks of evaluators tell it."""
 
 
 def rules(settings: Settings) -> Iterator[Finding]:

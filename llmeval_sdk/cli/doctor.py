@@ -81,8 +81,11 @@ def run(args: argparse.Namespace) -> int:
         "Extras": list(_checks.extras()),
         "Threads": list(_checks.greenlets()),
         "Problems with settings": [
-            Finding(False, line.partition(": ")[0], line.partition(": ")[2])
-            for line in (*problems, *_sampling(settings), *_redaction(settings))
+            *(
+                Finding(False, *line.partition(": ")[::2])
+                for line in (*problems, *_redaction(settings))
+            ),
+            *_checks.sampling(settings),
         ],
     }
     hide = _checks.secrets(settings)
@@ -168,13 +171,6 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
         yield endpoint(settings.judge_base_url, key, JUDGES)
     else:
         yield provider_endpoint(reach)
-
-
-def _sampling(settings: Settings) -> Iterable[str]:
-    from llmeval_sdk.policy.sampling import parse_rules
-
-    source = config.source_of("sampling_rules")
-    return [f"{source}: {problem}" for problem in parse_rules(settings.sampling_rules).problems]
 
 
 def _redaction(settings: Settings) -> Iterable[str]:

@@ -242,7 +242,8 @@ def _by(event: EvaluationEvent) -> str:
     if evaluation.probability is not None:
         parts.append(f"good with probability {evaluation.probability:.3g}")
     if evaluation.inclusion_probability != 1.0:
-        parts.append(f"chance to run {evaluation.inclusion_probability:.3g}")
+        chance = evaluation.inclusion_probability
+        parts.append(f"chance to run {f'{chance:.3g}' if 0 < chance <= 1 else 'unknown'}")
     return ", ".join(parts)
 
 

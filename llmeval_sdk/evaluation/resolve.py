@@ -6,15 +6,16 @@ evaluator, under the same settings, for ``evaluate()`` and in the environment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, did_you_mean
 from llmeval_sdk.policy.escalation import Escalation, default_escalation
+from llmeval_sdk.policy.sampling import SamplingRules
 from llmeval_sdk.protocols import Evaluator, Heuristic, Judge, complete_judge
 
 
@@ -214,6 +215,44 @@ def finder(planned: Iterable[Evaluator], settings: Settings) -> Callable[[Any], 
         return entry[1]
 
     return find
+
+
+class IdleRule(NamedTuple):
+    """A sampling rule that limits nothing."""
+
+    unknown: bool
+    """Whether nothing has the name in it: a mistake. Otherwise another app may be meant."""
+    words: str
+    """Which rule it is, that it limits nothing, and why."""
+
+
+def idle_rules(
+    rules: SamplingRules, planned: Iterable[Evaluator], settings: Settings
+) -> Iterator[IdleRule]:
+    """Find the sampling rules that limit nothing, because no judge that runs has their name.
+
+    Args:
+        rules: those in force, in their order.
+        planned: the evaluators that run.
+        settings: those in force.
+    """
+    judges = {evaluator.name for evaluator in planned if evaluator.kind == "judge"}
+    for place, rule in enumerate(rules.rules, 1):
+        if rule.evaluator is None or rule.evaluator in judges:
+            continue
+        begin = f"sampling rule {place}: the rule limits no"
+        try:
+            found = resolve(rule.evaluator, settings)
+        except ConfigurationError as error:
+            yield IdleRule(unknown=True, words=f"{begin} evaluator: {error}")
+            continue
+        name = f"{rule.evaluator!r}"[:80]
+        if found.kind == "judge":
+            why = f"{name} is not among those that run (one that a span names is limited)"
+            yield IdleRule(unknown=False, words=f"{begin} judge: {why}")
+        else:
+            why = f"{name} is a heuristic, and rules are for judges"
+            yield IdleRule(unknown=False, words=f"{begin} judge: {why}")
 
 
 def _named(name: str) -> Any:

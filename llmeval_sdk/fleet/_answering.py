@@ -17,6 +17,7 @@ from llmeval_sdk import registry
 from llmeval_sdk._process.shield import shield, swallow, tell
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.evaluation import own_copy
+from llmeval_sdk.fleet._keys import trouble
 from llmeval_sdk.fleet._message import Asked, FleetMessage, RefusedError, message_of
 from llmeval_sdk.fleet._outcome import JudgementOutcome, outcome_of
 from llmeval_sdk.fleet._register import Claim, Register
@@ -69,7 +70,8 @@ class Answering(Judging):
         assert own.fleet_key is not None
         self.key = own.fleet_key
         self._outlet = outlet
-        self._register = Register(connect(own.judge_queue), expiry=own.fleet_expiry)
+        self._redis = connect(own.judge_queue)
+        self._register = Register(self._redis, expiry=own.fleet_expiry)
         self._emitted: OrderedDict[str, None] = OrderedDict()
         """The judgements whose verdicts wait for exporters here: their message may come again."""
         self.room = threading.BoundedSemaphore(plan.concurrency)
@@ -134,7 +136,7 @@ class Answering(Judging):
             except Exception as error:
                 if not is_redis_error(error):
                     raise
-                tell("fleet", f"Redis does not answer: {type(error).__name__}")
+                tell("fleet", f"Redis cannot be used: {trouble(error, self._redis)}")
                 if monotonic() > until:
                     raise GiveBackError("Redis stays away") from error
             sleep(_AWAY_SECONDS)

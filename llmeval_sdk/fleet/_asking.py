@@ -16,6 +16,7 @@ from llmeval_sdk._process.shield import shield, tell
 from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
+from llmeval_sdk.fleet._keys import trouble
 from llmeval_sdk.fleet._message import (
     FULL_BYTES,
     MAX_JUDGEMENTS,
@@ -58,6 +59,7 @@ class FleetAsking(Judging):
         self._ended = threading.Event()
         self._ended.set()
         self._sender = OneThread(self._send_all, name="llmeval-fleet")
+        self._redis: Any = None
         self._register: Register | None = None
         self._is_away = False
         """Whether the last attempt to put a message into the queue failed."""
@@ -222,15 +224,16 @@ class FleetAsking(Judging):
     def _put(self, message: str, ids: list[str], name: str) -> bool:
         try:
             if self._register is None:
-                redis = connect(self._queue)
-                self._register = Register(redis, expiry=self._own.fleet_expiry)
+                self._redis = connect(self._queue)
+                self._register = Register(self._redis, expiry=self._own.fleet_expiry)
             self._is_away = self._register.put(message, ids, name=name) < 0
             if self._is_away:
                 self._away_because = f"{self._queue.place}: its queue of judgements is full"
                 tell("fleet", self._away_because)
         except Exception as error:
             self._is_away, self._away_because = True, f"{self._queue.place} does not answer"
-            tell("fleet", f"{self._queue.place} cannot be reached: {type(error).__name__}")
+            why = trouble(error, self._redis)
+            tell("fleet", f"{self._queue.place} cannot be reached: {why}")
         return not self._is_away
 
 

@@ -198,6 +198,21 @@ def checked_envelope(entry: bytes, key: Secret) -> str:
     return envelope(body, signed, uuid4().hex)
 
 
+def checked_note(note: bytes, key: Secret) -> str:
+    """Return what the transport noted of a message that a worker took, as an envelope of our own.
+
+    Raises:
+        RefusedError: it is ``too_large``, ``unreadable`` or ``forged``.
+    """
+    if len(note) > MAX_ENTRY_BYTES + _HEAD_BYTES:
+        raise RefusedError("too_large")
+    try:
+        entry, _exchange, _queue = parsed(note)
+    except (ValueError, TypeError):
+        raise RefusedError("unreadable") from None
+    return checked_envelope(json.dumps(entry).encode(), key)
+
+
 def message_of(body: Any, signed: Any, key: Secret) -> FleetMessage:
     """Read a message.
 

@@ -10,7 +10,7 @@ from time import time
 from typing import Any
 
 from llmeval_sdk._process.shield import shield, tell
-from llmeval_sdk.fleet._keys import WORKERS
+from llmeval_sdk.fleet._keys import WORKERS, trouble
 from llmeval_sdk.fleet._register import Register
 from llmeval_sdk.policy.shared.client import is_redis_error
 
@@ -108,7 +108,7 @@ class Presence:
                 except Exception as error:
                     if not is_redis_error(error):
                         raise
-                    tell("fleet", f"Redis does not answer: {type(error).__name__}")
+                    tell("fleet", f"Redis cannot be used: {trouble(error, self._redis)}")
             if self._ending.wait(BEAT_SECONDS):
                 return
 

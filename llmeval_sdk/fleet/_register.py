@@ -311,7 +311,11 @@ class Register:
         pipe.llen(QUEUE_KEY)
         pipe.llen(DEAD)
         fields, waiting, queued, dead = pipe.execute()
-        counts = {name.decode(): int(number) for name, number in fields.items()}
+        counts = {
+            name.decode("utf-8", "replace"): int(number)
+            for name, number in fields.items()
+            if number.lstrip(b"-").isdigit()
+        }
         return FleetAccount(
             counts.get("asked", 0),
             counts.get("judged", 0),

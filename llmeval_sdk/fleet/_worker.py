@@ -30,7 +30,13 @@ def visibility_seconds(judge_timeout: float, concurrency: int, slots: int) -> fl
     return judging + budget + DELIVERY_SECONDS + ANSWER_SECONDS
 
 
-def make_app(queue: Secret, *, visibility: float, check: Callable[[bytes], str | None]) -> Any:
+def make_app(
+    queue: Secret,
+    *,
+    visibility: float,
+    check: Callable[[bytes], str | None],
+    check_note: Callable[[bytes], str | None],
+) -> Any:
     """Make our own Celery app on an explicit connection.
 
     It never becomes the current app, and no ``CELERY_*`` variable redirects it: those would win
@@ -40,6 +46,8 @@ def make_app(queue: Secret, *, visibility: float, check: Callable[[bytes], str |
         queue: the address of Redis.
         visibility: seconds after which a message that nobody acknowledged is delivered again.
         check: returns what Celery is to read for an entry of the queue; ``None``: nothing.
+        check_note: returns what is to be queued again for what the transport noted of a message
+            that nobody acknowledged; ``None``: nothing.
 
     Raises:
         MissingExtraError: the extra ``fleet`` is not installed.
@@ -47,7 +55,8 @@ def make_app(queue: Secret, *, visibility: float, check: Callable[[bytes], str |
     try:
         from celery import Celery
         from celery.loaders.app import AppLoader
-        from kombu.transport.redis import Channel, PrefixedStrictRedis, Transport
+
+        transport = _checking_transport(check, check_note)
     except ImportError:
         raise missing_extra("llmeval fleet", "fleet", "celery") from None
 
@@ -57,30 +66,12 @@ def make_app(queue: Secret, *, visibility: float, check: Callable[[bytes], str |
         def read_configuration(self, env: str = "") -> dict[str, Any]:
             return {}
 
-    class CheckingClient(PrefixedStrictRedis):  # type: ignore[misc]
-        """Gives the transport no entry of the queue that was not checked."""
-
-        def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:
-            answer = super().parse_response(connection, command_name, **options)
-            if command_name != "BRPOP" or not answer:
-                return answer
-            queue_name, entry = answer
-            envelope = check(entry)
-            return None if envelope is None else (queue_name, envelope)
-
-    class CheckingChannel(Channel):  # type: ignore[misc]
-        def _get_client(self) -> Any:
-            return partial(CheckingClient, global_keyprefix=self.global_keyprefix)
-
-    class CheckingTransport(Transport):  # type: ignore[misc]
-        Channel = CheckingChannel
-
     class FleetApp(Celery):  # type: ignore[misc]
         """A Celery app with one broker, whatever the environment says."""
 
         def connection_for_read(self, url: str | None = None, **options: Any) -> Any:
             connection = self._connection(broker, **options)
-            connection.transport_cls = CheckingTransport
+            connection.transport_cls = transport
             return connection
 
         def connection_for_write(self, url: str | None = None, **options: Any) -> Any:
@@ -117,6 +108,53 @@ def make_app(queue: Secret, *, visibility: float, check: Callable[[bytes], str |
         },
     )
     return app
+
+
+def _checking_transport(
+    check: Callable[[bytes], str | None], check_note: Callable[[bytes], str | None]
+) -> Any:
+    """Make a transport that reads nothing that was not checked; see `make_app`."""
+    from kombu.transport.redis import Channel, PrefixedStrictRedis, Transport
+
+    class CheckingClient(PrefixedStrictRedis):  # type: ignore[misc]
+        """Gives the transport no entry of the queue that was not checked."""
+
+        def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:
+            answer = super().parse_response(connection, command_name, **options)
+            if command_name != "BRPOP" or not answer:
+                return answer
+            queue_name, entry = answer
+            envelope = check(entry)
+            return None if envelope is None else (queue_name, envelope)
+
+    class CheckingQoS(Channel.QoS):  # type: ignore[misc]
+        """Queues nothing again that was not checked, and only in the queue of the fleet."""
+
+        def restore_by_tag(self, tag: Any, client: Any = None, leftmost: bool = False) -> None:  # noqa: FBT001, FBT002
+            with self.channel.conn_or_acquire(client) as redis:
+                note = redis.hget(self.unacked_key, tag)
+                envelope = None if note is None else check_note(note)
+
+                def restore(pipe: Any) -> None:
+                    is_there = pipe.hget(self.unacked_key, tag) == note
+                    pipe.multi()
+                    if is_there:
+                        self._remove_from_indices(tag, pipe)
+                        if envelope is not None:
+                            (pipe.lpush if leftmost else pipe.rpush)(QUEUE, envelope)
+
+                redis.transaction(restore, self.unacked_key)
+
+    class CheckingChannel(Channel):  # type: ignore[misc]
+        QoS = CheckingQoS
+
+        def _get_client(self) -> Any:
+            return partial(CheckingClient, global_keyprefix=self.global_keyprefix)
+
+    class CheckingTransport(Transport):  # type: ignore[misc]
+        Channel = CheckingChannel
+
+    return CheckingTransport
 
 
 def add_task(app: Any, answer: Callable[[Any, Any], None]) -> None:

@@ -12,7 +12,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.fleet import FleetSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import NoModel
-from llmeval_sdk.fleet._keys import DEAD
+from llmeval_sdk.fleet._keys import DEAD, trouble
 from llmeval_sdk.fleet._message import READS, VERSION, fingerprint
 from llmeval_sdk.fleet._presence import GONE_SECONDS, WorkerPresence, now, workers
 from llmeval_sdk.fleet._register import MOST_APART_SECONDS, Register
@@ -91,7 +91,7 @@ def findings(settings: Settings, judges: Sequence[str]) -> Iterator[Finding]:
     except Exception as error:
         if not is_redis_error(error):
             raise
-        yield False, own.judge_queue.place, f"cannot be used: {type(error).__name__}: {error}"
+        yield False, own.judge_queue.place, f"cannot be used: {trouble(error, redis)}"
         return
     milliseconds = (perf_counter() - begun) * 1000
     words = f"Redis {about.get('redis_version')} answers in {milliseconds:.0f} ms"

@@ -242,7 +242,7 @@ class Evaluation:
         duration: How many seconds the evaluator took.
         usage: Tokens and money that a judge used.
         inclusion_probability: The chance, over all traffic, that this evaluation was made. Averages
-            are corrected by its inverse.
+            are corrected by its inverse. 0 where nobody knows it.
         probability: The probability, from 0 to 1, that the outcome is good. Decision models give
             one; ``None`` where nobody did.
     """

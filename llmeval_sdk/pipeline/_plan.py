@@ -16,6 +16,7 @@ from llmeval_sdk.evaluation.resolve import (
     considered_judges,
     escalations_in_force,
     finder,
+    idle_rules,
     place_of,
     read_by,
     requested_evaluators,
@@ -187,7 +188,7 @@ def make_plan(
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
     sampling = _rules(rules, settings, problems)
-    problems.extend(_unmatched(sampling, rules, [*requested, *judges], settings))
+    _check_rules(sampling, rules, [*requested, *judges], settings, problems, spending=spending)
     read = read_by([*requested, *judges], escalations, settings)
     inline, background = _divided([*requested, *read], settings)
     make_learning = registry.part(registry.LEARNING)
@@ -249,7 +250,7 @@ def recording_plan(
     Raises:
         ConfigurationError: an exporter that is not known or lacks its library.
     """
-    plan = make_plan(settings, problems, exporters=exporters, escalations=[], strict=True)
+    plan = make_plan(settings, problems, exporters=exporters, escalations=[], rules=[], strict=True)
     plan = replace(plan, background=Heuristics(), judges=(), tier=None, sessions=None)
     return plan if exports else replace(plan, exporters=())
 
@@ -305,24 +306,27 @@ def _rules(
     return rules
 
 
-def _unmatched(
+def _check_rules(
     sampling: SamplingRules,
     configured: Sequence[SamplingRule] | str | None,
-    evaluators: Sequence[Evaluator],
+    planned: Sequence[Evaluator],
     settings: Settings,
-) -> Iterable[str]:
-    """Return a line for each sampling rule that names no evaluator, and so limits none.
+    problems: list[str],
+    *,
+    spending: bool,
+) -> None:
+    """Tell each sampling rule that limits nothing, where a judge may run.
 
-    Raises `ConfigurationError` where the rule is an object that ``configure()`` was given.
+    Raises `ConfigurationError` where one that names no evaluator is an object that ``configure()``
+    was given.
     """
-    names = {evaluator.name for evaluator in evaluators}
-    for place, rule in enumerate(sampling.rules, 1):
-        if rule.evaluator is None or rule.evaluator in names:
-            continue
-        try:
-            resolve(rule.evaluator, settings)
-        except ConfigurationError as error:
-            problem = f"sampling rule {place}: {error}; the rule limits no evaluator"
-            if configured is not None and not isinstance(configured, str):
-                raise ConfigurationError(problem) from None
-            yield problem
+    if not sampling.rules:
+        return
+    named = [name for _, names in list(state.requested.values()) for name in names]
+    find = finder(planned, settings)
+    by_spans = [evaluator for name in named if (evaluator := find(name)) is not None]
+    for finding in idle_rules(sampling, [*planned, *by_spans], settings):
+        if finding.unknown and configured is not None and not isinstance(configured, str):
+            raise ConfigurationError(finding.words)
+        if finding.unknown or spending:
+            problems.append(finding.words)

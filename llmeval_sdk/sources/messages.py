@@ -167,13 +167,17 @@ def text_of(value: Any) -> str | None:
     return "".join(texts) if texts else None
 
 
+def _is_bare_turn(message: Any) -> bool:
+    return "content" in message and _ROLELESS.issuperset(message)
+
+
 def _turn(message: Any) -> dict[str, Any] | None:
     """Read one message; the flattened dialects have it under ``message``."""
     if not isinstance(message, dict):
         return None
     message = unwrapped(message)
     role = message.get("role") or message.get("type")
-    if message.get("role") == "":  # ddtrace writes so what was no message
+    if message.get("role") == "" or _is_bare_turn(message):  # ddtrace writes so what was a text
         role = "user"
     if not isinstance(role, str):
         return None
@@ -201,4 +205,6 @@ def _with_its_type(blob: dict[str, Any]) -> dict[str, Any]:
     return {**blob, "content": f"data:{kind[:100]};base64,{data}"}
 
 
+_ROLELESS = frozenset(("content", "tool_calls", "tool_results"))
+"""The fields of a message of ddtrace that has no role; passages have others too."""
 _ROLES = {"human": "user", "ai": "assistant", "model": "assistant"}

@@ -151,7 +151,7 @@ def evaluation_of(row: Row) -> EvaluationEvent:
         evaluator_version=version,
         duration=duration,
         usage=_usage(usage),
-        inclusion_probability=inclusion,
+        inclusion_probability=0.0 if inclusion is None else inclusion,  # nobody knows it
         probability=probability,
     )
     target = Target(trace_id, span_id or None, span_name, span_kind)

@@ -52,3 +52,20 @@ def test_no_command_breaks_off_over_it(llmeval, path, command, chance):
     done = llmeval(*command, "--store", path)
     assert done.stderr == ""
     assert json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("chance", [None, float("inf"), -1, 0])
+def test_an_evaluation_whose_chance_nobody_knows_is_explained(llmeval, path, chance):
+    """The rest of what is stored of it is shown, and the chance is said to be unknown."""
+    with closing(sqlite3.connect(path)) as store:
+        store.execute(
+            "INSERT INTO feedback SELECT * FROM evaluations WHERE name = 'extraction_risk'"
+        )
+        for table in ("evaluations", "feedback"):
+            store.execute(f"UPDATE {table} SET inclusion_probability = ?", (chance,))
+        store.commit()
+    done = llmeval("explain", "--last", "--store", path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "chance to run unknown" in done.stdout
+    as_json = llmeval("explain", "--last", "--store", path, "--json")
+    assert json.loads(as_json.stdout)

@@ -310,6 +310,55 @@ def test_what_is_misspelt_is_named_with_its_nearest_match(llmeval):
     assert done.stdout.endswith("\n5 broken.\n")
 
 
+def test_a_sampling_rule_that_names_no_evaluator_is_broken(llmeval):
+    """The judge that was meant would run without a limit: the consequence comes first."""
+    one = '[{"sample_rate": 0, "evaluator_label": "groundednes"}]'
+    done = llmeval("doctor", "--offline", LLMEVAL_SAMPLING_RULES=one)
+    assert done.returncode == 1
+    assert line(done, "limits no evaluator") == (
+        "BROKEN LLMEVAL_SAMPLING_RULES sampling rule 1: the rule limits no evaluator: unknown"
+        " evaluator 'groundednes': did you mean 'groundedness'?"
+    )
+
+
+def test_a_sampling_rule_for_what_does_not_run_here_is_a_note(llmeval):
+    """Several apps may share an environment, so a rule of another app is no mistake."""
+    rules = json.dumps(
+        [
+            {"sample_rate": 0, "evaluator": name}
+            for name in ("context_relevance", "groundedness", "safety", "context_recall_llm")
+        ]
+    )
+    environment = {"LLMEVAL_SAMPLING_RULES": rules, "LLMEVAL_EVALUATORS": "safety"}
+    assert "limits no" not in llmeval("doctor", "--offline", **environment).stdout
+    done = llmeval("doctor", "--offline", "--all", **environment)
+    assert done.returncode == 0
+    begin = "note LLMEVAL_SAMPLING_RULES sampling rule"
+    assert line(done, "rule 1:") == (
+        f"{begin} 1: the rule limits no judge: 'context_relevance' is a heuristic, and rules are"
+        " for judges"
+    )
+    assert line(done, "rule 2:") == (
+        f"{begin} 2: the rule limits no judge: 'groundedness' is not among those that run (one"
+        " that a span names is limited)"
+    )
+    assert "rule 3:" not in done.stdout
+    assert "rule 4:" not in done.stdout
+
+
+def test_a_sampling_rule_for_a_judge_of_the_cascade_limits_it(llmeval):
+    """Judges that are asked where a decision is uncertain run too."""
+    done = llmeval(
+        "doctor",
+        "--offline",
+        "--all",
+        LLMEVAL_SAMPLING_RULES='[{"sample_rate": 0, "evaluator": "groundedness"}]',
+        LLMEVAL_CASCADE="groundedness",
+        LLMEVAL_DECISION_MODEL="openai/gpt-6-luna",
+    )
+    assert "limits no" not in done.stdout
+
+
 def test_a_store_that_exists_is_counted(llmeval, store):
     """How much is there, and that it can be written."""
     store.evaluation(store.span("01" * 8), "context_precision", 0.5)

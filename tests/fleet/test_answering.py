@@ -127,7 +127,9 @@ def test_a_message_at_which_the_worker_fails_goes_back(broker):
     def fails(body, signed):
         raise ValueError
 
-    app = make_app(Secret(broker.address), visibility=1.0, check=bytes.decode)
+    app = make_app(
+        Secret(broker.address), visibility=1.0, check=bytes.decode, check_note=bytes.decode
+    )
     add_task(app, fails)
     with pytest.raises(Reject) as rejected:
         app.tasks[TASK]("body", "signed")

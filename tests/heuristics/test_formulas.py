@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.model import Chunk, Extraction, Record, Usage
 
@@ -361,3 +362,14 @@ def test_the_only_extractions_confidence_wins_and_stays_in_range(own, expected):
     """One source is as sure as it says."""
     record = Record(confidence="HIGH", extractions=(Extraction("v", confidence=own),))
     assert run("aggregated_confidence", record).value == expected
+
+
+@pytest.mark.parametrize("said", [True, "33%", "?", ""])
+def test_a_confidence_that_is_no_number_and_no_word_counts_the_same_online_and_offline(said):
+    """A row of a data set with it is as good a row as the record that an app makes."""
+    online = run("aggregated_confidence", Record(confidence=said))
+    (row,) = llmeval.evaluate(
+        [{"request": "q", "confidence": said, "extractions": []}],
+        evaluators=["aggregated_confidence"],
+    ).rows
+    assert row.evaluations["aggregated_confidence"].value == online.value == 0.7

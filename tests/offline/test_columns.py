@@ -147,3 +147,58 @@ def test_a_report_saved_before_outputs_were_known_is_read(tmp_path):
     loaded = Report.load(path)
     assert f"{CHUNKS}/ratings" in loaded.to_pandas()
     assert loaded.below({f"{RATED}/rating/percentage": 0.5}) == {}
+
+
+SCHEMA_ALIASES = {
+    f"{CHUNKS}_precision": f"{CHUNKS}/precision",
+    "agent/input_token_count": "agent/total_input_token_count",
+    "agent/output_token_count": "agent/total_output_token_count",
+}
+"""What one of two documents calls a value -> what the other one does."""
+METRICS = {
+    f"{CHUNKS}_precision": f"{CHUNKS}/precision/average",
+    "agent/input_token_count": "agent/input_token_count/average",
+    "agent/output_token_count": "agent/output_token_count/average",
+}
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """Return a report with every value that two documents call differently."""
+    names = ["chunk_relevance", "total_input_token_count", "total_output_token_count"]
+    return evaluated([ROW], names)
+
+
+@pytest.mark.parametrize(("alias", "column"), SCHEMA_ALIASES.items())
+def test_a_value_has_a_column_under_the_name_of_each_document(counted, alias, column):
+    """Both hold the same, with the same type."""
+    frame = counted.to_pandas()
+    assert frame[alias].tolist() == frame[column].tolist()
+    assert frame[alias].dtype == frame[column].dtype
+    assert frame[alias].notna().all()
+
+
+@pytest.mark.parametrize("alias", SCHEMA_ALIASES)
+def test_a_metric_is_found_under_the_name_of_each_document(counted, alias):
+    """With the end of a metric and without; the metrics themselves are listed once."""
+    metric = METRICS[alias]
+    assert metric in list(counted.metrics)
+    for column in (alias, SCHEMA_ALIASES[alias]):
+        for path in (column, f"{column}/average"):
+            assert counted.metrics[path] == counted.metrics[metric] == counted.metrics.get(path)
+            assert path in counted.metrics
+            assert path == metric or path not in list(counted.metrics)
+            assert counted.below({path: 0.0}) == {}
+            assert list(counted.below({path: 1e9})) == [path]
+            assert path in counted.to_markdown(at_least={path: 1e9})
+
+
+def test_a_metric_that_nobody_has_is_not_found(counted):
+    """As in any mapping; so is another name of a metric that this run does not have."""
+    assert "no/such/average" not in counted.metrics
+    assert counted.metrics.get("no/such/average", 0.5) == 0.5
+    bare = evaluated([ROW], ["document_recall"]).metrics
+    assert f"{CHUNKS}_precision" not in bare
+    for metrics, path in ((counted.metrics, "no/such/average"), (bare, f"{CHUNKS}_precision")):
+        with pytest.raises(KeyError, match=path):
+            metrics[path]

@@ -6,6 +6,8 @@ import asyncio
 import re
 import sys
 import threading
+from collections.abc import Mapping
+from typing import Annotated, Optional
 
 import pytest
 
@@ -282,13 +284,35 @@ async def later(messages: list[dict[str, str]]):
     return f"{messages!r}"
 
 
+def optional(request: dict[str, object] | None):
+    return f"{request!r}"
+
+
+def of_typing(request: Optional[dict]):  # noqa: UP045 - as older code spells it
+    return f"{request!r}"
+
+
+def described(request: Annotated[dict | Mapping, "a chat"]):
+    return f"{request!r}"
+
+
+def either(request: str | dict):
+    return f"{request!r}"
+
+
+def anything(request: None = None):
+    return f"{request!r}"
+
+
 CHAT = [{"role": "user", "content": "roof?"}]
 
 
 @pytest.mark.parametrize(
     ("model", "argument"),
     [(unmarked, "roof?"), (annotated, {"messages": CHAT}), (named, {"messages": CHAT}),
-     (listed, CHAT), (later, CHAT)],
+     (listed, CHAT), (later, CHAT), (optional, {"messages": CHAT}),
+     (of_typing, {"messages": CHAT}), (described, {"messages": CHAT}), (either, "roof?"),
+     (anything, "roof?")],
 )  # fmt: skip
 def test_an_app_gets_a_request_in_the_form_that_its_signature_asks_for(model, argument):
     """An agent that was written for chat requests runs on rows whose requests are texts."""
@@ -305,3 +329,27 @@ def test_a_chat_request_reaches_every_app_as_it_is():
         for model in (unmarked, annotated, listed)
     ]
     assert answers == [repr({"messages": CHAT}), repr({"messages": CHAT}), repr(CHAT)]
+
+
+@pytest.mark.parametrize(
+    ("request_of_row", "messages"),
+    [
+        ({"query": "roof?", "history": []}, CHAT),
+        ({"query": "roof?"}, CHAT),
+        ({"query": "roof?", "history": None}, CHAT),
+        (
+            {"query": "roof?", "history": [{"role": "assistant", "content": "Hi.", "name": "bot"}]},
+            [{"role": "assistant", "content": "Hi.", "name": "bot"}, *CHAT],
+        ),
+        (
+            {"query": "roof?", "history": [["assistant", "Hi."]]},
+            [{"role": "assistant", "content": "Hi."}, *CHAT],
+        ),
+    ],
+)
+def test_an_app_that_takes_messages_gets_a_query_behind_its_history(request_of_row, messages):
+    """An agent that reads the last message reads the question, whatever form the row has."""
+    report = llmeval.evaluate(
+        [{"request": request_of_row}], model=listed, evaluators=["latency_seconds"]
+    )
+    assert report.rows[0].record.response == repr(messages)

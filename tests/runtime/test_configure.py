@@ -114,7 +114,25 @@ def test_the_first_span_configures_from_the_environment(tmp_path):
                     '[{"sample_rate": 0.1, "evaluator_label": "groundednes"}]'
                 )
             },
-            "sampling rule 1: unknown evaluator 'groundednes': did you mean 'groundedness'?",
+            "the rule limits no evaluator: unknown evaluator 'groundednes': did you mean 'groundedness'?",
+        ),
+        (
+            {"LLMEVAL_SAMPLING_RULES": '[{"sample_rate": 0, "evaluator": "zzzzqq"}]'},
+            "sampling rule 1: the rule limits no evaluator: unknown evaluator 'zzzzqq'",
+        ),
+        (
+            {
+                "LLMEVAL_SAMPLING_RULES": '[{"sample_rate": 0, "evaluator": "context_relevance"}]',
+                "LLMEVAL_JUDGE_MODEL": "stand-in",
+            },
+            "sampling rule 1: the rule limits no judge: 'context_relevance' is a heuristic",
+        ),
+        (
+            {
+                "LLMEVAL_SAMPLING_RULES": '[{"sample_rate": 0, "evaluator": "safety"}]',
+                "LLMEVAL_JUDGE_MODEL": "stand-in",
+            },
+            "sampling rule 1: the rule limits no judge: 'safety' is not among those that run",
         ),
         ({"LLMEVAL_CAPTURE_CONTENT": "perhaps"}, "expected true or false"),
     ],
@@ -129,6 +147,30 @@ def test_a_bad_environment_is_one_line_and_no_exception(tmp_path, environment, s
     assert out == "fine\n"
     assert said in err
     assert err.strip().count("\n") == 0
+
+
+def test_a_sampling_rule_for_a_judge_that_a_decorator_names_is_not_told():
+    """The rule limits that judge wherever the decorated function runs."""
+    _, err = python(
+        "import llmeval_sdk as llmeval\n"
+        "@llmeval.workflow(evaluators=['safety'])\n"
+        "def answer(q): return q\n"
+        "llmeval.configure()",
+        LLMEVAL_EXPORTERS="memory",
+        LLMEVAL_JUDGE_MODEL="stand-in",
+        LLMEVAL_SAMPLING_RULES='[{"sample_rate": 0, "evaluator": "safety"}]',
+    )
+    assert err == ""
+
+
+def test_a_sampling_rule_for_a_judge_is_not_told_where_no_judge_may_run():
+    """Several apps may share an environment, and one without a judge has nothing to limit."""
+    _, err = python(
+        "import llmeval_sdk as llmeval; llmeval.configure()",
+        LLMEVAL_EXPORTERS="memory",
+        LLMEVAL_SAMPLING_RULES='[{"sample_rate": 0, "evaluator": "safety"}]',
+    )
+    assert err == ""
 
 
 def test_an_unknown_exporter_in_the_environment_does_not_stop_the_app():

@@ -172,7 +172,7 @@ def _id(value: Any) -> str:
 
 
 def _confidence(value: Any) -> float | str:
-    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+    if isinstance(value, (str, int, float)):  # `aggregated_confidence` reads it, as it does online
         return value
     raise ValueError(f"expected a number or HIGH, MEDIUM, LOW, not {_shown(value)}")
 

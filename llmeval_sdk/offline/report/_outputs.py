@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from llmeval_sdk import registry
 from llmeval_sdk.model import JUDGING, Evaluation
@@ -119,6 +119,43 @@ _ALSO_CALLED = {
     "agent/total_output_token_count": "agent/output_token_count",
 }
 """Columns that the framework's document and the document of its schema call by different names."""
+
+
+_METRICS_ALSO_CALLED = {
+    alias: metric
+    for column, also in _ALSO_CALLED.items()
+    for metric in (f"{also if column.startswith('agent/') else column}/average",)
+    for alias in (also, column, f"{also}/average", f"{column}/average")
+    if alias != metric
+}
+"""Other names of the metrics of these columns, with or without the end of a metric."""
+
+
+def metric_called(path: str) -> str:
+    """Return the metric that a path names, which may be one of its other names."""
+    return _METRICS_ALSO_CALLED.get(path, path)
+
+
+class Metrics(dict[str, float]):
+    """Metrics by path. Those that two documents call by different names are found by both."""
+
+    def __missing__(self, path: str) -> float:
+        if path not in self:
+            raise KeyError(path)
+        return self[metric_called(path)]
+
+    def __contains__(self, path: object) -> bool:
+        return isinstance(path, str) and super().__contains__(metric_called(path))
+
+    @overload  # type: ignore[override]
+    def get(self, path: str, default: None = None, /) -> float | None: ...
+
+    @overload
+    def get(self, path: str, default: float, /) -> float: ...
+
+    def get(self, path: str, default: float | None = None, /) -> float | None:
+        """Return a metric by any of its names."""
+        return super().get(metric_called(path), default)
 
 
 def columns(name: str, output: Output) -> dict[str, str]:

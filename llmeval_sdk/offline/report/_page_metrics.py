@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from llmeval_sdk import _values
 from llmeval_sdk._terminal import changed_by, number
 from llmeval_sdk.offline.report._aggregate import Aggregate, EvaluatorTally
+from llmeval_sdk.offline.report._outputs import metric_called
 from llmeval_sdk.offline.report._page_markup import cells, mark, metric, table, text
 from llmeval_sdk.offline.report.compare import Change
 from llmeval_sdk.offline.report.gate import ReportGate, above, below
@@ -126,9 +127,10 @@ def metrics(
     """Make the table, in the sections of the schema; above them what failed."""
     sections: dict[str, list[MetricLine]] = {}
     failed = {
-        *below(report, gate.at_least, gate.min_rated),
-        *above(report, gate.at_most, gate.min_rated),
+        *map(metric_called, below(report, gate.at_least, gate.min_rated)),
+        *map(metric_called, above(report, gate.at_most, gate.min_rated)),
     }
+    bounds = {metric_called(path): bound for path, bound in gate.at_least.items()}
     failed |= set() if gate.compared is None else {each.path for each in gate.compared.worse}
     for line in lines(report):
         part = line.path.partition("/")[0]
@@ -142,7 +144,7 @@ def metrics(
         if title in sections:
             rows.append(f'<tr class="section"><th colspan="{len(head)}">{title}</th></tr>')
         rows += [
-            cells([*_about(line, histograms, gate.at_least), *changes.of(line.path)])
+            cells([*_about(line, histograms, bounds), *changes.of(line.path)])
             for line in sections.get(title, ())
         ]
     return table(head, rows)

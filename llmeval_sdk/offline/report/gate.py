@@ -19,7 +19,7 @@ from llmeval_sdk.offline.report._aggregate import (
     ANSWER_METRICS,
     LOST_ANSWER,
 )
-from llmeval_sdk.offline.report._outputs import Output, metric_paths
+from llmeval_sdk.offline.report._outputs import Output, metric_called, metric_paths
 from llmeval_sdk.offline.report.compare import NOTHING_COMPARED, describe_change
 from llmeval_sdk.offline.report.summary import STOOD_IN, stood_in
 
@@ -108,6 +108,7 @@ def check_paths(paths: Iterable[str], outputs: Mapping[str, Output]) -> None:
 
 def _owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
     """Find the evaluator that can have a metric; a share of answers belongs to none."""
+    path = metric_called(path)
     if path in ANSWER_METRICS:
         return path.partition("/")[0]
     return next(
@@ -122,6 +123,7 @@ def _owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
 
 
 def _owner(report: Report, path: str) -> str:
+    path = metric_called(path)
     for name, tally in report.aggregate.tallies.items():
         if path in tally.sums:
             return name

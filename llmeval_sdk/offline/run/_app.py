@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_origin
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
+from llmeval_sdk._chat import split_request
 from llmeval_sdk._coerce import to_answer, to_usage
 from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, DataError
@@ -31,7 +33,9 @@ class App:
     It gets the row's request as it is, as the function behind a decorator gets it online. A
     function whose only parameter is named for chat requests (`CHAT_PARAMETERS`) gets a text as
     ``{"messages": [{"role": "user", "content": …}]}``, and one that calls it ``messages`` gets that
-    list. It returns the response: a text, a chat completion, an iterator of texts, or a mapping of
+    list; of ``{query, history}``, the history and then the query.
+
+    It returns the response: a text, a chat completion, an iterator of texts, or a mapping of
     columns (``response``, ``retrieved_context``, ``abstained`` …).
     """
 
@@ -84,9 +88,19 @@ def _form_of(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return _as_it_is
     if parameter.name == "messages":
         return _messages
-    kind = get_origin(parameter.annotation) or parameter.annotation
-    is_mapping = isinstance(kind, type) and issubclass(kind, Mapping)
-    return _chat if is_mapping or parameter.name in CHAT_PARAMETERS else _as_it_is
+    is_chat = _takes_mappings(parameter.annotation) or parameter.name in CHAT_PARAMETERS
+    return _chat if is_chat else _as_it_is
+
+
+def _takes_mappings(annotation: Any) -> bool:
+    """Return whether an annotation is that of a mapping, one that may be ``None`` too."""
+    kind = get_origin(annotation) or annotation
+    if kind is Annotated:
+        return _takes_mappings(annotation.__origin__)
+    if kind in (Union, UnionType):
+        kinds = [each for each in get_args(annotation) if each is not type(None)]
+        return bool(kinds) and all(map(_takes_mappings, kinds))
+    return isinstance(kind, type) and issubclass(kind, Mapping)
 
 
 def _signature_of(function: Callable[[Any], Any]) -> inspect.Signature:
@@ -107,8 +121,17 @@ def _chat(request: Any) -> Any:
 
 
 def _messages(request: Any) -> Any:
+    """Return the messages of a chat request; those of a query follow its history."""
     chat = _chat(request)
-    return chat.get("messages", chat) if isinstance(chat, Mapping) else chat
+    if not isinstance(chat, Mapping) or "messages" in chat:
+        return chat.get("messages") if isinstance(chat, Mapping) else chat
+    if "query" not in chat:
+        return chat
+    query, history = split_request(chat)
+    turns = chat.get("history")
+    if not isinstance(turns, (list, tuple)) or not all(isinstance(each, Mapping) for each in turns):
+        turns = [{"role": role, "content": text} for role, text in history]
+    return [*turns, {"role": "user", "content": query}]
 
 
 def _place(error: BaseException) -> str:
