@@ -446,7 +446,10 @@ def _value(kind: str) -> re.Pattern[str]:
     bare = f"{_NO_WORD if sure else ''}(?:{'|'.join(ways)})"
     value = f"(?:{_QUOTED.replace('LOOK', look)}|{bare})"
     if kind == "header":
-        value = rf"(?:\[?[ \t]{{0,3}}(?:{_SCHEMES})|(?:[A-Z][A-Za-z]{{2,15}} {{1,2}})?{value})"
+        done = f"(?!{_SCHEME} {{1,2}}<redacted:)"
+        value = (
+            rf"{done}(?:\[?[ \t]{{0,3}}(?:{_SCHEMES})|(?:[A-Z][A-Za-z]{{2,15}} {{1,2}})?{value})"
+        )
     elif sure:
         basic = "[bB]asic {1,2}(?P<basic>[A-Za-z0-9+/]{8,}={0,2})"
         value = f"(?:{basic}|(?:[A-Z][A-Za-z]{{2,15}} {{1,2}})?{value})"
@@ -464,7 +467,7 @@ _NO_WORD = rf"(?!(?i:{'|'.join(NO_PASSWORDS)})(?![\w+/!@#$%^*-]))"
 _NO_PLACE = r"""(?![A-Za-z_./ -]{0,60}(?i:key|token|secret|authorization)[\\"'])"""
 """A key without a figure that ends like a name is a placeholder, such as ``test-key``."""
 _QUOTED_BUT = (
-    rf"(?!<redacted:|(?i:your[ _-])|(?i:{'|'.join(NO_PASSWORDS)})[\\\"']"
+    rf"(?!(?:[\w-]{{1,40}} {{1,2}})?<redacted:|(?i:your[ _-])|(?i:{'|'.join(NO_PASSWORDS)})[\\\"']"
     rf"|[,)\]}}](?:[\s,)\]}}:.]|$))"
 )
 """Nor what is a placeholder, nor the rest of a line behind a quote that closes."""
