@@ -272,6 +272,8 @@ def _elements(text: str) -> Iterator[tuple[int, int]]:
         if content is None or content[0].isspace():
             continue
         value = content[content.lastgroup or 0].strip()
+        if named and " " in value:
+            continue  # what an app says, as in Android's lists of texts
         if _name_ends(name, _ENDINGS):
             known = not _NO_VALUE.fullmatch(value)
         else:
@@ -446,7 +448,7 @@ def _value(kind: str) -> re.Pattern[str]:
     bare = f"{_NO_WORD if sure else ''}(?:{'|'.join(ways)})"
     value = f"(?:{_QUOTED.replace('LOOK', look)}|{bare})"
     if kind == "header":
-        done = f"(?!{_SCHEME} {{1,2}}<redacted:)"
+        done = rf"""(?![\\"']{{0,8}}{_SCHEME} {{0,2}}(?:<redacted:|["']))"""
         value = (
             rf"{done}(?:\[?[ \t]{{0,3}}(?:{_SCHEMES})|(?:[A-Z][A-Za-z]{{2,15}} {{1,2}})?{value})"
         )
@@ -482,8 +484,8 @@ once, so that a text of names that hold each other costs no more."""
 _LONG = 200
 _REST = re.compile(r"""[^\s"'<>\\]*""")
 """What goes on behind a long secret belongs to it, whatever sign is between."""
-_PATH = r"(?![a-z_]+[0-9]{0,2}(?:\.[a-z_]+[0-9]{0,2})+(?![\w.+/=~-]))"
-"""Attributes of objects, as in ``args.password2``, are code."""
+_PATH = r"(?![a-z_]+[0-9]{0,2}(?:\.[a-z_]+[0-9]{0,2})+(?![\w.+/=~-])|~?/[a-z]+/)"
+"""Attributes of objects, as in ``args.password2``, are code, and ``pwd`` is a directory, too."""
 _DATE = r"(?![0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T\s]|$))"
 _BARE = (
     rf"{_RANDOM}{_PATH}{_DATE}(?=(?P<bare>[A-Za-z0-9_+/=.~!@#$%^*-]{{8,{_MOST_BARE}}}))"
@@ -503,7 +505,7 @@ _SCHEME = (
 _FIELD = r"""[\w-]{1,40}=(?:\\{0,7}"[^"\\\r\n]{0,2048}\\{0,7}"|[^\s,"'\\]{1,2048})"""
 _SCHEMES = (
     rf"""\\{{0,7}}["']?{_SCHEME} {{1,2}}(?:(?P<fields>{_FIELD}(?:, ?{_FIELD}){{0,15}})"""
-    r"""|(?P<credentials>(?![${<%(\[])[^\s"'\\<>,{}()]{4,})(?=[\s"'\\,]|$)"""
+    r"""|(?P<credentials>(?![${<%(\[]|(?i:your[_-]))[^\s"'\\<>,{}()]{4,})(?=[\s"'\\,]|$)"""
     r"""(?:(?=[ \t]{0,3}(?:["'\\\r\n]|$))|(?<=[0-9=])|(?<=[0-9].)|(?<=[0-9]..)|(?<=[0-9]...)))"""
 )
 """Behind a known scheme, fields or whatever is the last of its line or has a figure."""

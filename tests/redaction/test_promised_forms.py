@@ -134,6 +134,8 @@ HARMLESS = (
     'f"Authorization: Bearer {token}"', "authorization: Dr. Smith", "cookie: chocolate chip",
     "prior authorization: approved 2024-03-01", "ratio 3://4:5@6", "a 50 % share, password%20reset",
     "http://localhost:8080/a@b", "https://user@example.com:8080/p@x", "see http://a.b/c: d@e.f",
+    '"Authorization": "Bearer " + token', "Authorization: Bearer YOUR_API_KEY", "PWD=/home/u1/project2",
+    '<string name="forgot_password">Forgot your password?</string>',
     "ssh://git@github.com:owner/repo.git@v2", "<table>Password</table>", "live_music_in_the_town",
     "MTA-bus-schedules-and-more.for-you.in-the-city-of-new-york-2024",
 )  # fmt: skip
