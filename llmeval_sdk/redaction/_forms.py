@@ -10,6 +10,8 @@ W, D, X = "[A-Za-z0-9]", "[A-Za-z0-9_-]", "[A-Fa-f0-9]"
 _END = "(?![A-Za-z0-9])"
 _UUID = f"{X}{{8}}(?:-{X}{{4}}){{3}}-{X}{{12}}"
 
+_NUMBERS = tuple(f"{first}{second}" for first in "MNO" for second in "DTjz")
+
 TOKENS: tuple[tuple[str, str], ...] = (
     # Model providers and the tools around them: `sk-` is OpenAI, Anthropic, DeepSeek, OpenRouter …
     ("sk-", f"{D}{{20,}}"), ("hf_", f"{W}{{30,}}"), ("api_org_", f"{W}{{30,}}"),
@@ -32,7 +34,10 @@ TOKENS: tuple[tuple[str, str], ...] = (
     ("sb_secret_", f"{D}{{20,}}"), ("mdb_sa_sk_", f"{D}{{20,}}"),
     # Code and packages.
     *((f"gh{kind}_", f"{W}{{36,}}") for kind in "pousr"), ("github_pat_", "[A-Za-z0-9_]{22,}"),
-    ("gl", f"(?:pat|dt|ft|imt|agent|oas|ptt|rt|soat|cbt|ffct)-{D}{{20,}}"),
+    (
+        "gl",
+        f"(?:pat|dt|ft|imt|agent|oas|ptt|rt|soat|cbt|ffct)-{D}{{20,}}(?:[.][0-9a-z]{{2,9}}){{0,3}}",
+    ),
     ("GR1348941", f"{D}{{20,}}"), ("npm_", f"{W}{{36,}}"), ("pypi-Ag", f"{D}{{50,}}"),
     ("rubygems_", f"{X}{{48,}}"), ("dckr_pat_", f"{D}{{20,}}"), ("CLOJARS_", f"{W}{{60,}}"),
     ("AKCp", f"{W}{{69,}}"), ("ATATT3", "[A-Za-z0-9_=-]{100,}"), ("ATBB", f"{W}{{28,}}"),
@@ -77,28 +82,67 @@ TOKENS: tuple[tuple[str, str], ...] = (
     ("access-", f"(?:sandbox|development|production)-{_UUID}"),
     ("APP_USR-", f"[0-9]{{12,}}-{D}{{40,}}"), ("FLWSECK", f"(?:_TEST)?-{X}{{12,}}"),
     ("sk.eyJ", f"{D}{{20,}}[.]{D}{{20,}}"), ("xoxe.xox", "[bp]-[A-Za-z0-9-]{40,}"),
-    ("glrt-", f"{D}{{20,}}"), ("cal_live_", f"{X}{{32}}"), ("EAA", f"{W}{{90,}}"),
+    ("cal_live_", f"{X}{{32}}"), ("EAA", f"{W}{{90,}}"),
+    # And more of each, as their makers or at least two maintained scanners describe them.
+    ("apify_api_", f"{W}{{34,}}"), ("dtn_", f"{X}{{40,}}"), ("KGAT_", f"{X}{{32,}}"),
+    ("bedrock-api-key-", "[A-Za-z0-9+/=]{40,}"), ("AQ.Ab8", f"{D}{{40,}}"),
+    ("IQoJb3JpZ2lu", "[A-Za-z0-9+/=%]{100,}"), ("FwoGZXIvYXdz", "[A-Za-z0-9+/=%]{100,}"),
+    ("AKLT", f"{W}{{35,}}"), ("SCW", f"[A-Z0-9]{{17}}{_END}"), ("sl.", f"{D}{{100,}}"),
+    *((f"vc{kind}_", f"{W}{{24,}}") for kind in "piark"),
+    *((f"cf{kind}_", f"{D}{{40,}}") for kind in ("at", "ut", "k")), ("cflt", "[A-Za-z0-9+/]{60}"),
+    ("t1.", f"{D}{{1,}}={{0,2}}[.]{D}{{43,}}={{0,2}}"), ("dckr_oat_", f"{D}{{32,}}"),
+    *((f"sq{kind}_", f"{X}{{40}}") for kind in "pua"), ("CFPAT-", f"{D}{{43,}}"),
+    *((f"{side}_org_{mode}_", f"{W}{{16,}}") for side in ("sk", "rk") for mode in ("live", "test")),
+    *((f"rzp_{mode}_", f"{W}{{14,}}") for mode in ("live", "test")),
+    *((f"{mode}_", f"{X}{{35}}{_END}") for mode in ("live", "test")),
+    *((f"dbt{kind}_", f"{D}{{30,}}") for kind in "cu"), ("sgp_", f"{W}{{64}}"),
+    ("WPL_AP1.", f"{W}{{16}}[.][A-Za-z0-9+/]{{6,}}={{0,2}}"), ("dG9rOj", f"{W}{{40,}}={{0,2}}"),
+    *((f"hca{kind}_", "[a-z0-9]{50,}") for kind in ("ik", "ic")),
+    ("A3-", f"(?:[A-Z0-9]{{5,11}}-){{4,5}}[A-Z0-9]{{5}}{_END}"),
+    *((f"{kind}-", f"{_UUID}{_END}") for kind in ("sdk", "api")), ("as-", f"{W}{{22}}{_END}"),
+    ("ver:", "[12]-hint:[0-9]{1,20}-ETMsDg[A-Za-z0-9+/=%]{40,}"),
+    ("A" * 21, "[A-Za-z0-9%]{60,110}(?![A-Za-z0-9%+/])"),
+    ("webhook.office.com/webhookb2/", f"{X}[A-Za-z0-9@/-]{{60,}}"),
+    # A bot's token begins with its number in base64: a figure, and the upper half of another.
+    *((begin, f"{D}{{20,26}}[.]{D}{{6}}[.]{D}{{27,}}") for begin in _NUMBERS),
 )  # fmt: skip
 """Prefix and the pattern of what follows it; together never shorter than `SHORTEST`."""
+
+MARKED: tuple[tuple[str, str, int], ...] = (
+    ("-us", f"{X}{{32}}-us[0-9]{{1,2}}{_END}", 32),
+    (".atlasv1.", f"{W}{{14}}[.]atlasv1[.]{D}{{60,}}", 14),
+    ("AZDO", f"{W}{{76}}AZDO{W}{{4}}{_END}", 76), ("JQQJ99", f"{W}{{52}}JQQJ99{W}{{10,40}}", 52),
+    ("Q~", "[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34}", 4),
+    ("access_token$", f"access_token[$](?:production|sandbox)[$]{W}{{16}}[$]{X}{{32}}", 0),
+)  # fmt: skip
+"""Tokens that are known by what stands in them: that text, the whole, and how much is before it."""
 
 SHORTEST = 18
 """Characters of `TOKEN_CHARACTERS` in a row that every token has."""
 TOKEN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/=.~"
 
-PASSWORD_NAMES = ("password", "passwd", "passphrase", "pwd")
+PASSWORD_NAMES = ("password", "passwd", "passphrase", "pwd", "passwort")
 """Endings of names whose value people choose: it may be short, and have no figure."""
+
+FREQUENT_PASSWORDS = (
+    "qwerty", "qwertz", "iloveyou", "letmein", "monkey", "dragon", "changeme", "changeit",
+    "sunshine", "princess", "football", "baseball", "superman", "batman", "welcome", "trustnoone",
+    "abcdef",
+)  # fmt: skip
+"""The most frequent ones without a figure; any other word needs surroundings that make it one."""
 
 NO_PASSWORDS = (
     "none", "null", "true", "false", "str", "string", "text", "required", "optional", "hidden",
     "redacted", "password", "passwd", "passphrase", "pwd", "secret", "invalid", "incorrect",
     "missing", "wrong", "empty", "unknown", "changed", "expired", "input", "field", "value",
+    "default", "example", "environ",
 )  # fmt: skip
 """Words that stand under such a name and are none."""
 
 SURE_NAMES = (
     *PASSWORD_NAMES, "secret", "api key", "access key", "account key",
     "private key", "secret key", "signing key", "encryption key", "master key", "auth key",
-    "authorization",
+    "authorization", "subscription key", "application key",
 )  # fmt: skip
 """Endings of names whose value is a secret, whatever it looks like; a space stands for an optional
 hyphen, underscore, dot or space."""
