@@ -53,7 +53,11 @@ def key_of(session_id: str) -> bytes:
 
 
 def written(record: Record, *, content: bool) -> str:
-    """Write what was asked, done and answered as JSON; ``""`` for a record that says nothing."""
+    """Write what was asked, done and answered as JSON; ``""`` for a record that says nothing.
+
+    ``m`` marks a bare model call: where one only asks for a tool, the answer comes with the next.
+    The run of an agent that stops without an answer, to ask a person, is a turn of its own.
+    """
     request = record.request
     asked = question(request) if request is not None else None
     if asked is None and request is not None:
@@ -63,11 +67,13 @@ def written(record: Record, *, content: bool) -> str:
     if not content:
         return json.dumps({"u": None, "a": None, "t": []})
     calls = [_call(step) for step in both_ends(_calls_of_turn(record.steps or ()), MOST_CALLS)]
-    turn = {
+    turn: dict[str, Any] = {
         "u": shortened(asked or "", LONGEST_TEXT),
         "a": shortened(record.response or "", LONGEST_TEXT),
         "t": calls,
     }
+    if record.span_kind == "llm":
+        turn["m"] = 1
     return json.dumps(turn, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
 
 
@@ -119,7 +125,8 @@ def record_of_session(
         if left_out > 0 and place == min(FIRST_TURNS, len(turns) - 1):
             steps.append(Step("system", f"[{left_out} turns of this session are left out here]"))
         if (
-            turn["a"] == ""
+            turn.get("m")
+            and turn["a"] == ""
             and turn["t"]
             and place + 1 < len(whole)
             and (turn["u"] == whole[place + 1]["u"])

@@ -4,7 +4,6 @@ import json
 import threading
 
 import pytest
-from openinference.instrumentation import OITracer, TraceConfig, using_attributes
 from opentelemetry import trace
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -571,11 +570,14 @@ def test_a_provider_without_a_name_does_not_hide_the_name_of_the_global_one(
 
 def test_what_an_app_says_by_openinference_of_user_session_and_tags_is_kept(app, tmp_path):
     """On each of its spans, so that costs by user, sessions and deletions work."""
+    openinference = pytest.importorskip(
+        "openinference.instrumentation", reason="is no package of every Python's environment"
+    )
     path = tmp_path / "traces.db"
     llmeval.configure(exporters=["local"], store=str(path), escalations=[])
-    tracer = OITracer(app, config=TraceConfig())
+    tracer = openinference.OITracer(app, config=openinference.TraceConfig())
     about = {"session_id": "chat-7", "user_id": "ann", "metadata": {"deal": 3}}
-    with using_attributes(**about, tags=["team:roofs", "beta"]):
+    with openinference.using_attributes(**about, tags=["team:roofs", "beta"]):
         with tracer.start_as_current_span("answer", openinference_span_kind="chain"):
             for kind in ("llm", "tool", "retriever"):
                 with tracer.start_as_current_span(kind, openinference_span_kind=kind):
