@@ -136,7 +136,7 @@ def metric_called(path: str) -> str:
     return _METRICS_ALSO_CALLED.get(path, path)
 
 
-class Metrics(dict[str, float]):
+class ReportMetrics(dict[str, float]):
     """Metrics by path. Those that two documents call by different names are found by both."""
 
     def __missing__(self, path: str) -> float:
