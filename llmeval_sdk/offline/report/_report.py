@@ -13,7 +13,7 @@ from llmeval_sdk._stats import ExporterStats
 from llmeval_sdk.model import Usage
 from llmeval_sdk.offline.report import _folder, _journal
 from llmeval_sdk.offline.report._aggregate import Aggregate
-from llmeval_sdk.offline.report._outputs import Output, from_plain, seen_in
+from llmeval_sdk.offline.report._outputs import Output, ReportMetrics, from_plain, seen_in
 from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, above, below
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.report.summary import directions
