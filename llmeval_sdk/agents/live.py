@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 from llmeval_sdk._chat import bounded_question
 from llmeval_sdk._coerce import to_text
+from llmeval_sdk.agents._turns import given
 from llmeval_sdk.agents.calls import is_write, outcome_of, signature
 from llmeval_sdk.agents.injections import AddressedPassages, Hijack
 from llmeval_sdk.agents.repetition import Circle, Circles, Repeats
 from llmeval_sdk.agents.run import LONGEST_RESULT, MOST_TEXT, ToolCall
-from llmeval_sdk.agents.turns import given
 from llmeval_sdk.model import Step
 
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 from llmeval_sdk._chat import bounded_question
 from llmeval_sdk._coerce import TRUNCATED, to_text
+from llmeval_sdk.agents._turns import begin_of_turn, given, new_results
 from llmeval_sdk.agents.calls import Outcome, Signature, is_write, outcome_of, signature
 from llmeval_sdk.agents.definitions import definitions_of
 from llmeval_sdk.agents.messages import is_note_of_a_cut
-from llmeval_sdk.agents.turns import begin_of_turn, given, new_results
 from llmeval_sdk.model import Record, Step
 
 

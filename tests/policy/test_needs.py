@@ -27,12 +27,11 @@ def test_either_of_two_fields_meets_an_alternative():
     assert missing(Record(), need) == "expected_facts|expected_response"
 
 
-def test_empty_is_present():
-    """An empty list or string is an input; only None is absent."""
-    assert (
-        missing(Record(response="", retrieved_context=()), ("response", "retrieved_context"))
-        is None
-    )
+def test_an_empty_list_is_present_and_an_empty_answer_is_none():
+    """Nothing was retrieved, and that is known; an app that returned "" has answered nothing."""
+    empty = Record(response="", retrieved_context=())
+    assert missing(empty, ("retrieved_context",)) is None
+    assert missing(empty, ("response",)) == "response"
 
 
 @pytest.mark.parametrize("content", [None, "", " \n"])

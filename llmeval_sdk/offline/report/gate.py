@@ -178,7 +178,7 @@ def _too_few(report: Report, name: str, min_rated: float) -> bool:
     return share is not None and share < min_rated
 
 
-class _Bound(NamedTuple):
+class _MetricBound(NamedTuple):
     """What is asked of one metric, and how that is told."""
 
     value: float
@@ -206,7 +206,7 @@ def _describe_too_few(report: Report, name: str, min_rated: float) -> str:
     )
 
 
-def _describe_missed(report: Report, path: str, value: float | None, bound: _Bound) -> str:
+def _describe_missed(report: Report, path: str, value: float | None, bound: _MetricBound) -> str:
     """Say how a bound was missed, with how many rows speak for it."""
     name = _owner(report, path)
     if _too_few(report, name, bound.min_rated):
@@ -304,7 +304,7 @@ def _bounds(report: Report, gate: ReportGate) -> Iterator[Check]:
         (gate.at_most, upper, "<=", "at most", "above"),
     ):
         for path, value in bounds.items():
-            bound = _Bound(value, gate.min_rated, asked, beyond)
+            bound = _MetricBound(value, gate.min_rated, asked, beyond)
             name, owner = f"{path} {sign} {value:g}", _owner_of(path, report.outputs)
             if path in missed:
                 message = _describe_missed(report, path, missed[path], bound)
