@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference docs sbom matrix suites test-package clean
+.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference rooms docs sbom matrix suites test-package clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -52,15 +52,15 @@ tests: $(VENV)/.dev  ## Run the tests of every change: two files at a time, then
 	@$(BIN)/python tests/all.py --every-change $(ARGS)
 
 test-faults: $(VENV)/.dev  ## Run the tests of faults: networks, forks, signals, killed processes.
-	@$(BIN)/python -m pytest tests/faults tests/spool/test_survival.py tests/sessions/test_processes.py $(ARGS)
+	@$(BIN)/python -m pytest tests/faults tests/pipeline/spool/test_survival.py tests/plugins/sessions/test_processes.py $(ARGS)
 
 # An environment of its own for each that needs a heavy library: what it holds, and what pip installs.
 HOLDS_coverage := the tests with coverage
 INSTALLS_coverage := -e '.[all]' --group tests --group bench --group coverage
 HOLDS_ragas := Ragas and what it needs
 INSTALLS_ragas := -e '.[ragas]' --group tests
-PINS_ragas := llmeval_sdk/judges/ragas/pins.txt
-$(VENV)-ragas/.ready: llmeval_sdk/judges/ragas/pins.txt
+PINS_ragas := llmeval_sdk/plugins/ragas/pins.txt
+$(VENV)-ragas/.ready: llmeval_sdk/plugins/ragas/pins.txt
 HOLDS_datadog := ddtrace and the demo
 INSTALLS_datadog := -e '.[datadog,demo,instrument]' --group tests
 HOLDS_servers := gunicorn, uvicorn and Celery
@@ -89,12 +89,12 @@ coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time; print the
 
 ragas-lock:  ## Write the hashes of all that `llmeval ragas setup` installs anew, after a change of its pins.
 	@$(PYTHON) -m venv $(VENV)-lock && $(PIP) --python $(VENV)-lock/bin/python install uv
-	@cd llmeval_sdk/judges/ragas && head -2 locked.txt > locked.new && $(CURDIR)/$(VENV)-lock/bin/uv pip compile pins.txt \
+	@cd llmeval_sdk/plugins/ragas && head -2 locked.txt > locked.new && $(CURDIR)/$(VENV)-lock/bin/uv pip compile pins.txt \
 		--generate-hashes --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url --quiet >> locked.new \
 		&& mv locked.new locked.txt
 
 test-ragas: $(VENV)-ragas/.ready  ## Run the tests that need Ragas, in an environment of their own.
-	@$(VENV)-ragas/bin/python -m pytest tests/ragas/real $(ARGS)
+	@$(VENV)-ragas/bin/python -m pytest tests/plugins/ragas/real $(ARGS)
 
 bench-ragas: $(VENV)-ragas/.ready  ## Print what Ragas costs the app whose answers it judges (5 minutes).
 	@$(VENV)-ragas/bin/python -m benchmarks.ragas_isolation
@@ -115,13 +115,13 @@ $(DATADOG_AGENT): | $(BIN)/python
 		|| $(call failed,Datadog's test agent)
 
 test-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Run the tests against ddtrace and Datadog's test agent.
-	@$(VENV)-datadog/bin/python -m pytest tests/datadog --timeout 240 $(ARGS)
+	@$(VENV)-datadog/bin/python -m pytest tests/plugins/datadog --timeout 240 $(ARGS)
 
 test-guide: $(VENV)-datadog/.ready $(DATADOG_AGENT) $(VENV)-ragas/.ready  ## Run Datadog's Ragas guide end to end: ddtrace, Ragas, the test agent.
-	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/datadog/live/test_guide.py tests/datadog/live/test_pages.py --timeout 240 $(ARGS)
+	@LLMEVAL_RAGAS_PYTHON=$(CURDIR)/$(VENV)-ragas/bin/python $(VENV)-datadog/bin/python -m pytest tests/plugins/datadog/live/test_guide.py tests/plugins/datadog/live/test_pages.py --timeout 240 $(ARGS)
 
 demo-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Show what a small app sends to Datadog.
-	@$(VENV)-datadog/bin/python tests/datadog/demo.py $(ARGS)
+	@$(VENV)-datadog/bin/python tests/plugins/datadog/demo.py $(ARGS)
 
 bench-datadog: $(VENV)-datadog/.ready $(DATADOG_AGENT)  ## Print what Datadog costs the caller, and whether a burst arrives whole.
 	@$(VENV)-datadog/bin/python -m benchmarks.datadog --agent $(DATADOG_AGENT) $(ARGS)
@@ -169,7 +169,7 @@ test-backends: $(VENV)/.dev $(addprefix $(BACKENDS)/,$(addsuffix /.ready,phoenix
 demo-phoenix demo-mlflow: demo-%: $(VENV)/.demo $(BACKENDS)/%/.ready  ## Run the demo app into Phoenix or MLflow, and keep the server for a look.
 	@$(BIN)/python tests/backends/demo.py $* --backends $(BACKENDS) $(ARGS)
 
-core: $(VENV)/.dev  ## Delete all that is no core, run the core's tests, compare its size with the ceilings; ARGS=--each: each part in turn.
+core: $(VENV)/.dev  ## Delete the plugins and run the core's tests, then delete each in turn; ARGS=ragas: only these.
 	@$(BIN)/python tests/core/deletion.py $(ARGS)
 
 faults: $(VENV)/.dev  ## Give every exporter and judge each fault of a network for two minutes, and print the figures (10 minutes).
@@ -189,20 +189,20 @@ prometheus:  # where it cannot be installed, the tests that need it are skipped 
 		echo "PROMETHEUS IS NOT INSTALLED: no query of the dashboard is run"
 
 test-fleet: $(VENV)-fleet/.ready redis-server  ## Run the tests of the judge fleet and of what hosts share: a real Redis, Celery's workers.
-	@$(VENV)-fleet/bin/python tests/all.py --waiting tests/fleet $(ARGS)
+	@$(VENV)-fleet/bin/python tests/all.py --waiting tests/plugins/fleet tests/plugins/shared $(ARGS)
 
 demo-fleet: $(VENV)-fleet/.ready redis-server  ## Show two apps, two workers of which one is killed, and the account (a minute).
-	@$(VENV)-fleet/bin/python tests/fleet/demo.py $(ARGS)
+	@$(VENV)-fleet/bin/python tests/plugins/fleet/demo.py $(ARGS)
 
 bench-fleet: $(VENV)-fleet/.ready redis-server  ## Print what handing judgements over costs, and the pace of a fleet (3 minutes).
 	@missed=0; for name in fleet fleet_shared; do \
 		$(VENV)-fleet/bin/python -m benchmarks.$$name $(ARGS) || missed=1; done; exit $$missed
 
 test-ray: $(VENV)-ray/.ready  ## Run the tests of offline evaluation on Ray Data: a real Ray on this machine.
-	@$(VENV)-ray/bin/python -m pytest tests/ray $(ARGS)
+	@$(VENV)-ray/bin/python -m pytest tests/plugins/ray $(ARGS)
 
 demo-ray: $(VENV)-ray/.ready  ## Evaluate the demo's records on two Ray workers and compare the report with the local one (a minute).
-	@$(VENV)-ray/bin/python tests/ray/demo.py $(ARGS)
+	@$(VENV)-ray/bin/python tests/plugins/ray/demo.py $(ARGS)
 
 bench-ray: $(VENV)-ray/.ready  ## Print rows a second on two Ray workers beside the local engine's (10 minutes).
 	@$(VENV)-ray/bin/python -m benchmarks.ray_offline $(ARGS)
@@ -226,7 +226,7 @@ bench-viewer: $(VENV)/.dev  ## Print what the viewer takes over a million spans,
 	@$(BIN)/python -m benchmarks.viewer $(ARGS)
 
 kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be lost (6 minutes).
-	@LLMEVAL_TEST_KILL_TRIALS=1000 $(BIN)/python -m pytest tests/spool -k random_kills --timeout 3600
+	@LLMEVAL_TEST_KILL_TRIALS=1000 $(BIN)/python -m pytest tests/pipeline/spool -k random_kills --timeout 3600
 
 bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@missed=0; \
@@ -293,6 +293,9 @@ train: $(VENV)-quality/.ready  ## Fit the risk scores anew on labelled data and 
 
 reference: $(VENV)/.dev  ## Write the generated pages of the reference.
 	@PYTHONPATH=tests/support $(BIN)/python tests/support/reference.py
+
+rooms:  ## Draw the rooms of the package, from its imports, for the page on architecture.
+	@$(PYTHON) tests/support/rooms_drawing.py docs/images/rooms.svg
 
 docs: $(VENV)-docs/.ready  ## Build the documentation site into artifacts/site; a broken link is an error.
 	@rm -rf artifacts/site

@@ -113,7 +113,13 @@ SUITES = (
         )
         for version in ("3.10", "3.12", "3.13")
     ),
-    Suite("core", "core", "the core alone, without all else", counts_tests=False, keeps_time=False),
+    Suite(
+        "core",
+        "core",
+        "the core without its plugins, and each plugin gone in turn",
+        counts_tests=False,
+        keeps_time=False,
+    ),
     Suite(
         "coverage",
         "coverage",

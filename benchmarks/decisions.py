@@ -38,15 +38,16 @@ from benchmarks import decision_service, loopback
 from benchmarks.judging import Verdicts, record, request
 from benchmarks.measures import Table, latencies, quantile
 from benchmarks.quality import decided
-from llmeval_sdk import registry, runtime
+from llmeval_sdk import registry
 from llmeval_sdk.config import from_environment
 from llmeval_sdk.evaluation.deciding import Decider
 from llmeval_sdk.evaluation.decision_budget import BUDGET, host_keeper
-from llmeval_sdk.llms import OpenAILLM
-from llmeval_sdk.llms.decisions import HttpDecisions
+from llmeval_sdk.evaluation.unlimited import Unlimited
+from llmeval_sdk.judges.models import OpenAILLM
+from llmeval_sdk.judges.models.decisions import HttpDecisions
 from llmeval_sdk.model import Decision
-from llmeval_sdk.policy.unlimited import Unlimited
-from llmeval_sdk.protocols import DecisionModel
+from llmeval_sdk.model.protocols import DecisionModel
+from llmeval_sdk.pipeline import runtime
 
 
 JUDGES = [
@@ -58,7 +59,7 @@ NAME = "systemone/loopback"
 PACE_SECONDS = 0.004
 """Between two requests of the app: 16 decisions at a time that take 50 ms keep up with them."""
 AT_ONCE = 1_000
-"""Records that may wait for a decision; see `llmeval_sdk.pipeline._deciding.MAX_WAITING`."""
+"""Records that may wait for a decision; see `llmeval_sdk.pipeline.deciding.MAX_WAITING`."""
 
 
 class App:

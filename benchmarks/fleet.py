@@ -29,8 +29,8 @@ from fleet_parts import (
 from machine import slowdown
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.fleet import FleetSettings
-from llmeval_sdk.config.redis_address import RedisAddress
+from llmeval_sdk.plugins.fleet.settings import FleetSettings
+from llmeval_sdk.plugins.shared.redis_address import RedisAddress
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 
@@ -45,10 +45,10 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
     from types import SimpleNamespace
 
     from llmeval_sdk.config import Secret
-    from llmeval_sdk.fleet._asking import FleetAsking
+    from llmeval_sdk.evaluation.admission import Admitted
     from llmeval_sdk.model import Chunk, Record, Target
-    from llmeval_sdk.pipeline._turns import Job, Turn
-    from llmeval_sdk.policy.admission import Admitted
+    from llmeval_sdk.pipeline.jobs import Job, Turn
+    from llmeval_sdk.plugins.fleet._asking import FleetAsking
 
     own = FleetSettings(
         judge_queue=RedisAddress(redis.address), fleet_key=Secret("the-key-of-the-benchmark")

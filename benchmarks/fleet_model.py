@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
-from llmeval_sdk.evaluation.shared_verdicts import MOST_ENTRIES, SECONDS
-from llmeval_sdk.policy.books import DAY
+from llmeval_sdk.evaluation.books import DAY
+from llmeval_sdk.plugins.shared.verdicts import MOST_ENTRIES, SECONDS
 
 
 BAR = 0.35

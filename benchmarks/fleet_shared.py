@@ -21,9 +21,9 @@ from redis_server import SERVER, WHY_SKIPPED, running_redis
 from shared_hosts import Hosts, keeper_of, most_in_a_minute
 
 from benchmarks import fleet_model
-from llmeval_sdk.policy.admission import Refused
-from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.admission import Refused
+from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.keeper import BudgetKeeper
 from llmeval_sdk.store.ledger import HostLedger
 
 
@@ -153,9 +153,9 @@ def under_fire(folder, seconds):
 
 def verdict_bytes(server_folder):
     """Return what one verdict takes in Redis."""
-    from llmeval_sdk.evaluation.shared_verdicts import SharedVerdicts
     from llmeval_sdk.evaluation.verdicts import VerdictKey
     from llmeval_sdk.model import Evaluation
+    from llmeval_sdk.plugins.shared.verdicts import SharedVerdicts
 
     with running_redis(server_folder) as server:
         keeper = opened(server_folder / "host", server)

@@ -19,7 +19,7 @@ import openai
 
 from llmeval_sdk import registry
 from llmeval_sdk.judges import judge
-from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.model import Chunk, Completion, Message, Record, Usage
 
 

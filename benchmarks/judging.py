@@ -23,11 +23,12 @@ import openai
 import llmeval_sdk as llmeval
 from benchmarks.loopback import running
 from benchmarks.measures import Table, latencies, quantile
-from llmeval_sdk import registry, runtime
-from llmeval_sdk.judges._verdict import YES_NO
-from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk import registry
+from llmeval_sdk.judges.models import OpenAILLM
+from llmeval_sdk.judges.verdict import YES_NO
 from llmeval_sdk.model import Completion, Record
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.model.protocols import LLM
+from llmeval_sdk.pipeline import runtime
 
 
 CONCURRENCY = 32

@@ -30,8 +30,8 @@ from benchmarks.judging import CONCURRENCY, Keep
 from benchmarks.loopback import running
 from benchmarks.measures import Table
 from llmeval_sdk import registry
-from llmeval_sdk.judges._verdict import YES_NO
-from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk.judges.models import OpenAILLM
+from llmeval_sdk.judges.verdict import YES_NO
 
 
 HEURISTICS = [

@@ -18,8 +18,8 @@ import time
 from contextlib import contextmanager
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import runtime
-from llmeval_sdk.exporters.otel import _names
+from llmeval_sdk.exporters.otlp import names
+from llmeval_sdk.pipeline import runtime
 
 
 QUESTION = "Which material covers the roof of the barn?"
@@ -113,17 +113,17 @@ def otel_sdk(url):
 
     def call(question):
         with tracer.start_as_current_span("invoke_workflow answer") as span:
-            span.set_attribute(_names.KIND, "workflow")
-            span.set_attribute(_names.OI_KIND, "CHAIN")
-            span.set_attribute(_names.OPERATION, "invoke_workflow")
+            span.set_attribute(names.KIND, "workflow")
+            span.set_attribute(names.OI_KIND, "CHAIN")
+            span.set_attribute(names.OPERATION, "invoke_workflow")
             span.set_attribute("gen_ai.workflow.name", "answer")
-            span.set_attribute(_names.OI_INPUT, question)
-            span.set_attribute(_names.OI_INPUT_TYPE, _names.TEXT)
-            span.set_attribute(_names.INPUT_MESSAGES, messages("user", question))
+            span.set_attribute(names.OI_INPUT, question)
+            span.set_attribute(names.OI_INPUT_TYPE, names.TEXT)
+            span.set_attribute(names.INPUT_MESSAGES, messages("user", question))
             answer = ANSWER
-            span.set_attribute(_names.OI_OUTPUT, answer)
-            span.set_attribute(_names.OI_OUTPUT_TYPE, _names.TEXT)
-            span.set_attribute(_names.OUTPUT_MESSAGES, messages("assistant", answer))
+            span.set_attribute(names.OI_OUTPUT, answer)
+            span.set_attribute(names.OI_OUTPUT_TYPE, names.TEXT)
+            span.set_attribute(names.OUTPUT_MESSAGES, messages("assistant", answer))
             return answer
 
     return call, provider.force_flush

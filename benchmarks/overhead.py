@@ -30,8 +30,8 @@ from benchmarks.measures import (
     us,
 )
 from llmeval_sdk import registry
-from llmeval_sdk._coerce import to_chunks, to_extractions
 from llmeval_sdk.model import Record
+from llmeval_sdk.model.coerce import to_chunks, to_extractions
 
 
 SCORED_CPU_US = 250.0
@@ -122,7 +122,7 @@ def heuristics(table):
         retrieval={"limits": {"bm25": 20}, "total_before_filter": 60},
     )
     slowest, name = 0.0, ""
-    for each in registry.HEURISTICS:
+    for each in registry.heuristics():
         heuristic = registry.evaluator(each)
         if not heuristic.inline:
             continue

@@ -18,7 +18,7 @@ from benchmarks import serverless
 from benchmarks.measures import Table
 from benchmarks.otel_cpu import collector, messages
 from llmeval_sdk.config import from_environment
-from llmeval_sdk.exporters.otel import make
+from llmeval_sdk.exporters.otlp import make
 from llmeval_sdk.model import Batch, SpanData
 
 

@@ -9,7 +9,7 @@ import marshal
 import sys
 import time
 
-from llmeval_sdk.redaction import Redactor
+from llmeval_sdk.exporters.redaction import Redactor
 
 
 SENTENCE = "The lease of the house on the hill begins in May, and the rent is due each month. "

@@ -45,7 +45,7 @@ def milliseconds(figure):
 
 def measure(url, count):
     import llmeval_sdk as llmeval
-    from llmeval_sdk.serverless import lambda_handler
+    from llmeval_sdk.plugins.serverless import lambda_handler
 
     llmeval.configure(exporters=["otlp"], otlp_endpoint=url, mode="serverless")
 

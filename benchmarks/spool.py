@@ -16,12 +16,12 @@ from functools import partial
 from statistics import median
 from time import perf_counter_ns
 
+from llmeval_sdk.exporters.redaction import Redactor
 from llmeval_sdk.pipeline._privacy import Privacy
-from llmeval_sdk.pipeline._spooling import Spooling
-from llmeval_sdk.redaction import Redactor
-from llmeval_sdk.spool import Folder
+from llmeval_sdk.pipeline.recovery import Spooling
+from llmeval_sdk.pipeline.spool import Folder
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing._inner import Spec
+from llmeval_sdk.tracing.internals import Spec
 
 
 BAR_US = 8.0

@@ -2,7 +2,7 @@
 
 import random
 
-from llmeval_sdk.estimates import Evidence, Seen
+from llmeval_sdk.statistics import Evidence, Seen
 
 
 HOUR_NS = 3_600_000_000_000

@@ -5,7 +5,7 @@
 
 import random
 
-from llmeval_sdk.estimates import Candidate, Labelled, choose, corrected_mean
+from llmeval_sdk.statistics import Candidate, Labelled, choose, corrected_mean
 
 
 chance = random.Random(3)  # noqa: S311

@@ -6,7 +6,7 @@ is no worse at anything; it just gets more of the hard requests.
 
 import random
 
-from llmeval_sdk.estimates import Seen, Tally, standardised_difference
+from llmeval_sdk.statistics import Seen, Tally, standardised_difference
 
 
 HARD = {"v1": 0.2, "v2": 0.6}

@@ -4,7 +4,7 @@ The judge is shown worked examples; those of one's own take the place of the bui
 """
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 

@@ -1,7 +1,7 @@
 """A decision model judges every row in one request: a probability each, and the cost beforehand."""
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.llms.decisions import HttpDecisions
+from llmeval_sdk.judges.models.decisions import HttpDecisions
 from llmeval_sdk.offline import estimate_cost
 from llmeval_sdk.testing.decision_server import DecisionServer
 

@@ -3,8 +3,8 @@
 import random
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.estimates.mean import population_mean
 from llmeval_sdk.exporters import memory
+from llmeval_sdk.statistics.mean import population_mean
 
 
 @llmeval.heuristic(needs=["response"])

@@ -6,7 +6,7 @@ line of code; here a stand-in on the loopback interface answers in Anthropic's w
 # needs: anthropic
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.llms.providers import AnthropicLLM
+from llmeval_sdk.plugins.providers import AnthropicLLM
 from llmeval_sdk.testing.provider_server import AnthropicServer
 
 

@@ -6,7 +6,7 @@ Set LLMEVAL_MODE=serverless beside the decorator. `Context` stands for what Lamb
 from time import monotonic
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.serverless import lambda_handler
+from llmeval_sdk.plugins.serverless import lambda_handler
 
 
 llmeval.configure(exporters=["memory"], mode="serverless")  # or by variables of the function

@@ -11,7 +11,7 @@ from typing import TextIO
 import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
-from llmeval_sdk.protocols import BaseExporter
+from llmeval_sdk.model.protocols import BaseExporter
 
 
 class Alarms(BaseExporter):

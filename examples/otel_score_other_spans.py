@@ -10,7 +10,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.exporters import memory
-from llmeval_sdk.sources.otel import EvaluationSpanProcessor
+from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
 
 
 provider = TracerProvider()

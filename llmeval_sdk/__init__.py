@@ -9,14 +9,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._process import first_use
+from llmeval_sdk.process import first_use
 
 
 if TYPE_CHECKING:
     from llmeval_sdk import errors, testing, tracing, viewer
-    from llmeval_sdk._stats import Stats
+    from llmeval_sdk.evaluation.budget import Budget
+    from llmeval_sdk.evaluation.cascade import Cascade
+    from llmeval_sdk.evaluation.conditions import above, below, between, flagged
+    from llmeval_sdk.evaluation.escalation import Escalation
+    from llmeval_sdk.evaluation.sampling import SamplingRule
     from llmeval_sdk.heuristics import heuristic
-    from llmeval_sdk.instrumentation import instrument, wrap_openai
     from llmeval_sdk.judges import LLMJudge, judge
     from llmeval_sdk.judges.context_recall import ContextRecall
     from llmeval_sdk.model import (
@@ -29,15 +32,14 @@ if TYPE_CHECKING:
         Record,
         Step,
     )
+    from llmeval_sdk.model.protocols import LLM, Exporter
     from llmeval_sdk.offline import Report, evaluate
-    from llmeval_sdk.policy.budget import Budget
-    from llmeval_sdk.policy.cascade import Cascade
-    from llmeval_sdk.policy.conditions import above, below, between, flagged
-    from llmeval_sdk.policy.escalation import Escalation
-    from llmeval_sdk.policy.sampling import SamplingRule
-    from llmeval_sdk.protocols import LLM, Exporter
-    from llmeval_sdk.runtime import configure, enabled, flush, shutdown, stats
-    from llmeval_sdk.submit import submit_evaluation, submit_feedback
+    from llmeval_sdk.pipeline.plan import Hooks, Planning, Plugin
+    from llmeval_sdk.pipeline.runtime import configure, enabled, flush, shutdown, stats
+    from llmeval_sdk.pipeline.stats import Stats
+    from llmeval_sdk.pipeline.submit import submit_evaluation, submit_feedback
+    from llmeval_sdk.plugins.instrument.client import wrap_openai
+    from llmeval_sdk.plugins.instrument.patching import instrument
     from llmeval_sdk.tracing import (
         agent,
         annotate,
@@ -56,39 +58,41 @@ if TYPE_CHECKING:
 _HOMES = {
     "tracing": "workflow task retrieval llm tool agent embedding annotate annotation_context "
     "current_span export_span disabled",
-    "_stats": "Stats",
-    "runtime": "configure enabled flush shutdown stats",
-    "submit": "submit_evaluation submit_feedback",
-    "policy.sampling": "SamplingRule",
-    "policy.escalation": "Escalation",
-    "policy.cascade": "Cascade",
-    "policy.conditions": "below above between flagged",
-    "policy.budget": "Budget",
+    "pipeline.stats": "Stats",
+    "pipeline.plan": "Hooks Planning Plugin",
+    "pipeline.runtime": "configure enabled flush shutdown stats",
+    "pipeline.submit": "submit_evaluation submit_feedback",
+    "evaluation.sampling": "SamplingRule",
+    "evaluation.escalation": "Escalation",
+    "evaluation.cascade": "Cascade",
+    "evaluation.conditions": "below above between flagged",
+    "evaluation.budget": "Budget",
     "heuristics": "heuristic",
-    "instrumentation": "instrument wrap_openai",
+    "plugins.instrument.patching": "instrument",
+    "plugins.instrument.client": "wrap_openai",
     "judges": "judge LLMJudge",
     "judges.context_recall": "ContextRecall",
     "offline": "evaluate Report",
     "model": "Record Chunk Extraction Evaluation Prompt Message Completion Step",
-    "protocols": "LLM Exporter",
+    "model.protocols": "LLM Exporter",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES = ("errors", "testing", "tracing", "viewer")
 
 __all__ = [
-    "LLM", "Budget", "Cascade", "Chunk", "Completion", "ContextRecall", "Escalation",
-    "Evaluation", "Exporter", "Extraction", "LLMJudge", "Message", "Prompt", "Record", "Report",
-    "SamplingRule", "Stats", "Step", "above", "agent", "annotate", "annotation_context",
-    "below", "between", "configure", "current_span", "disabled", "embedding", "enabled",
-    "errors", "evaluate", "export_span", "flagged", "flush", "heuristic", "instrument", "judge",
-    "llm", "retrieval", "shutdown", "stats", "submit_evaluation", "submit_feedback", "task",
-    "testing", "tool", "tracing", "viewer", "workflow", "wrap_openai",
+    "LLM", "Budget", "Cascade", "Chunk", "Completion", "ContextRecall", "Escalation", "Evaluation",
+    "Exporter", "Extraction", "Hooks", "LLMJudge", "Message", "Planning", "Plugin", "Prompt",
+    "Record", "Report", "SamplingRule", "Stats", "Step", "above", "agent", "annotate",
+    "annotation_context", "below", "between", "configure", "current_span", "disabled", "embedding",
+    "enabled", "errors", "evaluate", "export_span", "flagged", "flush", "heuristic", "instrument",
+    "judge", "llm", "retrieval", "shutdown", "stats", "submit_evaluation", "submit_feedback",
+    "task", "testing", "tool", "tracing", "viewer", "workflow", "wrap_openai",
 ]  # fmt: skip
 
 
 def _load_runtime() -> None:
     """Load the runtime, which installs itself into tracing: for the first span of a process."""
-    import_module(f"{__name__}.runtime")
+    import_module(f"{__name__}.pipeline.runtime")
 
 
 first_use.load = _load_runtime
@@ -96,7 +100,7 @@ first_use.load = _load_runtime
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from llmeval_sdk._distribution import release
+        from llmeval_sdk.process.distribution import release
 
         return release()
     if name in _MODULES:

@@ -6,26 +6,19 @@ is on from here. Never raises.
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from llmeval_sdk import runtime
-from llmeval_sdk._process.shield import swallow, write_notices
-
-
-SOURCES: tuple[str, ...] = ("llmeval_sdk.sources.datadog:connect",)
-"""``module:function`` of what connects spans that other libraries make; each takes the Settings,
-decides by them whether it is wanted, and installs itself."""
+from llmeval_sdk import registry
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.process.shield import swallow, write_notices
 
 
 def _set_up() -> None:
     if runtime.pipeline() is None:
         return
-    for source in SOURCES:
-        module, _, function = source.partition(":")
+    for name, address in registry.table("readers").items():
         try:
-            getattr(import_module(module), function)(runtime.settings())
+            registry.load(address)(runtime.settings())
         except Exception as error:
-            if not swallow(f"auto: {source}", error, calls_out=True):
+            if not swallow(f"auto: {name}", error, calls_out=True):
                 raise
     write_notices()
 

@@ -2,7 +2,7 @@
 
     python tests/all.py [pytest's arguments]          # what ``make matrix`` runs
     python tests/all.py --every-change [arguments]    # what ``make test`` runs
-    python tests/all.py --waiting tests/fleet         # tests that mostly wait: four at a time
+    python tests/all.py --waiting tests/plugins/fleet         # tests that mostly wait: four at a time
 
 ``--every-change`` leaves `OWN_SUITES` to suites of their own, so that it takes minutes only.
 ``--of-every-python`` runs `OF_EVERY_PYTHON` only. ``--coverage`` prints the branch coverage of
@@ -22,23 +22,27 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 OWN_SUITES = (
-    "tests/faults", "tests/spool/test_survival.py", "tests/sessions/test_processes.py",
-    "tests/servers", "tests/docs",
+    "tests/faults", "tests/pipeline/spool/test_survival.py",
+    "tests/plugins/sessions/test_processes.py", "tests/servers", "tests/docs",
 )  # fmt: skip
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
-OWN_ENVIRONMENT = ("tests/fleet", "tests/ray")
+OWN_ENVIRONMENT = ("tests/plugins/fleet", "tests/plugins/shared", "tests/plugins/ray")
 """What only ``make test-fleet`` and ``make test-ray`` can run, with Redis and Celery, or Ray."""
 IN_OTHER_PROCESSES = (
-    "tests/test_examples.py", "tests/test_peers.py", "tests/demo", "tests/child", "tests/core",
+    "tests/test_examples.py", "tests/test_peers.py", "tests/plugins/demo", "tests/core",
+    "tests/plugins/ragas/child",
     "tests/frozen", "tests/cli/test_in_process.py", "tests/offline/test_pytest_plugin.py",
-    "tests/exporters_otel/test_services.py", "tests/decisions/test_benchmark.py",
+    "tests/exporters/otlp/test_services.py", "tests/judges/decisions/test_benchmark.py",
 )  # fmt: skip
 """Tests of what other processes do, whose lines the measurement of coverage does not see."""
 OF_EVERY_PYTHON = (
-    "tests/tracing", "tests/records", "tests/process", "tests/runtime", "tests/pipeline",
-    "tests/spool/test_round_trip.py", "tests/exporters", "tests/sources", "tests/values",
-    "tests/frozen", "tests/demo", "tests/cli/test_main.py", "tests/cli/test_in_process.py",
-    "tests/offline/test_model.py", "tests/sessions/test_shelf.py", "tests/sessions/test_live.py",
+    "tests/tracing", "tests/model/records", "tests/model/values", "tests/process",
+    "tests/pipeline/runtime", *map(str, sorted(Path("tests/pipeline").glob("test_*.py"))),
+    "tests/pipeline/spool/test_round_trip.py",
+    *map(str, sorted(Path("tests/exporters").glob("test_*.py"))), "tests/plugins/openinference",
+    "tests/frozen", "tests/plugins/demo", "tests/cli/test_main.py", "tests/cli/test_in_process.py",
+    "tests/offline/test_model.py", "tests/plugins/sessions/test_shelf.py",
+    "tests/plugins/sessions/test_live.py",
 )  # fmt: skip
 """What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,
 threads, forks, exits, pickles, annotations), each command once, and the demo."""

@@ -24,7 +24,7 @@ BUILD = "build==1.3.0"
 IN_THE_WHEEL = (
     "llmeval_sdk/py.typed",
     "llmeval_sdk/viewer/templates/base.html",
-    "llmeval_sdk/judges/ragas/locked.txt",
+    "llmeval_sdk/plugins/ragas/locked.txt",
 )
 IN_THE_SDIST = (
     "README.md",

@@ -8,8 +8,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from llmeval_sdk import registry, runtime
-from llmeval_sdk._process import app_resource, shield
+from llmeval_sdk import registry
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.process import app_resource, shield
 
 
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no mistake
@@ -22,8 +23,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items):
-    """See to it that whoever asks for a machine of one's own says why."""
+    """See to it that whoever asks for a machine of one's own says why; leave out absent plugins."""
+    installed = {plugin.name for plugin in registry.plugins()}
     for item in items:
+        for needed in item.iter_markers("plugin"):
+            if not installed.issuperset(needed.args):
+                item.add_marker(pytest.mark.skip(reason=f"without {', '.join(needed.args)}"))
         marker = item.get_closest_marker("alone")
         assert marker is None or marker.args, f"{item.nodeid}: alone() takes the reason"
 

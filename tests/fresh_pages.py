@@ -70,7 +70,7 @@ def with_wheel(line, wheel):
 def constraints_for(line):
     """Return the file of the versions that are tested together: Ragas has one of its own."""
     with_ragas = re.search(rf"{OURS}\[[^]]*\bragas\b", line)
-    return ROOT / ("llmeval_sdk/judges/ragas/pins.txt" if with_ragas else "constraints.txt")
+    return ROOT / ("llmeval_sdk/plugins/ragas/pins.txt" if with_ragas else "constraints.txt")
 
 
 def wheel_of(folder):

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import llmeval_sdk as llmeval
-from llmeval_sdk._distribution import NAMESAKE
+from llmeval_sdk.process.distribution import NAMESAKE
 
 
 APP = """
@@ -75,7 +75,7 @@ def test_nothing_tells_people_to_install_the_other_project():
         f"{path.relative_to(root)}: {line.strip()}"
         for path in files
         if path.suffix in (".py", ".md", ".toml", ".yaml", ".json", ".txt", "")
-        and path.name != "_distribution.py"
+        and path.name != "distribution.py"
         for line in path.read_text("utf-8", "replace").splitlines()
         if NAMESAKE in line.replace(f"com/{NAMESAKE}", "")
     ]

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import registry
-from llmeval_sdk.agents.messages import steps_of
 from llmeval_sdk.model import Record
+from llmeval_sdk.model.runs.messages import steps_of
 
 
 RUN_BARS = {

@@ -18,10 +18,10 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from benchmarks.quality.sampling import BAD, SHARE, requests
-from llmeval_sdk.estimates.allocation import default_control
-from llmeval_sdk.estimates.sequence import Evidence, Seen
-from llmeval_sdk.policy._quota import Quota
-from llmeval_sdk.store.course import AlertCourse, Bound
+from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.statistics.allocation import default_control
+from llmeval_sdk.statistics.sequence import Evidence, Seen
+from llmeval_sdk.store.alert_state import AlertCourse, Bound
 from llmeval_sdk.store.hours import Hour
 
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, median
 
 from benchmarks.measures import Table
-from llmeval_sdk.estimates import Calibration, calibrated, reliability
-from llmeval_sdk.policy.cascade import CONTROL_RATE, HIGH, LOW
+from llmeval_sdk.evaluation.cascade import CONTROL_RATE, HIGH, LOW
+from llmeval_sdk.statistics import Calibration, calibrated, reliability
 
 
 LABELS, OTHERS = 200, 2_000
@@ -87,7 +87,7 @@ class Inputs:
     judge_accuracy: float = 0.897
     # gpt-6-luna: $0.10 per million input tokens, output free (tokenrail 0.6, 26 October 2026).
     decision_price: float = 0.10
-    # Claude Sonnet: $3 in, $15 out (llmeval_sdk/prices.json).
+    # Claude Sonnet: $3 in, $15 out (llmeval_sdk/judges/models/prices.json).
     judge_price_in: float = 3.0
     judge_price_out: float = 15.0
     tokens_in: int = 1_500

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from llmeval_sdk.extraction import abstained
 from llmeval_sdk.model import Chunk, Extraction, Record
+from llmeval_sdk.text.extraction import abstained
 
 
 TOP = 6

@@ -17,9 +17,9 @@ import numpy as np
 from extraction_data import Case
 from scipy.optimize import minimize
 
-from llmeval_sdk.extraction import read
 from llmeval_sdk.heuristics.extraction._history import Histories
 from llmeval_sdk.heuristics.extraction.risk import RiskModel, features
+from llmeval_sdk.text.extraction import read
 
 
 PRIOR = {

@@ -11,16 +11,15 @@ from pathlib import Path
 from extraction_data import Case, Question, Searcher, kind_of, run, words
 from rapidfuzz import fuzz
 
-from llmeval_sdk._coerce import to_chunks, to_extractions
-from llmeval_sdk.demo import documents, grading, licenses
-from llmeval_sdk.demo.app import LIMITS, find, vote
-from llmeval_sdk.demo.documents import FIELDS, Document
-from llmeval_sdk.demo.search import Index
-from llmeval_sdk.demo.search import search as hybrid_search
-from llmeval_sdk.heuristics._grounding.calendars import same
-from llmeval_sdk.heuristics._grounding.dates import only_date
-from llmeval_sdk.heuristics._grounding.text import fold
 from llmeval_sdk.model import Record
+from llmeval_sdk.model.coerce import to_chunks, to_extractions
+from llmeval_sdk.plugins.demo import documents, grading, licenses
+from llmeval_sdk.plugins.demo.app import LIMITS, find, vote
+from llmeval_sdk.plugins.demo.documents import FIELDS, Document
+from llmeval_sdk.plugins.demo.search import Index
+from llmeval_sdk.plugins.demo.search import search as hybrid_search
+from llmeval_sdk.text.grounding.dates import only_date, same
+from llmeval_sdk.text.grounding.text import fold
 
 
 SOURCES = ("receipts", "packages", "short answers")

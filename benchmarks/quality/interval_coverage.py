@@ -11,10 +11,10 @@ import random
 from statistics import mean
 from typing import NamedTuple
 
-from llmeval_sdk.estimates.allocation import default_control
-from llmeval_sdk.estimates.assisted import assisted_mean
-from llmeval_sdk.estimates.mean import population_mean
-from llmeval_sdk.policy._quota import Quota
+from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.statistics.allocation import default_control
+from llmeval_sdk.statistics.assisted import assisted_mean
+from llmeval_sdk.statistics.mean import population_mean
 
 
 class Case(NamedTuple):

@@ -21,11 +21,11 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from benchmarks.quality.sampling import SHARE, Judgement, requests
-from llmeval_sdk.estimates.allocation import default_control
-from llmeval_sdk.estimates.assisted import assisted_mean
-from llmeval_sdk.estimates.correction import Labelled, corrected_mean
-from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.policy._quota import Quota
+from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.statistics.allocation import default_control
+from llmeval_sdk.statistics.assisted import assisted_mean
+from llmeval_sdk.statistics.correction import Labelled, corrected_mean
+from llmeval_sdk.statistics.mean import Estimate
 
 
 class Judge(NamedTuple):

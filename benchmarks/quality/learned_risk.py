@@ -23,12 +23,12 @@ from typing import NamedTuple, TypeVar
 import risk_fit
 from risk_data import ANSWER_SETS, Row, answers, auroc, paragraphs
 
-from llmeval_sdk.estimates.allocation import default_control
-from llmeval_sdk.heuristics.risk import _response, groundedness
-from llmeval_sdk.learning._course import FEWEST, LATER, LearningCourse, Source, advanced
-from llmeval_sdk.learning._fit import Outcome, Slices, fitted
-from llmeval_sdk.learning._weights import logit_of
-from llmeval_sdk.policy._quota import Quota
+from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.heuristics.risk import groundedness, response
+from llmeval_sdk.plugins.learning._course import FEWEST, LATER, LearningCourse, Source, advanced
+from llmeval_sdk.plugins.learning._fit import Outcome, Slices, fitted
+from llmeval_sdk.plugins.learning._weights import logit_of
+from llmeval_sdk.statistics.allocation import default_control
 
 
 VERDICTS, STREAM, MOST_STREAMED = 200, 1_000, 0.7
@@ -93,7 +93,7 @@ def _spanned(row: Row) -> Row:
 
 def _answer(label: int, found, models) -> Answer:
     risk, _, features = groundedness.score(found, models)
-    vector = tuple(features[name] for name in _response.NAMES) if features else None
+    vector = tuple(features[name] for name in response.NAMES) if features else None
     return Answer(label, risk, vector)
 
 

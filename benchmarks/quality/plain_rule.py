@@ -8,9 +8,9 @@ import random
 
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk.evaluation.escalation import Escalation, default_escalation
+from llmeval_sdk.evaluation.gate import Gate
 from llmeval_sdk.model import Chunk, Extraction, Record
-from llmeval_sdk.policy.escalation import Escalation, default_escalation
-from llmeval_sdk.policy.gate import Gate
 
 
 TOP_K = (3, 5, 10, 20)

@@ -16,9 +16,9 @@ from risk_stumps import stumps
 from risk_swaps import SHARES, swapped
 from sklearn.model_selection import GroupKFold
 
-from llmeval_sdk.heuristics.risk import _response, _sentence, _text, groundedness
-from llmeval_sdk.heuristics.risk._draft import Sentence
+from llmeval_sdk.heuristics.risk import _sentence, _text, groundedness, response
 from llmeval_sdk.heuristics.risk._resources import Additive
+from llmeval_sdk.heuristics.risk._sentence import Sentence
 
 
 _PIECE = 600
@@ -105,7 +105,7 @@ def response_vectors(
     found: Sequence[Sequence[Sentence]], model: Additive
 ) -> list[dict[str, float]]:
     return [
-        _response.measure(group, [model.risk(s.features) for s in group]) if group else {}
+        response.measure(group, [model.risk(s.features) for s in group]) if group else {}
         for group in found
     ]
 
@@ -120,7 +120,7 @@ def stack(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> tuple[Add
     kept = [i for i, vector in enumerate(vectors) if vector]
     matrix = [vectors[i] for i in kept]
     whole = stumps(
-        _response.NAMES,
+        response.NAMES,
         matrix,
         [rows[i].label for i in kept],
         rounds=120,

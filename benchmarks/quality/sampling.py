@@ -14,9 +14,9 @@ from math import exp, sqrt
 from statistics import NormalDist, mean, median, stdev
 from typing import NamedTuple
 
-from llmeval_sdk.estimates.allocation import default_control
-from llmeval_sdk.estimates.assisted import assisted_mean
-from llmeval_sdk.policy._quota import Quota
+from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.statistics.allocation import default_control
+from llmeval_sdk.statistics.assisted import assisted_mean
 
 
 LIFT = NormalDist().inv_cdf(0.80) * sqrt(2)

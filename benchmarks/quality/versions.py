@@ -16,10 +16,10 @@ from math import exp, sqrt
 from statistics import mean, median
 
 from benchmarks.quality.sampling import LIFT, SHARE
-from llmeval_sdk.estimates.allocation import default_control
-from llmeval_sdk.estimates.sequence import Seen
-from llmeval_sdk.estimates.standardised import Standardised, Tally, standardised_difference
-from llmeval_sdk.policy._quota import Quota
+from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.statistics.allocation import default_control
+from llmeval_sdk.statistics.sequence import Seen
+from llmeval_sdk.statistics.standardised import Standardised, Tally, standardised_difference
 
 
 PER_DAY, DAYS, ALPHA = 1_000, 30, 0.05

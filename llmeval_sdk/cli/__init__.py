@@ -1,8 +1,9 @@
 """The command ``llmeval``, also ``python -m llmeval_sdk``.
 
-A subcommand is one module of this package with ``add(subparsers)`` and ``run(args)``, and one word
-in `COMMANDS`. Exit codes are 0 for success, 1 for a finding (something was not found, or is
-broken), and 2 for a command that could not run.
+A subcommand is one module with ``add(subparsers)`` and ``run(args)``: of this package, with one
+word in `_COMMANDS`, or of a plugin, with one line in its table of commands. Exit codes are 0 for
+success, 1 for a finding (something was not found, or is broken), and 2 for a command that could not
+run.
 """
 
 from __future__ import annotations
@@ -11,23 +12,18 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from llmeval_sdk import registry
-from llmeval_sdk._escaping import escaped
-from llmeval_sdk.errors import ConfigurationError, LlmevalError
+from llmeval_sdk.errors import LlmevalError
+from llmeval_sdk.process.escaping import escaped
 
 
-COMMANDS = (
-    "demo",
+_COMMANDS = (
     "run",
     "agent",
-    "fleet",
-    "ragas",
     "view",
     "report",
-    "watch",
     "compare",
     "label",
     "traces",
@@ -44,11 +40,17 @@ COMMANDS = (
 OK, FINDING, USAGE = 0, 1, 2
 
 
+def commands() -> tuple[str, ...]:
+    """Return the names of all commands: those of this package, then those of plugins."""
+    return (*_COMMANDS, *registry.table("commands"))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status of the process."""
     argv = sys.argv[1:] if argv is None else argv
     # The modules of all commands take a tenth of a second; most runs need those of one.
-    parser = _parser(argv[:1] if argv and argv[0] in COMMANDS else COMMANDS)
+    is_own = bool(argv) and argv[0] in _COMMANDS
+    parser = _parser(argv[:1] if is_own or (argv and argv[0] in commands()) else None)
     args, rest = parser.parse_known_args(argv)
     if rest and not hasattr(args, "rest"):
         where = f"`llmeval {args.command} --help` lists the options"
@@ -81,7 +83,7 @@ class _ShowVersion(argparse.Action):
         parser.exit()
 
 
-def _parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
+def _parser(wanted: Sequence[str] | None = None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="llmeval",
         description="Look at the traces and scores of an app, and evaluate data sets.",
@@ -91,7 +93,7 @@ def _parser(commands: Sequence[str] = COMMANDS) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)
-    for name in commands:
-        with suppress(ConfigurationError):  # its file was deleted, with the part that it belongs to
-            registry.load(f"{__name__}.{name}:add")(subparsers)
+    for name in commands() if wanted is None else wanted:
+        own = f"{__name__}.{name}:add"
+        registry.load(own if name in _COMMANDS else registry.table("commands")[name])(subparsers)
     return parser

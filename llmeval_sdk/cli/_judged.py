@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._output import heading, say, say_wrapped, table
-from llmeval_sdk.estimates.correction import FEWEST, Correction
-from llmeval_sdk.estimates.funnels import STEPS
-from llmeval_sdk.estimates.mean import Estimate
-from llmeval_sdk.store.course import AlertCourse
+from llmeval_sdk.cli.output import heading, say, say_wrapped, table
+from llmeval_sdk.statistics.correction import FEWEST, Correction
+from llmeval_sdk.statistics.funnels import STEPS
+from llmeval_sdk.statistics.mean import Estimate
+from llmeval_sdk.store.alert_state import AlertCourse
 from llmeval_sdk.store.opinions import Opinions, described, extent
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.words import moment, percent
+from llmeval_sdk.text.terminal import number, printable
 
 
 def show_judged(measured: Sequence[Population]) -> None:

@@ -7,15 +7,15 @@ from dataclasses import replace
 from itertools import chain
 from math import inf
 
-from llmeval_sdk import _values
-from llmeval_sdk._terminal import printable
 from llmeval_sdk.errors import did_you_mean
+from llmeval_sdk.model import values
 from llmeval_sdk.store import pages, views
+from llmeval_sdk.store.identities import forms
 from llmeval_sdk.store.lookup import SpanRef
 from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.typed_ids import forms
 from llmeval_sdk.store.walks import Order, Place, Query
+from llmeval_sdk.text.terminal import printable
 
 
 LOOKED_AT = 2_000
@@ -47,7 +47,7 @@ def worst(
     """Return the spans that an evaluator scored worst, the worst first; neutral ones are none."""
     known = reader.read(views.known_names)  # which also says which values are better
     if evaluator in known.numeric:
-        highest = _values.high_is_bad(evaluator)
+        highest = values.high_is_bad(evaluator)
         order: Order = "highest" if highest else "lowest"
         ordered = [replace(query, order=order, order_by=evaluator) for query in queries]
         found = [item for query in ordered for item in listed(reader, query, count)]
@@ -61,7 +61,7 @@ def worst(
         scores = said_of(reader, items)
         for item in items:
             score = scores[item.span_id].get(evaluator)
-            good = None if score is None else _values.goodness(evaluator, score.value, score.label)
+            good = None if score is None else values.goodness(evaluator, score.value, score.label)
             if good is not None:
                 rated.append((good, item))
     return [item for _, item in sorted(rated, key=lambda each: each[0])[:count]]
@@ -69,7 +69,7 @@ def worst(
 
 def _worst_first(said: Said | None, highest: bool) -> float:  # noqa: FBT001
     """Return a sort key for a score; what is no number, because it was replaced, comes last."""
-    number = None if said is None else _values.number(said.value)
+    number = None if said is None else values.number(said.value)
     if number is None:
         return inf
     return -number if highest else number

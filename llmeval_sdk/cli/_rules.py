@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.cli._output import heading, say_wrapped, table
+from llmeval_sdk.cli.output import heading, say_wrapped, table
 from llmeval_sdk.store.rules import FEWEST, FEWEST_BAD, Rules
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from llmeval_sdk import _values
-from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._output import bar, heading, say_wrapped, table
-from llmeval_sdk.estimates.mean import Estimate
+from llmeval_sdk.cli.output import bar, heading, say_wrapped, table
+from llmeval_sdk.model import values
+from llmeval_sdk.statistics.mean import Estimate
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.summary import ScoreSummary
+from llmeval_sdk.text.terminal import number, printable
 
 
 def show_scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
     """Print the table of scores, with a row for each evaluator and span name."""
     estimates = {(each.judge, each.span_name): each.estimate for each in judged}
-    unrated = [each for each in scores if each.evaluator == _values.ABSTENTION]
+    unrated = [each for each in scores if each.evaluator == values.ABSTENTION]
     heading("Scores")
     titles = ("evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost")
     rows = [

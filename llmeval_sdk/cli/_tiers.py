@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._output import heading, say_wrapped, table
+from llmeval_sdk.cli.output import heading, say_wrapped, table
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.tiers import Tiers
+from llmeval_sdk.text.terminal import number, printable
 
 
 def show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:

@@ -9,10 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from llmeval_sdk._terminal import plural, printable, seconds
-from llmeval_sdk.cli._options import open_store
-from llmeval_sdk.cli._output import heading, say, say_json, say_wrapped, table
-from llmeval_sdk.cli._pricing import pricing
+from llmeval_sdk.cli.options import open_store, pricing
+from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.populations import PERIODS
 from llmeval_sdk.store.reader import StoreReader
@@ -26,6 +24,7 @@ from llmeval_sdk.store.traffic import (
     traffic,
 )
 from llmeval_sdk.store.words import moment
+from llmeval_sdk.text.terminal import plural, printable, seconds
 
 
 MOST_ROWS = 50

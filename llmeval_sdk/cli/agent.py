@@ -12,8 +12,8 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk.cli._options import Help, add_json
-from llmeval_sdk.cli._output import say, say_json
+from llmeval_sdk.cli.options import Help, add_json
+from llmeval_sdk.cli.output import say, say_json
 from llmeval_sdk.errors import ConfigurationError
 
 
@@ -56,7 +56,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Drain the folder until told to end."""
-    from llmeval_sdk import runtime
+    from llmeval_sdk.pipeline import runtime
 
     spool = args.spool or config.from_environment(problems=[]).spool
     if not spool:

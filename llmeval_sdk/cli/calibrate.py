@@ -9,12 +9,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
-from llmeval_sdk._terminal import printable
-from llmeval_sdk.cli._labelled import add_source, labelled
-from llmeval_sdk.cli._options import Help, add_json
-from llmeval_sdk.cli._output import heading, say_json, say_wrapped, table
+from llmeval_sdk.cli.agreement import add_source, labelled
+from llmeval_sdk.cli.options import Help, add_json
+from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.files import path_of
+from llmeval_sdk.text.terminal import printable
 
 
 if TYPE_CHECKING:
@@ -141,10 +141,10 @@ def _answered_by_one_model(pairs: list[Pair], model: str | None) -> list[Pair]:
 
 def _fit(pairs: list[Pair]) -> tuple[FittedCalibration, str]:
     """Return the calibration, and in words why it is not used; empty where it is."""
-    from llmeval_sdk.estimates import calibrated, held_out_losses
-    from llmeval_sdk.estimates.calibration import FEWEST
     from llmeval_sdk.evaluation.calibrations import FittedCalibration
     from llmeval_sdk.offline.probabilities import columns
+    from llmeval_sdk.statistics import calibrated, held_out_losses
+    from llmeval_sdk.statistics.calibration import FEWEST
 
     probabilities, labels, chances = columns(pairs)
     calibration = calibrated(probabilities, labels, chances)

@@ -8,12 +8,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
-from llmeval_sdk._terminal import number, printable
-from llmeval_sdk.cli._options import Help, add_json, add_store, open_store, since
-from llmeval_sdk.cli._output import heading, say, say_json, say_wrapped, table
-from llmeval_sdk.store.comparison import NO_ANSWER, VersionComparison, VersionDifference, compare
-from llmeval_sdk.store.versions import dimension
+from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
+from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
+from llmeval_sdk.store.versions import (
+    NO_ANSWER,
+    VersionComparison,
+    VersionDifference,
+    compare,
+    dimension,
+)
 from llmeval_sdk.store.words import moment
+from llmeval_sdk.text.terminal import number, printable
 
 
 _EPILOG = """\

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._terminal import printable
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import Help, add_json, add_store, open_store
-from llmeval_sdk.cli._output import say, say_json, say_wrapped, table
+from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
+from llmeval_sdk.cli.output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.walks import Query
+from llmeval_sdk.text.terminal import printable
 
 
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop

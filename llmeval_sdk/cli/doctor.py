@@ -3,22 +3,590 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import platform
+import re
 import sqlite3
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from http.client import HTTPException
+from importlib.metadata import PackageNotFoundError, requires
+from typing import Any, NamedTuple
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener, getproxies, proxy_bypass
 
 from llmeval_sdk import config, registry
-from llmeval_sdk._distribution import installed
-from llmeval_sdk.cli import _checks
-from llmeval_sdk.cli._checks import Finding
-from llmeval_sdk.cli._decisions import asked_of_a_judge_model, calibrated, decision_model
-from llmeval_sdk.cli._endpoint import JUDGES, endpoint
-from llmeval_sdk.cli._judge_provider import judge_provider, provider_endpoint, provider_findings
-from llmeval_sdk.cli._options import Help, add_json
-from llmeval_sdk.cli._output import columns, heading, say, say_json, say_wrapped, table
-from llmeval_sdk.config import Settings
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.cli.options import Help, add_json
+from llmeval_sdk.cli.output import columns, heading, say, say_json, say_wrapped, table
+from llmeval_sdk.config import Secret, Settings
+from llmeval_sdk.config.settings import DecisionSettings
+from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
+from llmeval_sdk.store.contents import held
+from llmeval_sdk.store.files import path_of, refusal
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.text.terminal import plural
+
+
+PACKAGES = (
+    DISTRIBUTION, "rapidfuzz", "tenacity", "openai", "anthropic", "google-genai", "ddtrace",
+    "opentelemetry-sdk", "ragas", "arize-phoenix", "mlflow", "langfuse", "grpcio", "langchain",
+    "gunicorn", "uvicorn", "celery", "gevent", "eventlet",
+)  # fmt: skip
+
+
+ON_REQUEST = frozenset(("Judge fleet",))
+"""Sections of plugins that take a while, so that an option has to ask for them."""
+_OTHERS = "spans of other libraries are theirs to send"
+DESTINATIONS = {
+    "local": "active; takes our spans, all scores, and the spans of other libraries that have any",
+    "otlp": f"active; takes our spans, and every score as a log event; {_OTHERS}",
+    "datadog": f"active; takes our spans and all scores; {_OTHERS}",
+    "phoenix": f"active; takes our spans and all scores; {_OTHERS}",
+    "mlflow": f"active; takes our spans and all scores; {_OTHERS}",
+    "langfuse": f"active; takes our spans and all scores; {_OTHERS}",
+}
+"""Where spans and scores go in each set-up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one check found. ``ok`` is ``None`` if it is neither good nor bad."""
+
+    ok: bool | None
+    subject: str
+    words: str
+
+
+def shown(value: Any) -> str:
+    """Return a setting's value as people may see it, without secrets and credentials."""
+    if value is None or value == ():
+        return "-"
+    if isinstance(value, Secret):
+        return "set"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}={shown(item)}" for key, item in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(map(shown, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return address(value) if isinstance(value, str) and "://" in value else str(value)
+
+
+def address(url: str) -> str:
+    """Return an address without user, password and query, which may hold a key."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+        return f"{parts.scheme}://{parts.hostname or ''}{port}{parts.path}"  # noqa: TRY300
+    except ValueError:
+        return "(not an address)"
+
+
+SHORTEST_SECRET = 6
+"""How long a secret must be to be looked for in other texts. Shorter ones, such as the ``x`` or
+``none`` that a local server takes for a key, are part of ordinary words, which would be blotted
+out. The setting's own value is never shown in any case."""
+
+
+def secrets(settings: Settings) -> set[str]:
+    """Return every secret of the settings, so that no message prints one by accident."""
+    found = set()
+    for row in config.rows():
+        value = config.value_of(settings, row.name)
+        for each in value.values() if isinstance(value, Mapping) else (value,):
+            text = each.reveal().strip() if isinstance(each, Secret) else ""
+            if getattr(each, "place", None) is not None:  # of an address, only its password is one
+                text = urlsplit(text).password or ""
+            if len(text) >= SHORTEST_SECRET:
+                found.add(text)
+    return found
+
+
+MADE = frozenset(("otlp", "phoenix", "mlflow", "langfuse"))
+"""Exporters that the check constructs, to see whether that works. It has no other effect."""
+
+
+def exporters(settings: Settings) -> Iterator[Finding]:
+    """Check that each exporter that would be used can be loaded, with its packages and its keys."""
+    from llmeval_sdk.pipeline.planning import default_exporters
+
+    for name in settings.exporters or default_exporters(settings):
+        try:
+            make = registry.exporter_factory(name)
+            if name in MADE:
+                make(settings)
+        except ConfigurationError as error:
+            yield Finding(False, name, str(error))
+        except Exception as error:
+            yield Finding(False, name, f"cannot be loaded: {type(error).__name__}: {error}")
+        else:
+            yield Finding(True, name, DESTINATIONS.get(name, "active"))
+
+
+def evaluators(settings: Settings) -> Iterator[Finding]:
+    """Check that each evaluator that attaches by itself, or was asked for, can be loaded."""
+    asked = [name for name in settings.evaluators if name not in registry.heuristics()]
+    for name in (*registry.heuristics(), *asked):
+        try:
+            found = registry.evaluator(name)
+        except ConfigurationError as error:
+            yield Finding(False, name, str(error))
+        except Exception as error:
+            yield Finding(False, name, f"cannot be loaded: {type(error).__name__}: {error}")
+        else:
+            wanted = name in settings.evaluators
+            yield Finding(True, name, _attaches(found, settings, wanted=wanted))
+
+
+_GROUPS = ("agents", "sessions")
+"""What a store may have none of; the plugins of these names have scores for them."""
+
+
+def grouped(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
+    """Put the scores of agents, and of sessions, on one line where the store has none of these."""
+    there: set[str] = set()
+    with suppress(ConfigurationError), StoreReader(path_of(settings.store)) as reader:
+        there = reader.read(lambda store: held(store, _GROUPS))
+    left, names = [], {kind: list[str]() for kind in _GROUPS}
+    of_plugins = {plugin.name: plugin.heuristics for plugin in registry.plugins()}
+    for each in findings:
+        kind = next((kind for kind in _GROUPS if each.subject in of_plugins.get(kind, ())), None)
+        if kind is None or kind in there or not each.ok or each.subject in settings.evaluators:
+            left.append(each)
+        else:
+            names[kind].append(each.subject)
+    for kind, held_back in names.items():
+        if held_back:
+            words = (
+                f"{plural(len(held_back), 'heuristic')} for {kind}, of which the store has none: "
+            )
+            left.append(Finding(None, kind, words + ", ".join(held_back)))
+    return left
+
+
+def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:
+    if evaluator.kind == "judge":
+        return "judge, asked for"
+    from llmeval_sdk.evaluation.resolve import place_of
+
+    place = place_of(evaluator, settings, requested=wanted)
+    if place is not None:
+        return f"heuristic, {'in the call' if place == 'caller' else 'in the background'}"
+    if getattr(evaluator, "per", "answer") == "session":
+        return "heuristic, of sessions that have been idle"
+    if evaluator.automatic:
+        return "heuristic, off (LLMEVAL_HEURISTICS)"
+    return "heuristic, when asked for"
+
+
+def sampling(settings: Settings) -> Iterator[Finding]:
+    """Say which sampling rules cannot be understood, and which limit nothing.
+
+    A rule that names a judge of another app is a note: several apps may share an environment.
+    """
+    from llmeval_sdk.evaluation import resolve
+    from llmeval_sdk.evaluation.sampling import parse_rules
+
+    source = config.source_of("sampling_rules")
+    rules = parse_rules(settings.sampling_rules)
+    for problem in rules.problems:
+        yield Finding(False, source, problem)
+    own = settings.of(DecisionSettings)
+    named = (*settings.evaluators, *own.cascade)
+    asked = replace(settings, evaluators=tuple(dict.fromkeys(named)))
+    requested = resolve.requested_evaluators((), asked, _told_elsewhere)
+    spending = bool(settings.judge_model) or any(each.kind == "judge" for each in requested)
+    escalations = resolve.escalations_in_force(None, settings, spending=spending)
+    planned = [*requested, *resolve.considered_judges(requested, escalations, settings)]
+    for rule in resolve.idle_rules(rules, planned, settings):
+        yield Finding(False if rule.unknown else None, source, rule.words)
+
+
+def _told_elsewhere(_problem: str) -> None:
+    """Say nothing: the checks of evaluators tell it."""
+
+
+def rules(settings: Settings) -> Iterator[Finding]:
+    """Say what the rules that ask judges would find among the extractions that were checked."""
+    from llmeval_sdk.cli._rules import sentence
+    from llmeval_sdk.store.rules import compare
+
+    path = path_of(settings.store)
+    if not path.exists():
+        return
+    try:
+        with StoreReader(path) as reader:
+            found = reader.read(lambda store: compare(store, settings.recall_threshold))
+    except ConfigurationError:  # which the check of the store tells
+        return
+    if found.checked:
+        yield Finding(None, "escalation", sentence(found))
+
+
+def of_plugins(
+    settings: Settings, *, offline: bool, wanted: Collection[str]
+) -> dict[str, list[Finding]]:
+    """Return what plugins find, by the titles of their sections.
+
+    Args:
+        settings: the settings that are in force.
+        offline: contact no server.
+        wanted: sections that somebody asked for; those of `ON_REQUEST` are left out otherwise.
+    """
+    sections = {"Plugins": [Finding(False, "plugins", line) for line in registry.plugin_problems]}
+    for plugin in registry.plugins():
+        for title, address in plugin.findings.items():
+            if title in ON_REQUEST and title not in wanted:
+                continue
+            found = plugin.resolve(address)(settings, offline=offline)
+            sections.setdefault(title, []).extend(Finding(*finding) for finding in found)
+    return sections
+
+
+def store(settings: Settings) -> Finding:
+    """Check that the store can be written, without making anything."""
+    path = path_of(settings.store)
+    if refused := refusal(path):
+        return Finding(False, str(path), f"{refused}. Until then scores are kept in memory only")
+    if path.exists():
+        try:
+            with StoreReader(path) as reader:
+                counts = reader.counts()
+        except ConfigurationError as error:
+            return Finding(False, str(path), str(error))
+        held = f"{plural(counts.spans, 'span')}, {plural(counts.evaluations, 'evaluation')}"
+        if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+            return Finding(False, str(path), f"{held}, but it cannot be written: memory only")
+        return Finding(True, str(path), f"{held}, can be written")
+    folder = next(each for each in path.parents if each.exists())
+    if folder.is_dir() and os.access(folder, os.W_OK):
+        return Finding(True, str(path), "not there yet; made by the first decorated call")
+    return Finding(False, str(path), f"{folder} cannot be written: memory only")
+
+
+def extras() -> Iterator[Finding]:
+    """Say which extras are not complete, and the line that installs them."""
+    try:
+        needs = requires(DISTRIBUTION) or []
+    except PackageNotFoundError:
+        yield Finding(None, DISTRIBUTION, "runs from a folder, not installed: extras are unknown")
+        return
+    if warning := namesake_warning():
+        yield Finding(False, NAMESAKE, warning)
+    missing: dict[str, list[str]] = {}
+    for need in needs:
+        extra = re.search(r"extra\s*==\s*['\"]([\w-]+)['\"]", need)
+        package = re.match(r"[\w.-]+", need)
+        if package is None or package[0] == DISTRIBUTION:
+            continue
+        absent = missing.setdefault(extra[1] if extra else "", [])
+        if installed(package[0]) is None:
+            absent.append(package[0])
+    for name, absent in missing.items():
+        if not name:
+            if absent:
+                words = f"needed and not installed; pip install {DISTRIBUTION}"
+                yield Finding(False, ", ".join(absent), words)
+        elif absent:
+            words = f"lacks {', '.join(absent)}; pip install '{DISTRIBUTION}[{name}]'"
+            yield Finding(None, name, words)
+        else:
+            yield Finding(True, name, "complete")
+
+
+def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
+    """Say which limits hold the judges' spending, by what is known of the model's price."""
+    from llmeval_sdk.evaluation.budget import UNPRICED_TOKENS_PER_MINUTE
+    from llmeval_sdk.judges.models.prices import price_of
+
+    yield Finding(True, "calls", f"at most {settings.calls_per_minute:g} a minute on this host")
+    price = price_of(model, own=settings.prices)
+    tokens = settings.tokens_per_minute
+    if price is not None:
+        words = f"at most {settings.usd_per_day:g} a day, at {price.input:g} in and "
+        yield Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
+    else:
+        words = f"NO limit: the price of {model} is unknown; set LLMEVAL_PRICES='{model}=IN,OUT'"
+        yield Finding(None, "dollars", words)
+        tokens = UNPRICED_TOKENS_PER_MINUTE if tokens is None else tokens
+    if tokens is not None:
+        yield Finding(True, "tokens", f"at most {tokens:,.0f} a minute on this host")
+
+
+def greenlets() -> Iterator[Finding]:
+    """Say what cooperative threads mean for the background work."""
+    for package in ("gevent", "eventlet"):
+        if installed(package):
+            yield Finding(
+                None,
+                package,
+                "installed: if the app patches threads with it, do so before llmeval_sdk is "
+                "imported; scoring and judging then share the app's one thread",
+            )
+
+
+TIMEOUT_SECONDS = 3.0
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
+
+
+_WITHOUT = (
+    "; asked without the key, which would go in clear through the proxy of http_proxy: use an "
+    "https address, or name the host in no_proxy"
+)
+
+
+def _is_overheard(base: str) -> bool:
+    """Say whether a proxy would read what is sent: not where TLS goes through it."""
+    parts = urlsplit(base)
+    return parts.scheme == "http" and "http" in getproxies() and not proxy_bypass(parts.netloc)
+
+
+class _StayHere(HTTPRedirectHandler):
+    """Follow no redirect: it would carry the key to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class Variables(NamedTuple):
+    """The variables that say where a model is."""
+
+    base_url: str
+    api_key: str
+
+
+JUDGES = Variables("LLMEVAL_JUDGE_BASE_URL", "LLMEVAL_JUDGE_API_KEY")
+DECISIONS = Variables("LLMEVAL_DECISION_BASE_URL", "LLMEVAL_DECISION_API_KEY")
+
+
+def endpoint(
+    base_url: str | None,
+    key: Secret | None,
+    variables: Variables,
+    *,
+    key_header: tuple[str, str] = ("Authorization", "Bearer "),
+    headers: Mapping[str, str] | None = None,
+    key_refusals: Collection[int] = (401, 403),
+) -> Finding:
+    """Check an address and a key by asking the server for its list of models.
+
+    Args:
+        base_url: Where the server is; by default OpenAI's.
+        key: What it knows us by.
+        variables: Which variables say both, for messages.
+        key_header: The header that the key is sent in, and what stands before it.
+        headers: Further headers that the server wants.
+        key_refusals: The statuses by which it refuses a key.
+    """
+    base = (base_url or DEFAULT_BASE_URL).rstrip("/")
+    subject = f"{address(base)}/models"
+    if not base.startswith(("http://", "https://")):
+        return Finding(False, subject, f"is not an http address: check {variables.base_url}")
+    sent = {"Accept": "application/json", **(headers or {})}
+    with_key = key is not None and not _is_overheard(base)
+    if key is not None and with_key:
+        sent[key_header[0]] = f"{key_header[1]}{key.reveal()}"
+    try:
+        request = Request(subject, headers=sent)  # noqa: S310 - http, checked above
+        with build_opener(_StayHere).open(request, timeout=TIMEOUT_SECONDS) as answer:
+            left_out = key is not None and not with_key
+            return Finding(True, subject, f"HTTP {answer.status}{_WITHOUT * left_out}")
+    except HTTPError as error:
+        error.close()
+        if key is not None and not with_key:
+            return Finding(None, subject, f"HTTP {error.code}{_WITHOUT}")
+        if error.code in key_refusals:
+            why = "the key is refused" if with_key else f"it wants a key: set {variables.api_key}"
+            return Finding(False, subject, f"HTTP {error.code}: {why}")
+        return _answered(subject, error.code)
+    except (URLError, OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or type(error).__name__
+        return Finding(False, subject, f"cannot be reached: {reason}")
+
+
+def _answered(subject: str, status: int) -> Finding:
+    if status in (404, 405):
+        return Finding(None, subject, f"HTTP {status}: it answers, but lists no models")
+    return Finding(False, subject, f"HTTP {status}")
+
+
+def decision_model(settings: Settings, *, offline: bool) -> Iterator[Finding]:
+    """Say which decision model is asked over which wire, in whose place, and whether it answers."""
+    own = settings.of(DecisionSettings)
+    if own.decision_model is None:
+        if own.cascade:
+            words = "no decision model is named: set LLMEVAL_DECISION_MODEL"
+            yield Finding(False, "LLMEVAL_CASCADE", words)
+        elif own.decision_api_key is not None:
+            words = "none is configured. A key alone never asks one: name a model in it"
+            yield Finding(None, "LLMEVAL_DECISION_MODEL", words)
+        return
+    from llmeval_sdk.judges.models.decisions import HttpDecisions, place, resolve
+
+    try:
+        model = resolve(settings=settings)
+    except ConfigurationError as error:
+        yield Finding(False, own.decision_model, str(error))
+        return
+    assert isinstance(model, HttpDecisions)
+    key = place(model.wire, settings)[1]
+    words = f"asked by POST {address(model.base_url)}{model.path}, {_with(key)}"
+    yield Finding(True, own.decision_model, f"wire {model.wire.name}; {words}")
+    yield from _judges(settings, own)
+    yield from _ceilings(settings, own, model.model)
+    if not offline:
+        yield endpoint(model.base_url, key, DECISIONS)
+
+
+def _with(key: Secret | None) -> str:
+    return "without a key" if key is None else "with a key"
+
+
+def _asked_of_a_judge_model(settings: Settings) -> list[str]:
+    """Return the judges of the settings that a judge model is asked: those no decision is for."""
+    own = settings.of(DecisionSettings)
+    if own.decision_model is None:
+        return [name for name in settings.evaluators if registry.is_judge(name)]
+    return [*dict.fromkeys((*own.cascade, *_divided(settings, settings.evaluators)[1]))]
+
+
+def _divided(settings: Settings, names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Divide the judges among some names into those that can be decided, and the others."""
+    from llmeval_sdk.evaluation.deciding import divided
+    from llmeval_sdk.evaluation.resolve import resolve
+
+    decided: list[str] = []
+    left: list[str] = []
+    for name in dict.fromkeys(names):
+        try:
+            evaluator = resolve(name, settings)
+        except ConfigurationError:  # which the checks of evaluators tell
+            continue
+        if evaluator.kind == "judge":
+            (decided if divided([evaluator])[0] else left).append(name)
+    return decided, left
+
+
+def _judges(settings: Settings, own: DecisionSettings) -> Iterator[Finding]:
+    decided, left = _divided(settings, (*settings.evaluators, *own.cascade))
+    if decided:
+        yield Finding(True, "decided", ", ".join(decided))
+    if left:
+        words = f"{', '.join(left)}: no typed question, so left to the judge model"
+        yield Finding(None, "not decided", words)
+    if not decided and not left:
+        words = "no judge is asked for: name some in LLMEVAL_EVALUATORS or LLMEVAL_CASCADE"
+        yield Finding(None, "decided", words)
+    if own.cascade:
+        words = f"the judge model is asked where it is uncertain: {', '.join(own.cascade)}"
+        yield Finding(True, "cascade", words)
+
+
+def _ceilings(settings: Settings, own: DecisionSettings, model: str) -> Iterator[Finding]:
+    from llmeval_sdk.judges.models.prices import price_of
+
+    price = price_of(model, own=settings.prices)
+    if price is None:
+        words = f"NO limit: the price of {model} is unknown; set LLMEVAL_PRICES='{model}=IN,OUT'"
+        yield Finding(None, "dollars", words)
+    else:
+        words = f"at most {own.decision_usd_per_day:g} a day, at {price.input:g} in and "
+        yield Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
+    tokens = f"at most {own.decision_tokens_per_minute:,.0f} a minute on this host"
+    yield Finding(True, "tokens", tokens)
+
+
+def calibrated(settings: Settings) -> Iterator[Finding]:
+    """Say for each calibration whether it fits what answers now."""
+    from llmeval_sdk.evaluation import calibrations
+
+    path = calibrations.path_beside(path_of(settings.store))
+    try:
+        fitted = calibrations.read(path)
+    except DataError as error:
+        yield Finding(False, str(path), str(error))
+        return
+    for judge, one in fitted.items():
+        made = datetime.fromtimestamp(one.fitted_ns / 1e9, tz=timezone.utc).date()
+        words = f"fitted {made} to {one.calibration.labels:,} labels, {one.model} as v"
+        words += one.judge_version
+        latest = _latest(settings, judge)
+        if latest is None:
+            yield Finding(None, judge, f"{words}; no decision of it is stored yet")
+        elif one.is_stale(*latest):
+            yield Finding(None, judge, f"STALE: {calibrations.stale(judge, one, latest[1])}")
+        elif one.calibration.is_identity:
+            yield Finding(True, judge, f"{words}; it leaves the probabilities as they are")
+        else:
+            losses = f"{one.loss_before:.3f} to {one.loss_after:.3f}"
+            yield Finding(True, judge, f"{words}; held-out log loss {losses}")
+
+
+def _latest(settings: Settings, judge: str) -> tuple[str, str] | None:
+    """Return the version of a judge and the model of its latest decision in the store."""
+
+    def read(store: sqlite3.Connection) -> tuple[str, str] | None:
+        row = store.execute(_LATEST, (judge,)).fetchone()
+        if row is None:
+            return None
+        try:
+            model = json.loads(row[1] or "{}").get("model")
+        except (ValueError, AttributeError):
+            model = None
+        return str(row[0] or ""), str(model or "")
+
+    path = path_of(settings.store)
+    if not path.exists():
+        return None
+    try:
+        with StoreReader(path) as reader:
+            return reader.read(read)
+    except ConfigurationError:  # which the check of the store tells
+        return None
+
+
+_LATEST = """
+SELECT evaluator_version, metadata FROM evaluations
+WHERE name = ? AND evaluator_kind = 'decision' AND error_type IS NULL ORDER BY time_ns DESC LIMIT 1
+"""
+
+
+def judge_provider(model: str, settings: Settings) -> Any:
+    """Return how a model is reached; ``None`` where OpenAI's API is spoken.
+
+    Raises:
+        ConfigurationError: nothing stands for the name; the message says what works.
+    """
+    from llmeval_sdk.judges.models import sources
+
+    reaches = (source.reach_of(model, settings) for source in sources())
+    return next((reach for reach in reaches if reach is not None), None)
+
+
+def _provider_findings(reach: Any) -> Iterator[Finding]:
+    """Say whether the client and a key are there."""
+    if reach.installs is not None:
+        words = f"not installed: pip install '{reach.installs}'"
+        yield Finding(False, reach.package, words)
+    if reach.key is None:
+        yield Finding(False, "key", f"there is none: set {reach.variables[1]}")
+
+
+def _provider_endpoint(reach: Any) -> Finding:
+    """Ask the provider for its models."""
+    return endpoint(
+        reach.models_url,
+        reach.key,
+        Variables(*reach.variables),
+        key_header=reach.key_header,
+        headers=reach.headers,
+        key_refusals=reach.key_refusals,
+    )
 
 
 _EPILOG = """\
@@ -65,30 +633,25 @@ def run(args: argparse.Namespace) -> int:
     problems: list[str] = []
     settings = config.from_environment(problems=problems)
     sections = {
-        "Exporters": list(_checks.exporters(settings)),
-        "Evaluators": list(_checks.evaluators(settings)),
-        "Store": [_checks.store(settings)],
-        "Escalation": list(_checks.rules(settings)),
-        "Risk scores that learn": list(_checks.learning(settings)),
-        "Sessions": list(_checks.sessions(settings, offline=args.offline)),
-        "Shared by all hosts": list(_checks.shared(settings, offline=args.offline)),
+        "Exporters": list(exporters(settings)),
+        "Evaluators": list(evaluators(settings)),
+        "Store": [store(settings)],
+        "Escalation": list(rules(settings)),
         "Judge model": list(_judge(settings, offline=args.offline)),
         "Decision model": list(decision_model(settings, offline=args.offline)),
         "Calibrations": list(calibrated(settings)),
-        "Ragas": list(_checks.ragas(settings)),
-        "Judge fleet": list(_checks.fleet(settings)) if args.fleet else [],
-        "Instrumented clients": list(_checks.instrumented(settings)),
-        "Extras": list(_checks.extras()),
-        "Threads": list(_checks.greenlets()),
+        **of_plugins(settings, offline=args.offline, wanted={"Judge fleet"} if args.fleet else ()),
+        "Extras": list(extras()),
+        "Threads": list(greenlets()),
         "Problems with settings": [
             *(
                 Finding(False, *line.partition(": ")[::2])
                 for line in (*problems, *_redaction(settings))
             ),
-            *_checks.sampling(settings),
+            *sampling(settings),
         ],
     }
-    hide = _checks.secrets(settings)
+    hide = secrets(settings)
     broken = [each for findings in sections.values() for each in findings if each.ok is False]
     on = _hidden(_on(settings, sections), hide)
     if args.json:
@@ -101,7 +664,7 @@ def run(args: argparse.Namespace) -> int:
     for title, findings in sections.items():
         details = args.all or title == "Judge fleet"
         if title == "Evaluators":
-            findings = _checks.grouped(findings, settings)  # noqa: PLW2901
+            findings = grouped(findings, settings)  # noqa: PLW2901
         _print(title, [each for each in findings if details or each.ok is False], hide)
     say()
     if args.all:
@@ -140,9 +703,9 @@ def _on(settings: Settings, sections: dict[str, list[Finding]]) -> str:
 
 
 def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
-    from llmeval_sdk.llms import DEFAULT_MODEL
+    from llmeval_sdk.judges.models import DEFAULT_MODEL
 
-    judges = asked_of_a_judge_model(settings)
+    judges = _asked_of_a_judge_model(settings)
     if not settings.judge_model and not judges:
         words = "none is configured; judges are counted as not run (no_judge_model)"
         if settings.judge_api_key is not None:
@@ -161,20 +724,20 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
         words += "; the default, because judges are asked for by name"
     yield Finding(True, model, f"asked {words}")
     if reach is not None:
-        yield from provider_findings(reach)
+        yield from _provider_findings(reach)
     elif installed("httpx2") is None:
         yield Finding(False, "httpx2", "not installed: pip install 'llmeval-inprocess[openai]'")
-    yield from _checks.ceilings(settings, model)
+    yield from ceilings(settings, model)
     if offline:
         return
     if reach is None:
         yield endpoint(settings.judge_base_url, key, JUDGES)
     else:
-        yield provider_endpoint(reach)
+        yield _provider_endpoint(reach)
 
 
 def _redaction(settings: Settings) -> Iterable[str]:
-    from llmeval_sdk.redaction import detectors
+    from llmeval_sdk.exporters.redaction import detectors
 
     try:
         detectors(settings.redact)
@@ -205,7 +768,7 @@ def _print_json(
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "sqlite": sqlite3.sqlite_version,
-        "packages": {name: installed(name) for name in _checks.PACKAGES},
+        "packages": {name: installed(name) for name in PACKAGES},
         "settings": [{"name": name, "value": value, "from": by} for name, value, by in rows],
         "sections": found,
         "broken": broken,
@@ -217,7 +780,7 @@ def _print_json(
 def _versions() -> None:
     system = f"{platform.system()} {platform.machine()}"
     say(f"Python {platform.python_version()} on {system}, SQLite {sqlite3.sqlite_version}")
-    found = [(name, installed(name)) for name in _checks.PACKAGES]
+    found = [(name, installed(name)) for name in PACKAGES]
     say_wrapped(", ".join(f"{name} {version}" for name, version in found if version))
 
 
@@ -226,12 +789,12 @@ def _rows(
 ) -> list[tuple[str, str, str]]:
     """Return each setting to show: its name, its value without secrets, and where it is from."""
     rows = []
-    for row in config.ROWS:
+    for row in config.rows():
         source = config.source_of(row.name)
         if any(problem.startswith(f"{source}=") for problem in problems):
             source = f"default ({source} cannot be used)"
         if everything or source != "default":
-            value = _checks.shown(config.value_of(settings, row.name))
+            value = shown(config.value_of(settings, row.name))
             if row.name in _PRIVATE and (private := config.value_of(settings, row.name)):
                 value = f"{len(private)} set, not shown"
             value = _hidden(value, hide)

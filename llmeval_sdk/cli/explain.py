@@ -7,13 +7,12 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import Help, add_json, add_store, open_store
-from llmeval_sdk.cli._output import heading, say, say_wrapped
-from llmeval_sdk.estimates.funnels import FAILED
-from llmeval_sdk.estimates.steps import step_of
+from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
+from llmeval_sdk.cli.output import heading, say, say_wrapped
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
+from llmeval_sdk.statistics.funnels import FAILED
+from llmeval_sdk.statistics.sequence import step_of
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.lookup import SpanRef, spans_like
 from llmeval_sdk.store.reader import StoreReader
@@ -21,6 +20,7 @@ from llmeval_sdk.store.reasons import explain as explain_reason
 from llmeval_sdk.store.unanswered import why_unanswered
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
+from llmeval_sdk.text.terminal import printable, score, seconds
 
 
 _EPILOG = """\

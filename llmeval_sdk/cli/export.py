@@ -4,15 +4,182 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime, timezone
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._escaping import escaped
-from llmeval_sdk.cli._formats import jsonl_lines, otlp_lines, write_parquet
-from llmeval_sdk.cli._options import Help, add_store, open_store, since
-from llmeval_sdk.cli._output import tracked
-from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store import dump, views
+from llmeval_sdk import config
+from llmeval_sdk.cli.options import Help, add_store, open_store, since
+from llmeval_sdk.cli.output import tracked
+from llmeval_sdk.errors import ConfigurationError, missing_extra
+from llmeval_sdk.model import values
+from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
+from llmeval_sdk.process.distribution import release
+from llmeval_sdk.process.escaping import escaped
+from llmeval_sdk.store import dump, encode, views
+from llmeval_sdk.store.dump import StoredSpan
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline.data.exported import Whole
+
+
+PART = 1_000
+"""Spans in one row group of Parquet, and in one request of OTLP."""
+
+_PLAIN = tuple(field.name for field in STORED_FIELDS if field.form is Form.TEXT)
+ADDED = ("total_usage", "within")
+"""What other spans of the trace fill in, beside fields of the span itself."""
+_JSON = (Form.VALUE, Form.MAPPING, Form.LINKS, Form.PROMPT, Form.EXPECTED, Form.EXTRACTIONS,
+         Form.CHUNKS)  # fmt: skip
+_NESTED = tuple(field.name for field in STORED_FIELDS if field.form in _JSON)
+_EVENTS = ("evaluations", "not_run", "feedback")
+
+
+def _jsonl_lines(spans: Iterable[StoredSpan], whole: Whole) -> Iterator[str]:
+    """Yield a line per span: the fields of `SpanData`, its evaluations, refusals and feedback."""
+    for span in spans:
+        yield f"{encode.dumps(row_of(span, whole))}\n"
+
+
+def _otlp_lines(spans: Iterable[StoredSpan]) -> Iterator[str]:
+    """Yield requests of OTLP, a line each: spans, then the evaluations of those spans."""
+    from llmeval_sdk.exporters.otlp.json_lines import logs_line, traces_line
+    from llmeval_sdk.exporters.otlp.wire import resource
+    from llmeval_sdk.exporters.step_ratings import step_events
+
+    about = resource(config.from_environment(problems=[]))
+    for part in _parts(spans):
+        yield f"{traces_line([dumped.span for dumped in part], about, release())}\n"
+        events = [event for dumped in part for event in (*dumped.evaluations, *dumped.feedback)]
+        if events:
+            yield f"{logs_line([*events, *step_events(events)], about, release())}\n"
+
+
+def write_parquet(
+    spans: Iterable[StoredSpan],
+    to: Path,
+    whole: Whole,
+    evaluators: Sequence[str],
+    *,
+    decided: Sequence[str] = (),
+) -> None:
+    """Write a row per span; each evaluator's number is a column, what is nested is JSON text.
+
+    ``score_<evaluator>`` holds scores, and 1 or 0 for pass or fail and yes or no; nothing where the
+    evaluator gave another word, failed or did not run. ``probability_<evaluator>`` says of those
+    that a decision model ``decided`` how probably they are good.
+    """
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError:
+        raise missing_extra("Parquet", "pandas", "pyarrow") from None
+    from llmeval_sdk.offline.data.exported import USAGE
+
+    columns: dict[str, Any] = {
+        **dict.fromkeys(_PLAIN, pa.string()),
+        "start_time": pa.timestamp("ns", tz="UTC"),
+        "duration_seconds": pa.float64(),
+        "error_type": pa.string(),
+        "error_message": pa.string(),
+        **dict.fromkeys(USAGE, pa.int64()),
+        "cost_usd": pa.float64(),
+        **dict.fromkeys((*_NESTED, *_EVENTS, *ADDED), pa.string()),
+        **{f"score_{name}": pa.float64() for name in evaluators},
+        **{f"probability_{name}": pa.float64() for name in decided},
+    }
+    schema = pa.schema(list(columns.items()))
+    with parquet.ParquetWriter(to, schema) as writer:
+        for part in _parts(spans):
+            table = pa.Table.from_pylist([_flat(dumped, whole) for dumped in part], schema)
+            writer.write_table(table)
+
+
+def row_of(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
+    """Return a span and the events about it as plain values; what is absent is left out.
+
+    A workflow has the chunks and extractions of the spans below it, and their ``total_usage``.
+    """
+    span = _sparse(dumped.span)
+    expected = span.pop("expected", {})
+    started = datetime.fromtimestamp(dumped.span.start_ns / 1e9, timezone.utc)
+    row = {
+        "request_id": dumped.span.span_id,  # what `llmeval evaluate` tells rows apart by
+        **span,
+        "start_time": started.isoformat(),
+        **expected,
+        **{name: _sparse(value) for name, value in whole.columns(dumped.span).items()},
+    }
+    for name in _EVENTS:
+        events = getattr(dumped, name)
+        if events:
+            row[name] = [_plain_event(event) for event in events]
+    return row
+
+
+def _plain_event(event: Any) -> dict[str, Any]:
+    """Flatten an event. Its target is left out, because it is the span whose row this is in."""
+    plain = _sparse(event)
+    del plain["target"]
+    return {**plain.pop("evaluation", {}), **plain}
+
+
+def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
+    """Return the row of a span as cells of a table: what is nested is JSON text."""
+    from llmeval_sdk.offline.data.exported import EXPECTED, USAGE
+
+    span, row = dumped.span, row_of(dumped, whole)
+    expected = {name: row.pop(name) for name in (*EXPECTED, "abstained") if name in row}
+    if expected:
+        row["expected"] = expected
+    columns: dict[str, Any] = {name: row.get(name) for name in _PLAIN}
+    columns |= {
+        name: _cell(name, row[name]) for name in (*_NESTED, *ADDED, *_EVENTS) if name in row
+    }
+    columns |= {
+        "start_time": span.start_ns,
+        "duration_seconds": (span.end_ns - span.start_ns) / 1e9,
+    }
+    if span.error is not None:
+        columns |= {"error_type": span.error.type, "error_message": span.error.message}
+    if span.usage is not None:
+        columns |= {name: getattr(span.usage, name) for name in (*USAGE, "cost_usd")}
+    for event in dumped.evaluations:
+        evaluation = event.evaluation
+        columns[f"score_{evaluation.name}"] = values.number(evaluation.value)
+        if evaluation.probability is not None:
+            columns[f"probability_{evaluation.name}"] = evaluation.probability
+    return columns
+
+
+def _cell(name: str, value: Any) -> str | None:
+    from llmeval_sdk.offline.data.exported import VALUES, cell
+
+    if name in VALUES:
+        return cell(value)
+    return value if isinstance(value, str) else encode.dumps(value)
+
+
+def _sparse(value: Any) -> Any:
+    """Turn nouns into mappings of the fields that hold something."""
+    if is_dataclass(value):
+        items = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {
+            name: _sparse(item)
+            for name, item in items.items()
+            if item is not None and not (isinstance(item, (tuple, Mapping)) and not item)
+        }
+    return [_sparse(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _parts(spans: Iterable[StoredSpan]) -> Iterator[list[StoredSpan]]:
+    rest = iter(spans)
+    while part := list(islice(rest, PART)):
+        yield part
 
 
 FORMATS = ("jsonl", "parquet", "otlp")
@@ -86,7 +253,7 @@ def run(args: argparse.Namespace) -> int:
                 spans, args.out, whole, evaluators, decided=reader.read(views.decided_names)
             )
             return 0
-        lines = otlp_lines(spans) if form == "otlp" else jsonl_lines(spans, whole)
+        lines = _otlp_lines(spans) if form == "otlp" else _jsonl_lines(spans, whole)
         if args.out is None:
             sys.stdout.writelines(map(escaped, lines))
         else:

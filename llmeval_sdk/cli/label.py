@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk import registry
-from llmeval_sdk._terminal import plural, printable
-from llmeval_sdk.cli._options import Help, add_store, open_store, since
-from llmeval_sdk.cli._output import say, say_json, say_wrapped
+from llmeval_sdk.cli.options import Help, add_store, open_store, since
+from llmeval_sdk.cli.output import say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError, ExportError
-from llmeval_sdk.estimates.labelling import Choice
 from llmeval_sdk.model import SpanData
+from llmeval_sdk.statistics.labelling import Choice
 from llmeval_sdk.store.labelling import (
     MOST,
     PLANNED,
@@ -31,6 +30,7 @@ from llmeval_sdk.store.labelling import (
     shown,
 )
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.text.terminal import plural, printable
 
 
 LONGEST, LISTED = 3_000, 600

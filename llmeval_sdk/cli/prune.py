@@ -7,20 +7,20 @@ import re
 import sqlite3
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from llmeval_sdk import config, registry
-from llmeval_sdk._terminal import plural, printable
-from llmeval_sdk.cli._options import Help, add_json, add_store, open_store
-from llmeval_sdk.cli._output import say_json, say_wrapped
+from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
+from llmeval_sdk.cli.output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump
-from llmeval_sdk.store.files import Unusable, path_of
+from llmeval_sdk.store.files import SESSIONS_SUFFIX, Unusable, path_of
 from llmeval_sdk.store.forgetting import Belongings, belongings_of, forget
-from llmeval_sdk.store.typed_ids import UNREADABLE, forms, unreadable
+from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.writer import StoreWriter
+from llmeval_sdk.text.terminal import plural, printable
 
 
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -116,14 +116,27 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-_BESIDE = {
-    "turns": ("llmeval_sdk.sessions.forgetting:forget", "turn of open sessions"),
-    "golden_rows": ("llmeval_sdk.offline.forgetting:forget_rows", "row of golden sets"),
-    "learned": ("llmeval_sdk.learning.forgetting:forget", "verdict that scores learn from"),
-    "experiments": ("llmeval_sdk.offline.forgetting:forget_experiments", "trace of experiments"),
-    "cached": ("llmeval_sdk.offline.forgetting:forget_verdicts", "cached verdict of offline runs"),
+_WORDS = {
+    "turns": "turn of open sessions",
+    "golden_rows": "row of golden sets",
+    "learned": "verdict that scores learn from",
+    "experiments": "trace of experiments",
+    "cached": "cached verdict of offline runs",
 }
-"""What files beside the store hold of a user, by its name in JSON: what deletes it, and a word."""
+"""What files beside the store hold of a user, by its name in JSON, in words."""
+
+
+def _beside() -> dict[str, Callable[..., int]]:
+    """Return what deletes a user's belongings from each kind of file beside the store."""
+    from llmeval_sdk.offline import forgetting
+
+    of_plugins = registry.table("belongings")
+    return {
+        **{name: registry.load(address) for name, address in of_plugins.items()},
+        "golden_rows": forgetting.forget_rows,
+        "experiments": forgetting.forget_experiments,
+        "cached": forgetting.forget_verdicts,
+    }
 
 
 _UNTIED = (
@@ -148,9 +161,8 @@ def _forget(args: argparse.Namespace) -> int:
         sys.stderr.write(f"llmeval prune: this is perhaps not all of that user: {UNREADABLE}\n")
     beside: dict[str, int] = {}
     try:
-        for name, (place, _) in _BESIDE.items():
-            part = registry.part(place)
-            beside[name] = part(path, theirs, really=not args.dry_run) if part else 0
+        for name, delete in _beside().items():
+            beside[name] = delete(path, theirs, really=not args.dry_run)
         if has_store and not args.dry_run:
             forget(path, theirs)
     except (OSError, sqlite3.Error, Unusable) as error:
@@ -195,10 +207,11 @@ def _say_what_went(
         judges = plural(len(theirs.judge_traces), "trace") + " of a judge that read them"
         also = f" and {judges}" if theirs.judge_traces else ""
         say_wrapped(f"{path}: {some} of that user{also} {went}")
-    for name, (_, what) in _BESIDE.items():
-        if beside[name]:
+    for name, number in beside.items():
+        what = _WORDS.get(name, name)
+        if number:
             first, _, rest = what.partition(" ")
-            say_wrapped(f"{plural(beside[name], first)} {rest} {went}")
+            say_wrapped(f"{plural(number, first)} {rest} {went}")
     say_wrapped(
         "What was sent to Datadog, to an OpenTelemetry backend, to Redis or elsewhere is still"
         " there, and so are reports and exports that were written: this command deletes from the"
@@ -209,8 +222,7 @@ def _say_what_went(
 
 def _has_turns(path: Path) -> bool:
     """Say whether there is a file of open sessions beside a store, which itself may be missing."""
-    suffix = registry.part("llmeval_sdk.sessions.start:SUFFIX")
-    return suffix is not None and path.with_suffix(suffix).exists()
+    return path.with_suffix(SESSIONS_SUFFIX).exists()
 
 
 def _on_disk(path: Path) -> int:

@@ -10,11 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk._terminal import printable
-from llmeval_sdk.cli._alerts import alert, courses, level_of
 from llmeval_sdk.cli._judged import lacking, show_alert, show_judged, show_people, show_trend
-from llmeval_sdk.cli._options import Help, add_json, add_store, open_store, since
-from llmeval_sdk.cli._output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.cli._rules import show_rules
 from llmeval_sdk.cli._scored import show_scores
 from llmeval_sdk.cli._tiers import show_tiers
@@ -24,9 +20,12 @@ from llmeval_sdk.cli._traffic import (
     report_traffic,
     show_traffic_below,
 )
+from llmeval_sdk.cli.alerts import alert, courses, level_of
+from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
+from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import losses, rules, views
-from llmeval_sdk.store.course import AlertCourse
+from llmeval_sdk.store.alert_state import AlertCourse
 from llmeval_sdk.store.groups import EvaluationScope
 from llmeval_sdk.store.labels import labels_from
 from llmeval_sdk.store.opinions import opinions
@@ -39,6 +38,7 @@ from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.traffic import check
 from llmeval_sdk.store.unanswered import Unanswered, unanswered
 from llmeval_sdk.store.words import moment
+from llmeval_sdk.text.terminal import printable
 
 
 _EPILOG = """\

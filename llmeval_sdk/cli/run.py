@@ -12,7 +12,7 @@ from typing import Any
 import llmeval_sdk
 
 
-_BOOTSTRAP = Path(llmeval_sdk.__file__).resolve().parent / "_bootstrap"
+_BOOTSTRAP = Path(llmeval_sdk.__file__).resolve().parent / "cli" / "_bootstrap"
 _USAGE = """usage: llmeval run COMMAND [ARGUMENT ...]
 
 Run a Python program, such as `python driver.py`, `gunicorn app:app` or

@@ -9,19 +9,19 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from llmeval_sdk import _values
-from llmeval_sdk._terminal import printable, score, seconds
 from llmeval_sdk.cli import _picked
-from llmeval_sdk.cli._options import Help, add_json, add_store, open_store, since
-from llmeval_sdk.cli._output import say_json, say_wrapped, table
+from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
+from llmeval_sdk.cli.output import say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model import values
+from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.said import has_abstained
-from llmeval_sdk.store.typed_ids import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.unanswered import why_unanswered
 from llmeval_sdk.store.walks import Query
 from llmeval_sdk.store.words import moment
+from llmeval_sdk.text.terminal import printable, score, seconds
 
 
 _EPILOG = """\
@@ -146,7 +146,7 @@ def _show(
     table(titles, rows, numbers="took")
 
 
-_WHY = {"lost": "no answer", _values.ABSTAINED: _values.ABSTAINED}
+_WHY = {"lost": "no answer", values.ABSTAINED: values.ABSTAINED}
 """What is said of a request without an answer, by why it has none."""
 
 
@@ -155,7 +155,7 @@ def _bad(
 ) -> str:
     """Return how a request failed, why it has no answer, and what evaluators say of it."""
     about = _about(evaluations, worst)
-    if unanswered and about == _values.ABSTAINED:  # a free score sees no difference
+    if unanswered and about == values.ABSTAINED:  # a free score sees no difference
         about = ""
     return ", ".join(filter(None, (span.error_type, _WHY.get(unanswered or ""), about)))
 
@@ -165,14 +165,14 @@ def _about(evaluations: dict[str, Said], worst: str | None) -> str:
     if worst:
         return _shown(evaluations[worst]) if worst in evaluations else ""
     if has_abstained({name: said.value for name, said in evaluations.items()}):
-        return _values.ABSTAINED
+        return values.ABSTAINED
     rated = [
         (good, name)
         for name, each in evaluations.items()
         if each.reason is None
         and not each.near_constant
-        and (good := _values.goodness(name, _value(each), each.label)) is not None
-        and good < _values.BAD_BELOW
+        and (good := values.goodness(name, _value(each), each.label)) is not None
+        and good < values.BAD_BELOW
     ]
     return ", ".join(f"{name} {_shown(evaluations[name])}" for _, name in sorted(rated)[:2])
 

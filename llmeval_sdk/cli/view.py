@@ -12,10 +12,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from llmeval_sdk import _private, config
-from llmeval_sdk.cli._options import Help, add_json, add_store
-from llmeval_sdk.cli._output import say, say_json
+from llmeval_sdk import config
+from llmeval_sdk.cli.options import Help, add_json, add_store
+from llmeval_sdk.cli.output import say, say_json
 from llmeval_sdk.errors import ConfigurationError, missing_extra
+from llmeval_sdk.process import private
 from llmeval_sdk.store.files import path_of
 
 
@@ -131,7 +132,7 @@ def _open(address: str, *, secret: bool) -> tempfile.TemporaryDirectory[str] | N
         return None
     folder = tempfile.TemporaryDirectory(prefix="llmeval-view-")  # 0700
     page = Path(folder.name) / "open.html"
-    _private.make_file(page)
+    private.make_file(page)
     page.write_text(_LEAD.format(address=address), encoding="utf-8")
     webbrowser.open(page.as_uri())
     return folder

@@ -9,8 +9,8 @@ from dataclasses import fields
 from typing import Any, TypeVar
 from warnings import warn
 
-from llmeval_sdk.config._settings import AREAS, FORMER_NAMES, ROWS, Settings
-from llmeval_sdk.config._texts import concealed, is_secret, names
+from llmeval_sdk.config.reading import concealed, is_secret, names
+from llmeval_sdk.config.settings import FORMER_NAMES, Settings, areas, rows
 from llmeval_sdk.errors import ConfigurationError, nearest
 
 
@@ -31,12 +31,12 @@ def from_environment(
             warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=4)
             options.setdefault(name, options.pop(former))
     values = _checked(options)
-    rows = [row for row in ROWS if row.name not in values]
-    values.update(_read(rows, env, problems))
+    wanted = [row for row in rows() if row.name not in values]
+    values.update(_read(wanted, env, problems))
     if problems is not None:
         problems.extend(_misspelt(env))
     core, extensions = {}, {}
-    for table in AREAS.values():
+    for table in areas().values():
         own = {row.name: values[row.name] for row in fields(table) if row.name in values}
         if issubclass(Settings, table):
             core.update(own)
@@ -47,7 +47,7 @@ def from_environment(
 
 def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that code gives a value to, with its secrets concealed."""
-    known = {row.name: row for row in ROWS}
+    known = {row.name: row for row in rows()}
     values = {}
     for name, value in options.items():
         if name not in known:
@@ -76,7 +76,7 @@ def read(
 
 def in_experiment(name: str) -> dict[str, Any]:
     """Return the settings that keep the records of an offline experiment apart from the app's."""
-    wanted = {row.name: row.metadata["in_experiment"] for row in ROWS}
+    wanted = {row.name: row.metadata["in_experiment"] for row in rows()}
     return {
         setting: text.replace("{name}", name)
         for setting, text in wanted.items()
@@ -111,7 +111,7 @@ def _read(
 
 
 def _misspelt(env: Mapping[str, str]) -> list[str]:
-    ours = {variable for row in ROWS for variable in row.metadata["env"]}
+    ours = {variable for row in rows() for variable in row.metadata["env"]}
     return [
         f"{name} is not a setting: {nearest(name, (n for n in ours if n.startswith('LLMEVAL_')))}"
         for name in sorted(env)
@@ -120,15 +120,17 @@ def _misspelt(env: Mapping[str, str]) -> list[str]:
 
 
 def value_of(settings: Settings, name: str) -> Any:
-    """Return the value of a setting by its name, be it of the core or of an extension."""
-    (table,) = (table for table in AREAS.values() if any(row.name == name for row in fields(table)))
-    return getattr(settings if issubclass(Settings, table) else settings.of(table), name)
+    """Return the value of a setting by its name, whichever table has it; ``None`` if none has."""
+    for table in areas().values():
+        if any(row.name == name for row in fields(table)):
+            return getattr(settings if issubclass(Settings, table) else settings.of(table), name)
+    return None
 
 
 def source_of(name: str, environ: Mapping[str, str] | None = None) -> str:
     """Say where a setting's value came from: a variable's name, or ``default``."""
     env = _environment(environ)
-    row = next(row for row in ROWS if row.name == name)
+    row = next(row for row in rows() if row.name == name)
     return next((variable for variable in row.metadata["env"] if env.get(variable)), "default")
 
 

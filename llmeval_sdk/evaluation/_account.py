@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.model import Completion, Decision, ModelCall, Usage
-from llmeval_sdk.policy.books import Reservation
-from llmeval_sdk.protocols import further_request
+from llmeval_sdk.model.protocols import further_request
 
 
 FREE = ("rate_limited", "unauthorized", "not_found", "bad_request", "too_long")

@@ -11,10 +11,10 @@ from typing import Any
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN, FREE, Spending
 from llmeval_sdk.evaluation._turnstile import Turnstile
-from llmeval_sdk.judges.cut import fair_limit, shortened
+from llmeval_sdk.evaluation.books import Reservation
+from llmeval_sdk.judges.prompt import fair_limit, shortened
 from llmeval_sdk.model import Completion, Message, ModelCall, Usage
-from llmeval_sdk.policy.books import Reservation
-from llmeval_sdk.protocols import LLM, refuse_in_loop
+from llmeval_sdk.model.protocols import LLM, refuse_in_loop
 
 
 MAX_PROMPT_CHARACTERS = 200_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
-from llmeval_sdk._needs import CHUNK_TEXT, TOOL_RESULTS, alternatives, is_met, reader_of
-from llmeval_sdk._process.shield import shield
 from llmeval_sdk.evaluation._running import is_built_in, outcome, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.protocols import Heuristic, Learner
+from llmeval_sdk.model.needs import CHUNK_TEXT, TOOL_RESULTS, alternatives, is_met, reader_of
+from llmeval_sdk.model.protocols import Heuristic, Learner
+from llmeval_sdk.process.shield import shield
 
 
 _METADATA = frozenset((

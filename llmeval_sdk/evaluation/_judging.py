@@ -12,7 +12,7 @@ from llmeval_sdk.evaluation._running import run_judge
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, Verdicts, key_of
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation, ModelCall, Record
-from llmeval_sdk.protocols import Judge
+from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.tracing import disabled
 
 

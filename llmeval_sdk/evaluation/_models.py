@@ -11,10 +11,10 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, MissingExtraError
 from llmeval_sdk.evaluation._budgeted_llm import BudgetedLLM
 from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation.admission import NotRunReason
+from llmeval_sdk.evaluation.keeper import BudgetKeeper
 from llmeval_sdk.model import ModelCall, Usage
-from llmeval_sdk.policy.admission import NotRunReason
-from llmeval_sdk.policy.keeper import BudgetKeeper
-from llmeval_sdk.protocols import LLM, Judge
+from llmeval_sdk.model.protocols import LLM, Judge
 
 
 class NoModel(LLM):
@@ -124,13 +124,16 @@ def configured_model(llm: Any, settings: Settings) -> LLM:
     Raises:
         ConfigurationError: it cannot be used.
     """
-    from llmeval_sdk.llms import DEFAULT_MODEL, resolve
+    from llmeval_sdk.judges.models import DEFAULT_MODEL, resolve, sources
 
     try:
         return resolve(llm if llm is not None else settings.judge_model, settings=settings)
     except MissingExtraError as error:
-        elsewhere = registry.part("llmeval_sdk.llms.elsewhere:ElsewhereLLM")
-        if error.extra != "openai" or elsewhere is None:
+        if error.extra != "openai":
             raise
-        model: LLM = elsewhere(settings.judge_model or DEFAULT_MODEL, settings, str(error))
-        return model
+        name = settings.judge_model or DEFAULT_MODEL
+        for source in sources():
+            model = source.elsewhere(name, settings, str(error))
+            if model is not None:
+                return model
+        raise

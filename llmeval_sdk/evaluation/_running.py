@@ -9,15 +9,14 @@ from dataclasses import replace
 from time import perf_counter, time_ns
 from typing import Any
 
-from llmeval_sdk import _values
-from llmeval_sdk._needs import missing
-from llmeval_sdk._process.shield import swallow
-from llmeval_sdk._process.threads import within
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.heuristics import TooLargeError
-from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Record, Target
-from llmeval_sdk.protocols import Evaluator, Heuristic, Judge
-from llmeval_sdk.tracing._inner import new_span_id
+from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Record, Target, values
+from llmeval_sdk.model.needs import missing
+from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
+from llmeval_sdk.process.shield import swallow
+from llmeval_sdk.process.threads import within
+from llmeval_sdk.tracing.internals import new_span_id
 
 
 _MAX_MESSAGE = 2_000
@@ -82,7 +81,7 @@ def outcome(result: Any, evaluator: Evaluator) -> Evaluation:
         return replace(result, value=None, error=_not_a_value(value))
     if result is None or type(result) is bool or type(result) is str:
         return _named(evaluator, value=result)
-    number = _values.number(result)
+    number = values.number(result)
     if number is None:
         return _named(evaluator, error=_not_a_value(result))
     return _named(evaluator, value=number)

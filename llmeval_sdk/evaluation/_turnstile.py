@@ -9,14 +9,14 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk._prices import cost
-from llmeval_sdk._process.shield import shield
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.evaluation.admission import Refused
+from llmeval_sdk.evaluation.backoff import AdaptiveLimit
+from llmeval_sdk.evaluation.books import Reservation
+from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.judges.models.prices import cost
 from llmeval_sdk.model import Usage
-from llmeval_sdk.policy.admission import Refused
-from llmeval_sdk.policy.backoff import AdaptiveLimit
-from llmeval_sdk.policy.books import Reservation
-from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.process.shield import shield
 
 
 _INTERRUPTED = "interrupted"

@@ -16,10 +16,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from llmeval_sdk import _private
-from llmeval_sdk._atomic import replace_text
 from llmeval_sdk.errors import DataError
-from llmeval_sdk.estimates.calibration import MAX_KNOTS, Calibration
+from llmeval_sdk.process import private
+from llmeval_sdk.process.private import replace_text
+from llmeval_sdk.statistics.calibration import MAX_KNOTS, Calibration
 
 
 FORMAT = 1
@@ -67,7 +67,7 @@ def read(path: Path) -> dict[str, FittedCalibration]:
     try:
         if not stat.S_ISREG(path.lstat().st_mode):
             raise DataError(f"{path} is no plain file, so it is no calibration file")
-        _private.check_file(path, reading=True)
+        private.check_file(path, reading=True)
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.decisions import DecisionSettings
-from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.config.settings import DecisionSettings
+from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.keeper import BudgetKeeper
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.ledger import HostLedger
 

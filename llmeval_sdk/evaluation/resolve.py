@@ -14,9 +14,9 @@ from typing import Any, Literal, NamedTuple, cast
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, did_you_mean
-from llmeval_sdk.policy.escalation import Escalation, default_escalation
-from llmeval_sdk.policy.sampling import SamplingRules
-from llmeval_sdk.protocols import Evaluator, Heuristic, Judge, complete_judge
+from llmeval_sdk.evaluation.escalation import Escalation, default_escalation
+from llmeval_sdk.evaluation.sampling import SamplingRules
+from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge, complete_judge
 
 
 MAX_KNOWN = 1_000
@@ -79,7 +79,7 @@ def standing_heuristics(settings: Settings, *, every_built_in: bool = False) -> 
     the ground truth that they need.
     """
     standing: dict[str, Heuristic] = {}
-    for name in registry.installed(registry.HEURISTICS):
+    for name in registry.installed(registry.heuristics()):
         heuristic = resolve(name, settings)
         if heuristic.kind == "heuristic" and (every_built_in or heuristic.automatic):
             standing[name] = heuristic
@@ -143,7 +143,7 @@ def _sharing_judges() -> list[tuple[str, str]]:
 
     They divide the traffic by what a record has: ``extractions`` or ``answers``.
     """
-    judges = (registry.evaluator(name) for name in registry.installed(registry.JUDGES))
+    judges = (registry.evaluator(name) for name in registry.installed(registry.judges()))
     shares = ((judge.name, getattr(judge, "share_of", None)) for judge in judges)
     return [(name, records) for name, records in shares if records is not None]
 
@@ -258,9 +258,9 @@ def idle_rules(
 def _named(name: str) -> Any:
     """Find what a name or an address stands for."""
     family, colon, _ = name.partition(":")
-    if colon and family not in registry.FAMILIES:
+    if colon and family not in registry.table("families"):
         if registry.known(family):
-            hint = did_you_mean(family, registry.FAMILIES)
+            hint = did_you_mean(family, registry.table("families"))
             raise ConfigurationError(
                 f"{name!r}: {family} takes nothing after its name{hint and f'; {hint}'}"
             )

@@ -9,19 +9,18 @@ from __future__ import annotations
 import inspect
 from typing import Any, Literal
 
-from llmeval_sdk import _values
-from llmeval_sdk._answers import is_answer
-from llmeval_sdk._needs import alternatives, is_met
 from llmeval_sdk.evaluation._running import is_built_in
-from llmeval_sdk.model import Evaluation, Record, Score
-from llmeval_sdk.protocols import Evaluator
+from llmeval_sdk.model import Evaluation, Record, Score, values
+from llmeval_sdk.model.answers import is_answer
+from llmeval_sdk.model.needs import alternatives, is_met
+from llmeval_sdk.model.protocols import Evaluator
 
 
 NO_ANSWER = "no_answer"
 """The key of an evaluation's metadata that says that the record has no answer, and why: `LOST` or
 `ABSTAINED`."""
 LOST = "lost"
-ABSTAINED = _values.ABSTAINED
+ABSTAINED = values.ABSTAINED
 
 _ANSWERS = ("response", "value")
 _EXPECTED = ("expected_response", "expected_facts")
@@ -98,7 +97,7 @@ def _ends(evaluator: Any) -> tuple[Score, Score]:
         elif evaluator.kind == "heuristic" and is_built_in(evaluator):
             given = "bool"
     worst, best = _RETURNED.get(given, (None, None)) if isinstance(given, str) else (None, None)
-    if given in ("float", "score") and _values.high_is_bad(evaluator.name):
+    if given in ("float", "score") and values.high_is_bad(evaluator.name):
         return best, worst
     return worst, best
 

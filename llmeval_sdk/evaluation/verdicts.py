@@ -1,22 +1,107 @@
-"""Verdicts of earlier judgements, so that the same question is not paid for twice.
-
-Online they are kept in memory for a while, offline in a signed file (`verdict_file`). Both go by
-one key and keep the same verdicts.
-"""
+"""Verdicts of earlier offline runs, in a signed file beside the store."""
 
 from __future__ import annotations
 
+import hmac
+import json
+import os
+import secrets
+import sqlite3
+import struct
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import fields, replace
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from operator import attrgetter
+from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from llmeval_sdk._process.locks import Locked
+from llmeval_sdk.config import Settings
+from llmeval_sdk.config.settings import VerdictSettings
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step
-from llmeval_sdk.protocols import LLM, Judge
+from llmeval_sdk.model.protocols import LLM, Judge
+from llmeval_sdk.process import private
+from llmeval_sdk.process.locks import Locked
+from llmeval_sdk.process.shield import tell
+from llmeval_sdk.store import files
+from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
+
+
+KEY_BYTES = 32
+_PURPOSE = b"llmeval verdict 1"
+
+
+class Signer:
+    """Signs verdicts and checks their signatures."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = sha256(_PURPOSE + key).digest()
+
+    def sign(self, name: bytes, made: float, verdict: str) -> bytes:
+        """Sign a verdict, the judgement it is of, and when it was made."""
+        text = verdict.encode("utf-8", "surrogatepass")
+        parts = struct.pack(">Qd", len(name), made), name, text
+        return hmac.new(self._key, b"".join(parts), sha256).digest()
+
+    def made_this(self, signature: object, name: bytes, made: object, verdict: object) -> bool:
+        """Say whether a signature is one of this key, over just this."""
+        if not (
+            isinstance(signature, bytes) and isinstance(made, float) and isinstance(verdict, str)
+        ):
+            return False
+        return hmac.compare_digest(signature, self.sign(name, made, verdict))
+
+
+def signer_of(settings: Settings) -> Signer:
+    """Return what signs with the secret of the environment, else with this machine's key.
+
+    Where there is neither and none can be kept, the key is of this run alone, which is said.
+    """
+    own = settings.of(VerdictSettings)
+    if own.verdict_key is not None:
+        return Signer(own.verdict_key.reveal().encode())
+    path = Path(own.state).expanduser() / "verdict.key"
+    try:
+        return Signer(_machine_key(path))
+    except (OSError, ValueError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or error
+        tell(
+            "cache of verdicts",
+            f"no key can be kept at {path} ({why}): verdicts of earlier runs are not used, and "
+            "those of this one by no other; set LLMEVAL_VERDICT_KEY, or LLMEVAL_STATE to a folder",
+        )
+        return Signer(secrets.token_bytes(KEY_BYTES))
+
+
+def _machine_key(path: Path) -> bytes:
+    """Read the key of this machine, made where there is none.
+
+    Raises:
+        OSError: it cannot be made, or others could have put it there or can read it.
+        ValueError: what is there is no key.
+    """
+    if not path.exists():
+        private.make_folder(path.parent)
+        beside = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
+        try:
+            private.make_file(beside)
+            beside.write_bytes(secrets.token_bytes(KEY_BYTES))
+            os.link(beside, path)  # whole or not at all, and of two processes the first one's
+        except FileExistsError:
+            pass
+        finally:
+            beside.unlink(missing_ok=True)
+    private.check_folder(path.parent.lstat())
+    private.check_file(path)
+    if path.stat().st_mode & 0o077 and hasattr(os, "geteuid"):
+        raise PermissionError(f"others can read {path.name}: remove it, and a new one is made")
+    key = path.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise ValueError(f"{path.name} holds no key: remove it, and a new one is made")
+    return key
 
 
 class VerdictKey(NamedTuple):
@@ -190,3 +275,109 @@ def _feed(digest: blake2b, value: Any) -> bool:  # noqa: PLR0911
             return True
         return all(_feed(digest, part) for part in parts)
     return False
+
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS verdicts (
+  key BLOB PRIMARY KEY, made REAL NOT NULL, verdict TEXT NOT NULL, signature BLOB
+) WITHOUT ROWID
+"""
+MOST_BYTES = 1 << 20
+"""The longest verdict that is kept. A longer one that stands in the file is not read."""
+MOST_WAITING = 1_000
+SECONDS_WAITING = 1.0
+_DAY = 86_400.0
+
+
+class VerdictFile:
+    """Verdicts by what identifies their judgements. Used by one thread at a time.
+
+    Failures, and chunk judges of which a part failed, are not kept.
+
+    Raises:
+        ConfigurationError: the file cannot be opened, or is somebody else's.
+    """
+
+    def __init__(self, path: Path, signer: Signer, *, max_days: float = 30.0) -> None:
+        self._path = path
+        self._signer = signer
+        self._waiting: list[tuple[bytes, float, str, bytes]] = []
+        try:
+            _make(path)
+            self._connection = sqlite3.connect(path, timeout=10.0, check_same_thread=False)
+            with self._connection:
+                self._connection.execute("PRAGMA trusted_schema=OFF")
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                self._connection.execute("PRAGMA synchronous=NORMAL")
+                self._connection.execute(_TABLE)
+                columns = self._connection.execute("PRAGMA table_info(verdicts)")
+                if "signature" not in [row[1] for row in columns]:  # a file of an earlier version
+                    self._connection.execute("ALTER TABLE verdicts ADD COLUMN signature BLOB")
+                old = time.time() - max_days * _DAY
+                self._connection.execute("DELETE FROM verdicts WHERE made < ?", (old,))
+        except (sqlite3.Error, OSError) as error:
+            raise ConfigurationError(
+                f"the cache of verdicts {path} cannot be used: {error}; pass cache=False "
+                "(on the command line --no-cache)"
+            ) from None
+
+    def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
+        """Return the verdict on a judgement, if there is one that can be trusted."""
+        if key is None or not key.lasts:
+            return EarlierVerdict()
+        query = (
+            "SELECT signature, made, verdict FROM verdicts WHERE key = ? AND length(verdict) < ?"
+        )
+        try:
+            with closing(self._connection.execute(query, (key.digest, MOST_BYTES))) as cursor:
+                row = cursor.fetchone()
+        except sqlite3.Error:  # such as a text that is not UTF-8, or a torn page
+            return EarlierVerdict(is_distrusted=True)
+        if row is None:
+            return EarlierVerdict()
+        signature, made, text = row
+        if not self._signer.made_this(signature, key.digest, made, text):
+            return EarlierVerdict(is_distrusted=True)
+        return as_earlier(evaluation_from(json.loads(text)))
+
+    def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
+        """Keep a verdict; failures are not kept."""
+        if key is None or not key.lasts or not is_final(verdict):
+            return
+        now, text = time.time(), dumps(sparse(verdict)) or ""
+        if len(text) >= MOST_BYTES:
+            return
+        signature = self._signer.sign(key.digest, now, text)
+        self._waiting.append((key.digest, now, text, signature))
+        if len(self._waiting) >= MOST_WAITING or now - self._waiting[0][1] > SECONDS_WAITING:
+            self._write()
+
+    def close(self) -> None:
+        """Write the verdicts that still wait, and close the file."""
+        self._write()
+        self._connection.close()
+
+    def _write(self) -> None:
+        """Write all waiting verdicts in one transaction: other runs wait for the file meanwhile."""
+        rows, self._waiting = self._waiting, []
+        try:
+            with self._connection:
+                self._connection.executemany(
+                    "REPLACE INTO verdicts (key, made, verdict, signature) VALUES (?, ?, ?, ?)",
+                    rows,
+                )
+        except sqlite3.Error as error:
+            tell("cache of verdicts", f"cannot be written: {error}")
+
+
+def _make(path: Path) -> None:
+    """Make the file for its owner alone; take the rights of others from one made before.
+
+    Raises OSError, also where it is a link or somebody else's.
+    """
+    files.make_folder(path.parent)
+    if not private.make_file(path) and not path.is_symlink():
+        for name in ("", *private.COMPANIONS):
+            with suppress(OSError):
+                path.with_name(path.name + name).chmod(0o600)
+    private.check_file(path)

@@ -6,11 +6,11 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 
-from llmeval_sdk._terminal import number, printable, score, seconds
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.protocols import BaseExporter
+from llmeval_sdk.model.protocols import BaseExporter
+from llmeval_sdk.text.terminal import number, printable, score, seconds
 
 
 class ConsoleExporter(BaseExporter):

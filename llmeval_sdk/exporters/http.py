@@ -15,8 +15,8 @@ from time import monotonic
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from llmeval_sdk._process.due import due
 from llmeval_sdk.errors import ConfigurationError, ExportError
+from llmeval_sdk.process.due import due
 
 
 MAX_ANSWER = 1 << 20

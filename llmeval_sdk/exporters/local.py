@@ -11,7 +11,7 @@ from contextlib import suppress
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
-from llmeval_sdk.protocols import BaseExporter, Services
+from llmeval_sdk.model.protocols import BaseExporter, Services
 from llmeval_sdk.store.losses import Losses, key_of
 from llmeval_sdk.store.writer import StoreWriter
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.protocols import BaseExporter
+from llmeval_sdk.model.protocols import BaseExporter
 
 
 MAX_RECORDS = 20_000

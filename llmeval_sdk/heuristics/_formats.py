@@ -58,8 +58,8 @@ def _accepts(form: Any, value: Any) -> bool:
 def _is_date(value: Any) -> bool:
     if hasattr(value, "isoformat"):
         return True
-    from llmeval_sdk.heuristics._grounding.dates import only_date
-    from llmeval_sdk.heuristics._grounding.evidence import plain
+    from llmeval_sdk.text.grounding.dates import only_date
+    from llmeval_sdk.text.grounding.evidence import plain
 
     return isinstance(value, str) and bool(only_date(plain(value))[0])
 
@@ -68,8 +68,8 @@ def _is_amount(value: Any, *, money: bool) -> bool:
     """Accept one number; a unit makes it more than a number, and a currency makes it money."""
     if isinstance(value, (int, float)):
         return not isinstance(value, bool) and value == value and abs(value) != float("inf")  # noqa: PLR0124
-    from llmeval_sdk.heuristics._grounding.amounts import only_amounts
-    from llmeval_sdk.heuristics._grounding.evidence import plain
+    from llmeval_sdk.text.grounding.amounts import only_amounts
+    from llmeval_sdk.text.grounding.evidence import plain
 
     found = only_amounts(plain(str(value)))
     if len(found) != 1 or (found[0].currencies and not money):

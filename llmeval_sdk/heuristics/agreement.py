@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics._reading import key
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Extraction, Record
 
 

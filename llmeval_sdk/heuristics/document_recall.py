@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.heuristics._function import FunctionHeuristic
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Chunk, Evaluation, Record
 
 

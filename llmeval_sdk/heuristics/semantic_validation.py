@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._coerce import to_text
-from llmeval_sdk.heuristics._budget import WorkBudget
-from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics._reading import chunk_number, text_of
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.records import last_message
+from llmeval_sdk.model.coerce import to_text
+from llmeval_sdk.model.records import last_message
+from llmeval_sdk.text.budget import WorkBudget
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.heuristics._grounding.evidence import EvidenceText
+    from llmeval_sdk.text.grounding.evidence import EvidenceText
 
 
 PASS_SHARE = 0.5
@@ -53,7 +53,7 @@ def _semantic_validation(record: Record) -> Evaluation:
     Metadata: ``supported_share``, and ``verdicts``, which holds how each value was found in the
     order of the extractions (``None`` if it was not checked).
     """
-    from llmeval_sdk.heuristics._grounding.evidence import EvidenceText
+    from llmeval_sdk.text.grounding.evidence import EvidenceText
 
     if not record.extractions and (_is_prose(record.value) or _is_chat(record)):
         return Evaluation("semantic_validation")
@@ -156,7 +156,7 @@ _CHATS = ("llm", "agent")
 
 def _verdict(items: list[Any], evidence: EvidenceText) -> str | None:
     """Return the loosest of the ways in which the values were found, or ``unsupported``."""
-    from llmeval_sdk.heuristics._grounding.support import WAYS, support
+    from llmeval_sdk.text.grounding.support import WAYS, support
 
     found = [way for item in items if (way := support(item, evidence)) is not None]
     return max(found, key=WAYS.index, default=None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics._reading import number
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
 
 

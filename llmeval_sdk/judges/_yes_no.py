@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._precheck import decided
-from llmeval_sdk.judges._verdict import YES_NO
+from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges.prompt import Example, Section, render
 from llmeval_sdk.judges.stand_in import Rule
+from llmeval_sdk.judges.verdict import YES_NO
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.model.protocols import LLM
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from llmeval_sdk import registry
-from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges._base import BaseJudge
-from llmeval_sdk.judges._function import FunctionJudge, finished, is_async, outcome
+from llmeval_sdk.judges.base import BaseJudge
+from llmeval_sdk.judges.function import FunctionJudge, finished, is_async, outcome
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.protocols import LLM, Evaluator
+from llmeval_sdk.model.protocols import LLM, Evaluator
+from llmeval_sdk.process.aside import Aside
 
 
 _FOREIGN_NAMES = {"input_data", "output_data", "expected_output"}

@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
-from llmeval_sdk.judges._chunks import rate_chunks
-from llmeval_sdk.judges._verdict import YES_NO
-from llmeval_sdk.judges.prompt import Example, Section, render
-from llmeval_sdk.judges.request import request
+from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask, rate_chunks
+from llmeval_sdk.judges.prompt import Example, Section, render, request
 from llmeval_sdk.judges.stand_in import Sections, chunks_of, rating, share
+from llmeval_sdk.judges.verdict import YES_NO
 from llmeval_sdk.model import Chunk, Evaluation, Record, Unit
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.model.needs import CHUNK_TEXT
+from llmeval_sdk.model.protocols import LLM
 
 
 def _by_shared_words(sections: Sections) -> dict[str, Any]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk._needs import CHUNK_TEXT
-from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
-from llmeval_sdk.judges._verdict import SCORE, in_range
-from llmeval_sdk.judges.prompt import Example, Section, render
-from llmeval_sdk.judges.request import as_text, context, request
+from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask
+from llmeval_sdk.judges.prompt import Example, Section, as_text, context, render, request
 from llmeval_sdk.judges.stand_in import Sections, chunks_of, share
+from llmeval_sdk.judges.verdict import SCORE, in_range
 from llmeval_sdk.model import Evaluation, Record, Unit
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.model.needs import CHUNK_TEXT
+from llmeval_sdk.model.protocols import LLM
 
 
 CHUNKS = 10

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmeval_sdk._needs import CHUNK_TEXT
 from llmeval_sdk.judges._yes_no import YesNoJudge
-from llmeval_sdk.judges.prompt import Example
-from llmeval_sdk.judges.request import context, expected, request
+from llmeval_sdk.judges.prompt import Example, context, expected, request
 from llmeval_sdk.judges.stand_in import (
     Sections,
     chunks_of,
@@ -15,6 +13,7 @@ from llmeval_sdk.judges.stand_in import (
     share,
     words,
 )
+from llmeval_sdk.model.needs import CHUNK_TEXT
 
 
 RUBRIC = """

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges._precheck import decided
-from llmeval_sdk.judges._verdict import FACTS, YES_NO
-from llmeval_sdk.judges.prompt import Example, Section, render
-from llmeval_sdk.judges.request import expected, request, response
+from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask
+from llmeval_sdk.judges.prompt import Example, Section, expected, render, request, response
 from llmeval_sdk.judges.stand_in import Sections, rating, share
+from llmeval_sdk.judges.verdict import FACTS, YES_NO
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.model.protocols import LLM
 
 
 def _by_shared_words(sections: Sections) -> dict[str, Any]:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from llmeval_sdk import _values, registry
+from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges import _verdict
-from llmeval_sdk.judges._base import BaseJudge, Forms, Typed, ask
-from llmeval_sdk.judges._chunks import rate_chunks
-from llmeval_sdk.judges._function import FunctionJudge, judge, unit_of
-from llmeval_sdk.judges._template import Template
-from llmeval_sdk.judges.prompt import Example, render
-from llmeval_sdk.model import Chunk, Evaluation, Record
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.judges import verdict as _verdict
+from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask, rate_chunks
+from llmeval_sdk.judges.function import FunctionJudge, judge, unit_of
+from llmeval_sdk.judges.prompt import Example, Template, render
+from llmeval_sdk.model import Chunk, Evaluation, Record, values
+from llmeval_sdk.model.protocols import LLM
 
 
 __all__ = ["Example", "FunctionJudge", "LLMJudge", "judge"]
@@ -74,7 +72,7 @@ class LLMJudge(BaseJudge):
         self.version = version
         self.model = model
         self.better = better
-        _values.declare(name, better)
+        values.declare(name, better)
         self._template = Template(
             prompt, per_chunk=self.per == "chunk", where=f"the judge {name!r}"
         )

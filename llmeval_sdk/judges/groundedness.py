@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmeval_sdk._needs import EVIDENCE
 from llmeval_sdk.judges._yes_no import YesNoJudge
-from llmeval_sdk.judges.prompt import Example
-from llmeval_sdk.judges.request import context, request, response
+from llmeval_sdk.judges.prompt import Example, context, request, response
 from llmeval_sdk.judges.stand_in import Sections, chunks_of, rating, share
-from llmeval_sdk.records import evidence_of
+from llmeval_sdk.model.needs import EVIDENCE
+from llmeval_sdk.model.records import evidence_of
 
 
 RUBRIC = """

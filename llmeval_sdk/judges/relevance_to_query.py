@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llmeval_sdk.judges._yes_no import YesNoJudge
-from llmeval_sdk.judges.prompt import Example
-from llmeval_sdk.judges.request import request, response
+from llmeval_sdk.judges.prompt import Example, request, response
 from llmeval_sdk.judges.stand_in import Sections, rating, share
 
 

@@ -1,12 +1,43 @@
-"""What evaluators and judge models take and return."""
+"""The nouns that every room passes around: records, evaluations, spans, questions, verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, field
+from dataclasses import MISSING, InitVar, dataclass, field, fields
 from typing import Any, Literal
 
-from llmeval_sdk._quick_init import quicken
+
+def _quicken(*classes: type) -> None:
+    """Give frozen dataclasses with slots and without a ``__post_init__`` a quicker ``__init__``.
+
+    Signature and defaults stay. The classes have no base but ``object``; objects of an app's
+    subclass of one are made as before.
+    """
+    for cls in classes:
+        own: Any = cls
+        usual = own.__init__
+        parameters = [row.name for row in fields(own)]
+        names: dict[str, Any] = {"_set": object.__setattr__, "_own": cls, "_usual": usual}
+        names["_open"] = type(cls.__name__, (), {"__slots__": own.__slots__})
+        defaults = dict(zip(reversed(parameters), reversed(usual.__defaults__ or ()), strict=False))
+        lines = [
+            f"def __init__(self, {', '.join(parameters)}):",
+            " if type(self) is not _own:",
+            f"  return _usual(self, {', '.join(parameters)})",
+            " _set(self, '__class__', _open)",
+        ]
+        for row in fields(own):
+            name = value = row.name
+            if row.default_factory is not MISSING:
+                names[f"_make_{name}"], names[f"_no_{name}"] = row.default_factory, defaults[name]
+                value = f"_make_{name}() if {name} is _no_{name} else {name}"
+            lines.append(f" self.{name} = {value}")
+        lines.append(" self.__class__ = _own")
+        exec("\n".join(lines), names)  # noqa: S102 - made of field names only, as dataclasses do
+        made: Any = names["__init__"]
+        for attribute in ("__defaults__", "__annotations__", "__qualname__", "__module__"):
+            setattr(made, attribute, getattr(usual, attribute))
+        own.__init__ = made
 
 
 SpanKind = Literal["workflow", "task", "retrieval", "llm", "tool", "agent", "embedding"]
@@ -284,4 +315,212 @@ def is_stand_in(evaluation: Evaluation) -> bool:
     return evaluation.metadata.get("model") == STAND_IN
 
 
-quicken(Chunk, Extraction, Step, Record, Evaluation)  # made at each request
+_quicken(Chunk, Extraction, Step, Record, Evaluation)  # made at each request
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat with a judge model.
+
+    Args:
+        role: Who speaks: ``system``, ``user`` or ``assistant``.
+        content: The text.
+    """
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """The answer of a judge model.
+
+    Args:
+        text: What the model wrote.
+        model: The exact name of the model that answered.
+        usage: Tokens and money that the call used.
+        finish_reason: Why the model stopped, such as ``stop`` or ``length``.
+    """
+
+    text: str
+    model: str = ""
+    usage: Usage | None = None
+    finish_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One call of a model that a judgement made elsewhere, for its trace."""
+
+    name: str
+    start_ns: int
+    end_ns: int
+    model: str = ""
+    usage: Usage | None = None
+    response: str | None = None
+    error: str | None = None
+    """The low-cardinality type of what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The span that an evaluation is about; all ``None`` when it was submitted outside any."""
+
+    trace_id: str | None = None
+    span_id: str | None = None
+    span_name: str | None = None
+    span_kind: SpanKind | None = None
+    marks: tuple[tuple[str, Any], ...] = ()
+    """What the metadata of each of its evaluations says beside: such as their scope."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationEvent:
+    """An Evaluation on its way to the exporters."""
+
+    id: str
+    """The same for the same evaluation delivered twice."""
+    target: Target
+    evaluation: Evaluation
+    timestamp_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """A judge that did not run on a span, and why (the reasons are named in `policy.decisions`)."""
+
+    id: str
+    target: Target
+    evaluator: str
+    reason: str
+    detail: str
+    timestamp_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpanData:
+    """A finished span, as exporters see it."""
+
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    name: str
+    kind: SpanKind
+    start_ns: int
+    end_ns: int
+    request: Any = None
+    response: Any = None
+    retrieved_context: tuple[Chunk, ...] | None = None
+    extractions: tuple[Extraction, ...] | None = None
+    error: Failure | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    """Free metadata of the app."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    tags: Mapping[str, str] = field(default_factory=dict)
+    prompt: Prompt | None = None
+    usage: Usage | None = None
+    session_id: str | None = None
+    model_name: str | None = None
+    model_provider: str | None = None
+    links: tuple[Target, ...] = ()
+    """Spans of other traces this one is about: a judge's run links to what it judged."""
+    evaluations: tuple[Evaluation, ...] = ()
+    """The scores of the inline heuristics, made while the span was open."""
+    trace_flags: int = 1
+    expected: Mapping[str, Any] = field(default_factory=dict)
+    """Ground truth that the app annotated, by its Record field."""
+    context: Any = None
+    """What exporters with live hooks left on the span, by their names."""
+    value: Any = None
+    """The aggregated value of an extraction, where the app annotated one."""
+    confidence: float | str | None = None
+    field_config: Mapping[str, Any] | None = None
+    retrieval: Mapping[str, Any] | None = None
+
+    @property
+    def arguments(self) -> Mapping[str, Any] | None:
+        """What the function was called with, as far as the request still says it."""
+        return self.request if type(self.request) is dict else None
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a delivery hands to an exporter at once."""
+
+    spans: tuple[SpanData, ...] = ()
+    evaluations: tuple[EvaluationEvent, ...] = ()
+    not_run: tuple[NotRun, ...] = ()
+
+    def __len__(self) -> int:
+        """Count the records that delivery accounts for."""
+        return len(self.spans) + len(self.evaluations)
+
+
+_quicken(Target, NotRun, SpanData, EvaluationEvent)  # made at each request
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One possible answer to a question.
+
+    Args:
+        value: Its name: ``yes`` and ``no``, a category, or the label of a level.
+        description: When it applies, in the words of the rubric.
+    """
+
+    value: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A typed question about a record.
+
+    Args:
+        name: What its answer is found by; unique within one call of `DecisionModel.decide`. It is
+            never made of anything that a record holds.
+        type: ``yes_no``, ``choice`` (one of the options) or ``score`` (a level, the options being
+            ordered from low to high).
+        instructions: The rubric. It refers to parts of the data by their titles and holds nothing
+            of what is judged.
+        options: Those of ``choice`` and ``score``; for ``yes_no`` none, or ``yes`` and ``no`` with
+            their descriptions.
+    """
+
+    name: str
+    type: Literal["yes_no", "choice", "score"]
+    instructions: str
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to one question: a probability for each option, or the reason why there is none.
+
+    Args:
+        probabilities: By the option's value (``yes`` and ``no`` of a ``yes_no`` question), each in
+            0..1, with the sum 1. Empty where there is an error.
+        error: ``refused``, ``malformed`` or ``unanswered``, where the model gave no usable answer
+            to this question. The other questions of the same request are not affected.
+    """
+
+    probabilities: Mapping[str, float] = field(default_factory=dict)
+    error: Failure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What came of one call of `DecisionModel.decide`.
+
+    Args:
+        answers: By the name of the question; every question that was asked has one.
+        model: The exact name of the model that answered.
+        usage: Tokens and money of all requests together.
+        requests: How many requests it took: more than one where a limit of the wire, or a retry,
+            made it so.
+    """
+
+    answers: Mapping[str, Answer]
+    model: str = ""
+    usage: Usage | None = None
+    requests: int = 1

@@ -8,11 +8,11 @@ from llmeval_sdk.offline._batch import BatchEvaluator
 from llmeval_sdk.offline._estimate import estimate_cost
 from llmeval_sdk.offline._evaluate import Interrupted, check_bounds, evaluate
 from llmeval_sdk.offline._golden import GoldenSet, golden_sets
-from llmeval_sdk.offline.data._record import record_from
-from llmeval_sdk.offline.report._aggregate import Aggregate
-from llmeval_sdk.offline.report._report import Report
+from llmeval_sdk.offline.data.record import record_from
+from llmeval_sdk.offline.report.aggregate import Aggregate
+from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.run._work import Work
+from llmeval_sdk.offline.run.work import Work
 
 
 __all__ = [

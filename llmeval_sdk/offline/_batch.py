@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, DataError, missing_extra
+from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.offline.data.source import Data, Located
-from llmeval_sdk.offline.report._arrow import ArrowColumns, arrow_table, text_of
+from llmeval_sdk.offline.report.arrow import ArrowColumns, arrow_table, text_of
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.run._rows import Bad, good_rows
-from llmeval_sdk.offline.run._work import Work
-from llmeval_sdk.policy.budget import Budget
+from llmeval_sdk.offline.run.rows import Bad, good_rows
+from llmeval_sdk.offline.run.work import Work
 
 
 class BatchEvaluator:

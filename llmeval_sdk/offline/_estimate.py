@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from llmeval_sdk import registry
 from llmeval_sdk.config import Secret, Settings
-from llmeval_sdk.config.decisions import DecisionSettings
-from llmeval_sdk.offline.data._mapped import mapped
+from llmeval_sdk.config.settings import DecisionSettings
+from llmeval_sdk.judges.models import sources
+from llmeval_sdk.offline.data.record import mapped
 from llmeval_sdk.offline.data.source import open_data
-from llmeval_sdk.offline.run._rows import Bad, good_rows
-from llmeval_sdk.offline.run._work import Work
 from llmeval_sdk.offline.run.cost import CostEstimate, estimate
+from llmeval_sdk.offline.run.rows import Bad, good_rows
+from llmeval_sdk.offline.run.work import Work
 
 
 def estimate_cost(
@@ -67,6 +67,6 @@ def _with_keys(work: Work) -> Settings:
         settings = replace(settings, extensions={**settings.extensions, DecisionSettings: keyed})
     if (work.llm or settings.judge_model) and settings.judge_api_key is None:
         settings = replace(settings, judge_api_key=unused)
-    with_keys = registry.part("llmeval_sdk.llms.providers.names:with_keys")
-    keyed_settings: Settings = settings if with_keys is None else with_keys(settings, unused)
-    return keyed_settings
+    for source in sources():
+        settings = source.with_keys(settings, unused)
+    return settings

@@ -9,19 +9,20 @@ from contextlib import ExitStack
 from itertools import chain, islice
 from typing import Any, Literal
 
+from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.offline.data._mapped import mapped
+from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.model.protocols import LLM, DecisionModel, Exporter, Heuristic, Judge
+from llmeval_sdk.offline.data.record import mapped
 from llmeval_sdk.offline.data.source import is_ray_dataset, open_data, stem_of
-from llmeval_sdk.offline.report._aggregate import ASKED
-from llmeval_sdk.offline.report._report import Report, run_of
+from llmeval_sdk.offline.report.aggregate import ASKED
 from llmeval_sdk.offline.report.gate import check_paths
+from llmeval_sdk.offline.report.report import Report, run_of
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.report.summary import directions
-from llmeval_sdk.offline.run._rows import Bad, Checked, FinishedRows, bar, good_rows
-from llmeval_sdk.offline.run._work import Work
 from llmeval_sdk.offline.run.experiment import slug
-from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.protocols import LLM, DecisionModel, Exporter, Heuristic, Judge
+from llmeval_sdk.offline.run.rows import Bad, Checked, FinishedRows, bar, good_rows
+from llmeval_sdk.offline.run.work import Work
 
 
 class Interrupted(KeyboardInterrupt):
@@ -148,9 +149,7 @@ def evaluate(
         **directions(work.chosen.names),
     }
     if opened is None:
-        from llmeval_sdk.offline.ray import RayRun
-
-        ray_run = RayRun(
+        ray_run = registry.load(registry.table("engines")["ray"])(
             data,
             work,
             header,
@@ -164,7 +163,8 @@ def evaluate(
             ray_run.run()
         except KeyboardInterrupt:
             raise Interrupted(ray_run.report()) from None
-        return ray_run.report()
+        finished: Report = ray_run.report()
+        return finished
     bad = Bad(skip=skip_bad)
     with ExitStack() as stack:
         count = opened.count
@@ -223,7 +223,7 @@ def _runs_on_ray(data: Any, engine: str | None, workers: int | None) -> bool:
         ConfigurationError: there is no such engine.
     """
     engine = engine or ("ray" if is_ray_dataset(data) else "local")
-    if engine not in ("local", "ray"):
+    if engine not in ("local", *registry.table("engines")):
         raise ConfigurationError(f"there is no engine {engine!r}: pass 'local' or 'ray'")
     if engine == "local" and workers is not None:
         raise ConfigurationError(

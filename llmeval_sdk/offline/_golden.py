@@ -11,9 +11,8 @@ from typing import Any
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import Record
-from llmeval_sdk.offline.data._golden_row import find_request, record_of, row_of
-from llmeval_sdk.offline.data._versions import Versions
 from llmeval_sdk.offline.data.exported import EXPECTED
+from llmeval_sdk.offline.data.versions import Versions, find_request, record_of, row_of
 from llmeval_sdk.store.files import make_folder, path_of
 from llmeval_sdk.store.reader import StoreReader
 

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.model import Evaluation, Failure
-from llmeval_sdk.offline.report._pairs import MOST_TEXT
-from llmeval_sdk.offline.report._report import RunFacts
 from llmeval_sdk.offline.report.compare import Change
+from llmeval_sdk.offline.report.pairs import MOST_TEXT
+from llmeval_sdk.offline.report.report import RunFacts
 from llmeval_sdk.offline.report.summary import MetricLine
+from llmeval_sdk.statistics.mean import Estimate
 
 
 class EvaluatorMean(NamedTuple):

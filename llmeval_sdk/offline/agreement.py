@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk import _values
 from llmeval_sdk.errors import DataError, missing_extra
-from llmeval_sdk.estimates.doubts import doubt_about
+from llmeval_sdk.model import values
+from llmeval_sdk.statistics.doubts import doubt_about
 
 
 FEW = 20
@@ -77,9 +77,9 @@ def side(value: Any, threshold: float = 0.5) -> str:
     """
     if isinstance(value, str) and value.strip():
         word = value.strip().casefold()
-        rating = _BITS.get(word, _values.number(word))
+        rating = _BITS.get(word, values.number(word))
         return word if rating is None else "yes" if rating else "no"
-    number = None if isinstance(value, str) else _values.number(value)
+    number = None if isinstance(value, str) else values.number(value)
     if number is not None:
         return "yes" if number >= threshold else "no"
     raise DataError(f"{value!r} is not a label: expected yes or no, a bool, a number or a category")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from llmeval_sdk.estimates import Caught, Reliability, caught_below, reliability, threshold_for
 from llmeval_sdk.offline.agreement import Pair
+from llmeval_sdk.statistics import Caught, Reliability, caught_below, reliability, threshold_for
 
 
 THRESHOLDS = tuple(tenth / 10 for tenth in range(1, 10))

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk.errors import DataError, LlmevalError
-from llmeval_sdk.estimates.mean import Estimate
 from llmeval_sdk.offline._shown import (
     ComparedReports,
     EvaluatorMean,
@@ -24,14 +23,16 @@ from llmeval_sdk.offline._shown import (
     ShownPair,
     ShownRow,
 )
-from llmeval_sdk.offline.report import _folder, _journal
-from llmeval_sdk.offline.report._aggregate import Aggregate, from_plain
-from llmeval_sdk.offline.report._outputs import PROBABILITY
-from llmeval_sdk.offline.report._pairs import RowPair, says, step_of
-from llmeval_sdk.offline.report._report import Report, run_of
+from llmeval_sdk.offline.report import folder as _folder
+from llmeval_sdk.offline.report import journal
+from llmeval_sdk.offline.report.aggregate import Aggregate, from_plain
 from llmeval_sdk.offline.report.compare import compare
+from llmeval_sdk.offline.report.outputs import PROBABILITY
+from llmeval_sdk.offline.report.pairs import RowPair, says, step_of
+from llmeval_sdk.offline.report.report import Report, run_of
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import headline, lines, worst
+from llmeval_sdk.statistics.mean import Estimate
 
 
 MOST_REPORTS = 200
@@ -168,7 +169,7 @@ class SavedReports:
         path = self.folder / name
         try:
             with _readable(name):
-                header, end = _folder.ends(path) if path.is_dir() else _journal.ends(path)
+                header, end = _folder.ends(path) if path.is_dir() else journal.ends(path)
                 if end is None:
                     return SavedReport(
                         name, changed_ns, experiment=str(header.get("experiment", ""))[:200],

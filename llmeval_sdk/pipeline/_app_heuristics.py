@@ -1,17 +1,17 @@
 """Runs the heuristics of the app beside the worker.
 
 Built-in heuristics run in the worker itself. A function of the app may never return, so it runs on
-a thread that can be abandoned, by the rules of `llmeval_sdk._process.aside`.
+a thread that can be abandoned, by the rules of `llmeval_sdk.process.aside`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from llmeval_sdk._process.aside import Aside, NoAnswerError, NotCalledError, NoThreadError
 from llmeval_sdk.evaluation import failed, is_built_in, own_copy, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.protocols import Heuristic
+from llmeval_sdk.model.protocols import Heuristic
+from llmeval_sdk.process.aside import Aside, NoAnswerError, NotCalledError, NoThreadError
 
 
 PATIENCE_SECONDS = 5.0

@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
-from llmeval_sdk._process.shield import swallow
+from llmeval_sdk.exporters.redaction import Redactor
 from llmeval_sdk.model import (
     JUDGE_TAG,
     Evaluation,
@@ -18,11 +18,11 @@ from llmeval_sdk.model import (
     SpanData,
     Target,
 )
-from llmeval_sdk.pipeline._delivery import Emitted
-from llmeval_sdk.redaction import Redactor
-from llmeval_sdk.spool import read
+from llmeval_sdk.pipeline.batch_exporter import Emitted
+from llmeval_sdk.pipeline.spool import read
+from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing._inner import from_plain, to_plain, without_content
+from llmeval_sdk.tracing.internals import from_plain, to_plain, without_content
 
 
 _FORMAT = 2

@@ -5,25 +5,48 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from time import monotonic
+from time import monotonic, perf_counter, sleep
 from typing import Any
 
-from llmeval_sdk._process.shield import shield, swallow, write_notices
-from llmeval_sdk._process.threads import OneThread
 from llmeval_sdk.heuristics import limit_processor_time
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
-from llmeval_sdk.pipeline._delivery import Barrier, Barriers, Delivery
-from llmeval_sdk.pipeline._evaluating import Evaluating, Subject
-from llmeval_sdk.pipeline._intake import Intake, Unread
-from llmeval_sdk.pipeline._judging import Judging
-from llmeval_sdk.pipeline._kept import Spooled
-from llmeval_sdk.pipeline._outlet import Outlet
-from llmeval_sdk.pipeline._pace import Pace
-from llmeval_sdk.pipeline._plan import Plan
 from llmeval_sdk.pipeline._privacy import Privacy
-from llmeval_sdk.pipeline._spooling import Spooling
+from llmeval_sdk.pipeline.batch_exporter import Barrier, Barriers, Delivery
+from llmeval_sdk.pipeline.dispatcher import Outlet
+from llmeval_sdk.pipeline.evaluating import Evaluating, Subject
+from llmeval_sdk.pipeline.judging import Judging
+from llmeval_sdk.pipeline.plan import Hooks, Plan, Running
+from llmeval_sdk.pipeline.recovery import Spooled, Spooling
+from llmeval_sdk.pipeline.span_processor import Intake, Unread
+from llmeval_sdk.process.shield import shield, swallow, write_notices
+from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing import Span, disabled
-from llmeval_sdk.tracing._inner import off
+from llmeval_sdk.tracing.internals import off
+
+
+SLICE_SECONDS = 0.0003
+
+
+class Pace:
+    """Sleeps whenever a slice is used up; call `rest` after each small piece of work."""
+
+    __slots__ = ("_began", "share")
+
+    def __init__(self, share: float) -> None:
+        self.share = min(max(share, 0.01), 1.0)
+        self._began = perf_counter()
+
+    def begin(self) -> None:
+        """Begin a new slice, after a wait."""
+        self._began = perf_counter()
+
+    def rest(self, *, hurry: bool = False) -> None:
+        """Pause in proportion to the work since the last pause; in a hurry, only yield."""
+        worked = perf_counter() - self._began
+        if worked < SLICE_SECONDS:
+            return
+        sleep(0 if hurry else min(worked * (1 / self.share - 1), 0.05))
+        self._began = perf_counter()
 
 
 LINGER_SECONDS = 0.02
@@ -61,8 +84,10 @@ class Worker:
         self._evaluating = Evaluating(
             plan, self._outlet, self.judging, self._app_heuristics, counts=counts, rest=self._rest
         )
-        if plan.sessions is not None:
-            plan.sessions.begin(self._evaluating, self._outlet.barriers)
+        running = Running(self._evaluating.evaluate_case, self._outlet.barriers)
+        for hooks in plan.hooks:
+            with shield("plugins", calls_out=True):
+                hooks.begin(running)
         self._urgent = threading.Event()
         self.linger, self.idle_seconds = LINGER_SECONDS, IDLE_SECONDS
         self.hasten = self._urgent.set
@@ -126,8 +151,7 @@ class Worker:
             try:
                 self._drain()
                 self._tend()
-                sessions = self._plan.sessions
-                kept = not barriers or sessions is None or sessions.write()
+                kept = not barriers or self._flush_hooks()
                 self._often()
             except BaseException as error:
                 if not swallow("worker", error):
@@ -139,15 +163,27 @@ class Worker:
         self._barriers.end()
 
     def _learn(self) -> bool:
-        """Spend a moment on learning and on sessions; return whether there is more to do."""
+        """Spend a moment on the work of plugins; return whether there is more to do."""
         until, is_busy = monotonic() + LEARN_SECONDS, False
         self._pace.begin()
-        for part in (self._plan.learning, self._plan.sessions):
-            while part is not None and not self._barriers and part.study():
+        for hooks in self._plan.hooks:
+            while not self._barriers and _study(hooks):
                 self._rest()
                 if is_busy := monotonic() > until:
                     break
         return is_busy
+
+    def _flush_hooks(self) -> bool:
+        """Have each plugin write what waits; return whether all of them could."""
+        kept = True
+        for hooks in self._plan.hooks:
+            try:
+                kept &= hooks.flush()
+            except Exception as error:
+                kept = False
+                if not swallow("plugins", error, calls_out=True):
+                    raise
+        return kept
 
     def _rest(self) -> None:
         self._pace.rest(hurry=self._hurry)
@@ -214,6 +250,13 @@ class Worker:
         except Exception as error:
             if not swallow("sources", error):
                 raise
+
+
+def _study(hooks: Hooks) -> bool:
+    """Have a plugin work for a moment; one that raises has no more to do."""
+    with shield("plugins", calls_out=True):
+        return hooks.study()
+    return False
 
 
 def _warm(plan: Plan) -> None:

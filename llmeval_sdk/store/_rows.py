@@ -13,10 +13,6 @@ from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Any
 
-from llmeval_sdk import _values
-from llmeval_sdk._answers import is_answer
-from llmeval_sdk._coerce import DETAILS, to_details
-from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.model import (
     Chunk,
     Evaluation,
@@ -28,8 +24,12 @@ from llmeval_sdk.model import (
     SpanData,
     Target,
     Usage,
+    values,
 )
-from llmeval_sdk.records import OWNERS
+from llmeval_sdk.model.answers import is_answer
+from llmeval_sdk.model.coerce import DETAILS, to_details
+from llmeval_sdk.model.records import OWNERS
+from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
 from llmeval_sdk.store.encode import dumps, loads, score
 
 
@@ -122,8 +122,8 @@ def _read_blanks(fields: dict[str, Any]) -> None:
 def evaluation_row(event: EvaluationEvent) -> Row:
     """Turn an evaluation into its row."""
     outcome = event.evaluation
-    better = _values.declared(outcome.name)
-    metadata = outcome.metadata if better is None else {**outcome.metadata, _values.BETTER: better}
+    better = values.declared(outcome.name)
+    metadata = outcome.metadata if better is None else {**outcome.metadata, values.BETTER: better}
     value, fault = score(outcome.value)
     failure = _of_failure(outcome.error)
     return (

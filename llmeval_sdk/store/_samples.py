@@ -11,9 +11,9 @@ import sqlite3
 from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeAlias
 
-from llmeval_sdk import _values
-from llmeval_sdk.estimates.correction import PASS
-from llmeval_sdk.estimates.funnels import NOT_SELECTED
+from llmeval_sdk.model import values
+from llmeval_sdk.statistics.correction import PASS
+from llmeval_sdk.statistics.funnels import NOT_SELECTED
 from llmeval_sdk.store._judged import Judged, Sums
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.groups import CHANCED, COUNTS, GROUP, EvaluationScope, Group, period_sql
@@ -198,7 +198,7 @@ class _Summing:
             sample.answered += 0 if self._every_kind else count
             return
         sample.answered += count
-        number = _values.number(part.word)
+        number = values.number(part.word)
         if number is None:
             sample.categories[part.word] += count
         elif count:

@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import islice
 from typing import NamedTuple
 
-from llmeval_sdk import _values
-from llmeval_sdk.estimates.funnels import NOT_SELECTED
-from llmeval_sdk.estimates.sequence import Seen
-from llmeval_sdk.estimates.tally import Tally
+from llmeval_sdk.model import values
+from llmeval_sdk.statistics.funnels import NOT_SELECTED
+from llmeval_sdk.statistics.sequence import Seen
+from llmeval_sdk.statistics.tally import Tally
 from llmeval_sdk.store._samples import Key
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.effective import CHANCE
@@ -56,7 +56,7 @@ def verdicts(
         where, arguments = scope.where("name", among, "error_type IS NULL", kind)
         rows = connection.execute(_VERDICTS.format(where), (*(part or ()), *arguments))
         for name, span_name, time_ns, span_id, value, chance in rows:
-            number = value if type(value) is float else _values.number(value)
+            number = value if type(value) is float else values.number(value)
             if number is not None:
                 yield Verdict(name, span_name, time_ns, span_id, number, chance or 0.0)
 
@@ -65,7 +65,7 @@ def usable(connection: sqlite3.Connection) -> dict[str, int]:
     """Count the verdicts of each judge that are numbers and have an inclusion probability."""
     counts: dict[str, int] = {}
     for name, word, times in connection.execute(_USABLE):
-        if word is None or _values.number(word) is not None:
+        if word is None or values.number(word) is not None:
             counts[name] = counts.get(name, 0) + times
     return counts
 

@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, get_args
 
-from llmeval_sdk._span_fields import STORED_FIELDS, Form
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, NotRun, SpanData, SpanKind
+from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
 from llmeval_sdk.store import _rows
 from llmeval_sdk.store._rows import COLUMNS
 from llmeval_sdk.store.reader import StoreReader

@@ -18,6 +18,16 @@ from typing import Any
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Usage
 
 
+def evaluation_from(plain: dict[str, Any]) -> Evaluation:
+    """Make an evaluation of what `sparse` wrote, after it was parsed as JSON."""
+    for name, kind in (("usage", Usage), ("error", Failure)):
+        if plain.get(name) is not None:
+            plain[name] = kind(**plain[name])
+    if type(plain.get("value")) is int:
+        plain["value"] = float(plain["value"])
+    return Evaluation(**plain)
+
+
 MAX_DEPTH = 32
 MAX_NODES = 100_000
 

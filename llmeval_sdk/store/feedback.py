@@ -9,9 +9,9 @@ import time
 from contextlib import closing
 from typing import Any
 
-from llmeval_sdk import _private
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Evaluation, EvaluationEvent, SpanData, Target
+from llmeval_sdk.process import private
 from llmeval_sdk.store import _rows, _schema
 from llmeval_sdk.store.files import path_of
 
@@ -31,7 +31,7 @@ def add_feedback(store: str | os.PathLike[str], event: EvaluationEvent) -> None:
     path = path_of(store)
     row = _rows.evaluation_row(event)
     try:
-        _private.check_file(path)
+        private.check_file(path)
         with closing(_connect(f"{path.as_uri()}?mode=rw")) as connection:
             _schema.version_of(connection)
             connection.set_authorizer(_only_feedback)

@@ -8,7 +8,7 @@ import os
 import sqlite3
 from pathlib import Path
 
-from llmeval_sdk import _private
+from llmeval_sdk.process import private
 from llmeval_sdk.store import _schema
 
 
@@ -22,6 +22,10 @@ LONGEST_VALUE = 64 << 20
 """Bytes of the longest text or row that is read."""
 LIMIT_LENGTH = 0
 """SQLITE_LIMIT_LENGTH, which Python has a name for from 3.11 on."""
+
+
+SESSIONS_SUFFIX = ".sessions"
+"""The ending of the file, beside the store's, that keeps the turns of open sessions."""
 
 
 class Unusable(Exception):  # noqa: N818 - a state, not a mistake
@@ -47,7 +51,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         _create(path)
         connection = _prepared(_connect(str(path)))
         try:
-            _private.check_file(path)  # again, because the log beside it was made or read just now
+            private.check_file(path)  # again, because the log beside it was made or read just now
         except OSError:
             connection.close()
             raise
@@ -87,8 +91,8 @@ def open_read_only(location: str | os.PathLike[str]) -> sqlite3.Connection:
             refused = refusal(path)
             also = f", and none is made: {refused}" if refused else ""
             raise Unusable(f"there is no such file{also}")
-        _private.reclaim(path.parent)
-        _private.check_file(path, reading=True)
+        private.reclaim(path.parent)
+        private.check_file(path, reading=True)
         try:
             return _readable(_connect(f"{path.as_uri()}?mode=ro", uri=True))
         except sqlite3.OperationalError as error:
@@ -151,20 +155,20 @@ def make_folder(folder: Path) -> None:
 
     Raises OSError if it cannot be created.
     """
-    if _private.make_folder(folder):
+    if private.make_folder(folder):
         with contextlib.suppress(OSError):
             ignored = folder / ".gitignore"
-            if _private.make_file(ignored):
+            if private.make_file(ignored):
                 ignored.write_text("*\n")
 
 
 def refusal(path: Path) -> str | None:
     """Say why a store is not written there: other users could read or replace it."""
     try:
-        _private.reclaim(path.parent)
+        private.reclaim(path.parent)
         if path.parent.is_dir():
-            _private.check_folder(path.parent.lstat(), shared=True)
-        _private.check_file(path)
+            private.check_folder(path.parent.lstat(), shared=True)
+        private.check_file(path)
     except OSError as error:
         return _reason(error) if error.errno in (errno.EPERM, errno.ELOOP) else None
     return None
@@ -176,9 +180,9 @@ def _create(path: Path) -> None:
     Raises OSError, also if other users could have put something there or could change it.
     """
     make_folder(path.parent)
-    _private.check_folder(path.parent.lstat(), shared=True)
-    _private.make_file(path)
-    _private.check_file(path)
+    private.check_folder(path.parent.lstat(), shared=True)
+    private.make_file(path)
+    private.check_file(path)
 
 
 def _reason(error: Exception) -> str:

@@ -13,13 +13,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from llmeval_sdk import _private
 from llmeval_sdk.model import JUDGE_TAG
+from llmeval_sdk.process import private
 from llmeval_sdk.store._prune import drop_traces
 from llmeval_sdk.store._schema import OF_SESSION, SESSION
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import open_file
-from llmeval_sdk.store.session_verdicts import A_NAME, LONGEST_ID
+from llmeval_sdk.store.session_turns import A_NAME, LONGEST_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def file_beside(path: Path) -> Iterator[sqlite3.Connection | None]:
     if not path.exists():
         yield None
         return
-    _private.check_file(path)
+    private.check_file(path)
     with closing(sqlite3.connect(path, timeout=10.0, isolation_level=None)) as connection:
         connection.execute("PRAGMA trusted_schema = OFF")
         with _overwriting(connection):

@@ -3,11 +3,33 @@
 from __future__ import annotations
 
 import sqlite3
+from math import isfinite
 from typing import Any, NamedTuple
 
 from llmeval_sdk.store._schema import WORD
-from llmeval_sdk.store.bins import BINS, DIGIT
 from llmeval_sdk.store.effective import HAS_CHANCE, IS_FORMER, IS_NEWEST
+
+
+BINS = 10
+DIGIT = f"max(0, min({BINS - 1}, CAST((value - {{low}}) * {{scale}} AS INTEGER)))"
+"""SQL: the part of a range in which a score lies, as one digit.
+
+Joining the digits of all scores takes two thirds of the time of ten sums, one for each part."""
+
+
+def has_bins(low: float, high: float) -> bool:
+    """Return whether a range can be divided into ten parts: it is finite, and not too small."""
+    return isfinite(high - low) and isfinite(BINS / ((high - low) or 1.0))
+
+
+def bin_of(value: float, low: float, high: float) -> int:
+    """Say in which of the ten parts of a range a value lies, the lowest being 0."""
+    return min(int((value - low) * (BINS / ((high - low) or 1.0))), BINS - 1)
+
+
+def histogram_of(digits: str) -> tuple[int, ...]:
+    """Return how many scores lie in each of the ten parts; ``digits`` has one `DIGIT` for each."""
+    return tuple(digits.count(str(number)) for number in range(BINS))
 
 
 class EvaluationScope(NamedTuple):

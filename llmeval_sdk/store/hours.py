@@ -7,9 +7,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from llmeval_sdk import _values
-from llmeval_sdk.estimates.sequence import Seen
-from llmeval_sdk.estimates.steps import step_of
+from llmeval_sdk.model import values
+from llmeval_sdk.statistics.sequence import Seen, step_of
 from llmeval_sdk.store.effective import (
     CHANCE,
     DECIDER,
@@ -196,9 +195,9 @@ def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
 
 def _add_score(hour: Hour, row: tuple[Any, ...], predicted: Callable[[str], float | None]) -> None:
     time_ns, span_id, value, chance, *version = row
-    number = value if type(value) is float else _values.number(value)
+    number = value if type(value) is float else values.number(value)
     if number is None:
-        hour.has_categories |= value is not None and not _values.is_neutral(value)
+        hour.has_categories |= value is not None and not values.is_neutral(value)
         return
     if not chance:
         hour.unweighted += 1

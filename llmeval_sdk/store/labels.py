@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llmeval_sdk import _values
 from llmeval_sdk.errors import DataError
+from llmeval_sdk.model import values
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
 
 def read_label(value: Any, metadata: str | None) -> Label | None:
     """Read a label from the store; ``None`` for a user's click, and for what is no label."""
-    number = _values.number(value)
+    number = values.number(value)
     if is_of_user(metadata) or number is None or not 0 <= number <= 1:
         return None
     return Label(number, _chance(_object(metadata).get("inclusion_probability")))
@@ -66,7 +66,7 @@ def labels_from(path: str) -> dict[str, Label]:
         if not line.strip():
             continue
         row = _object(line)
-        value = _values.number(row.get("label"))
+        value = values.number(row.get("label"))
         if not isinstance(row.get("span_id"), str) or value is None or not 0 <= value <= 1:
             raise DataError(
                 f"line {number} of {path} is no label: expected"

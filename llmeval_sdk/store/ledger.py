@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from llmeval_sdk import _private
+from llmeval_sdk.process import private
 from llmeval_sdk.store.connection import Database
 
 
@@ -24,7 +24,7 @@ _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class HostLedger:
-    """Books next to the store, for `llmeval_sdk.policy.keeper` and the histories of fields.
+    """Books next to the store, for `llmeval_sdk.evaluation.keeper` and the histories of fields.
 
     Opened when first used, and again after a fork, which closes it. Blocks for about ``timeout``
     seconds at most while other processes write, then raises ``sqlite3.OperationalError``. Where
@@ -82,10 +82,10 @@ class HostLedger:
     def _place(self) -> Path | str:
         """Create the file, private and not through a link; otherwise stay in memory."""
         try:
-            _private.make_folder(self._path.parent)
-            _private.check_folder(self._path.parent.lstat(), shared=True)
-            _private.make_file(self._path)
-            _private.check_file(self._path)
+            private.make_folder(self._path.parent)
+            private.check_folder(self._path.parent.lstat(), shared=True)
+            private.make_file(self._path)
+            private.check_file(self._path)
         except OSError as error:
             if error.errno not in _NOT_WRITABLE:
                 raise

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk import _values
-from llmeval_sdk._terminal import plural, printable
+from llmeval_sdk.model import values
 from llmeval_sdk.store.labels import is_of_user
 from llmeval_sdk.store.said import mean
+from llmeval_sdk.text.terminal import plural, printable
 
 
 MOST_WORDS = 5
@@ -77,7 +77,7 @@ def _summed(name: str, said: Sequence[tuple[Any, bool]], traces: int) -> Opinion
     matched = sum(matches for _, matches in said)
     numbers, words = [], Counter[str]()
     for value, _ in said:
-        number = _values.number(value)
+        number = values.number(value)
         if number is not None:
             numbers.append(number)
         else:

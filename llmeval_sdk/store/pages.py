@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llmeval_sdk import _values
-from llmeval_sdk._chat import question
+from llmeval_sdk.model import values
+from llmeval_sdk.model.chat import question
 from llmeval_sdk.store import walks
 from llmeval_sdk.store.effective import STANDING
 from llmeval_sdk.store.encode import cell, dumps, loads
@@ -164,7 +164,7 @@ FROM spans WHERE seq IN ({{}})
 
 _SAID = f"""
 SELECT span_id, name, value, label, error_type,
-  instr(ifnull(metadata, ''), '"{_values.NEAR_CONSTANT}":true') FROM {{}}
+  instr(ifnull(metadata, ''), '"{values.NEAR_CONSTANT}":true') FROM {{}}
 WHERE span_id IN ({{}}) ORDER BY {STANDING}, time_ns, seq
 """  # noqa: S608
 

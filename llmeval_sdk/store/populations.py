@@ -8,13 +8,13 @@ from functools import partial
 from sqlite3 import Connection
 from typing import Any
 
-from llmeval_sdk import _values
-from llmeval_sdk.estimates.assisted import FEW
-from llmeval_sdk.estimates.correction import Correction, Labelled, side_of, tallied_correction
-from llmeval_sdk.estimates.doubts import doubt_about
-from llmeval_sdk.estimates.funnels import Funnel, funnel
-from llmeval_sdk.estimates.mean import Estimate, stands_for
-from llmeval_sdk.estimates.tally import Tally, tallied_mean
+from llmeval_sdk.model import values
+from llmeval_sdk.statistics.assisted import FEW
+from llmeval_sdk.statistics.correction import Correction, Labelled, side_of, tallied_correction
+from llmeval_sdk.statistics.doubts import doubt_about
+from llmeval_sdk.statistics.funnels import Funnel, funnel
+from llmeval_sdk.statistics.mean import Estimate, stands_for
+from llmeval_sdk.statistics.tally import Tally, tallied_mean
 from llmeval_sdk.store._judged import Judged
 from llmeval_sdk.store._samples import (
     Key,
@@ -210,7 +210,7 @@ def _population(
 
 def _names_categories(sample: Judged) -> bool:
     """Say whether a judge gave a word that neither is a number nor neutral: then no mean is one."""
-    return any(not _values.is_neutral(word) for word in sample.categories)
+    return any(not values.is_neutral(word) for word in sample.categories)
 
 
 def _estimate(steps: Funnel, sample: Judged, scored: Tally | None) -> tuple[Estimate | None, str]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from llmeval_sdk import _values
-from llmeval_sdk.estimates.caught import caught_at, caught_interval
+from llmeval_sdk.model import values
+from llmeval_sdk.statistics.caught import caught_at, caught_interval
 from llmeval_sdk.store.effective import CHANCE, UNJUDGED
 
 
@@ -63,10 +63,10 @@ def compare(connection: sqlite3.Connection, threshold: float, since_ns: int | No
     labelled = 0
     rows = connection.execute(_CHECKED, (since_ns or 0, JUDGE, since_ns or 0, MOST))
     for label, verdict, chance, risk, recall, warning in rows:
-        person = _values.number(label)
+        person = values.number(label)
         labelled += person is not None
-        good = _values.number(verdict) if person is None else person
-        score = _values.number(risk)
+        good = values.number(verdict) if person is None else person
+        score = values.number(risk)
         if good is None or score is None:
             continue
         low = isinstance(recall, (int, float)) and recall < threshold

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from llmeval_sdk.records import EFFECT_TAG, OWNERS
+from llmeval_sdk.model.records import EFFECT_TAG, OWNERS
 
 
 MOST_SPANS = 20_000

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk import _values
+from llmeval_sdk.model import values as _values
 from llmeval_sdk.store.views import MOST_SCORES, Recent
 
 

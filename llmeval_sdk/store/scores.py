@@ -10,8 +10,8 @@ from sqlite3 import Connection
 from typing import Any, TypeAlias, TypeVar
 
 from llmeval_sdk import registry
-from llmeval_sdk.estimates.funnels import NOT_SELECTED
-from llmeval_sdk.estimates.tally import Tally
+from llmeval_sdk.statistics.funnels import NOT_SELECTED
+from llmeval_sdk.statistics.tally import Tally
 from llmeval_sdk.store._samples import Key
 from llmeval_sdk.store._verdicts import predicted, scores_by_span
 from llmeval_sdk.store.effective import decided

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 
-from llmeval_sdk import _values
-from llmeval_sdk.store.bins import BINS, DIGIT, has_bins, histogram_of
-from llmeval_sdk.store.groups import EvaluationScope, Group
+from llmeval_sdk.model import values
+from llmeval_sdk.store.groups import BINS, DIGIT, EvaluationScope, Group, has_bins, histogram_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,7 @@ class _Summed:
     def add(self, group: Group) -> None:
         """Add what one version said, or said in one word."""
         if group.word is not None:
-            text = group.word if type(group.word) is str else _values.word(group.word)
+            text = group.word if type(group.word) is str else values.word(group.word)
             self.categories[text] += group.rows
         elif group.values:
             self.scores += group.values
@@ -91,10 +90,10 @@ class _Summed:
         """Return the mean, or ``None`` if any answer is neither a number nor neutral."""
         count, total = self.scores, self.total
         for word, times in self.categories.items():
-            if (rating := _values.number(word)) is not None:
+            if (rating := values.number(word)) is not None:
                 count += times
                 total += rating * times
-            elif not _values.is_neutral(word):
+            elif not values.is_neutral(word):
                 return None
         return total / count if count else None
 

@@ -10,11 +10,11 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from llmeval_sdk._terminal import plural
-from llmeval_sdk.store.course import Bound
+from llmeval_sdk.store.alert_state import Bound
 from llmeval_sdk.store.opinions import Opinions, extent, opinions
 from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall
 from llmeval_sdk.store.unanswered import unanswered
+from llmeval_sdk.text.terminal import plural
 
 
 DAY_SECONDS = 86_400.0

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from llmeval_sdk import _values
+from llmeval_sdk.model import values
 from llmeval_sdk.store.groups import EvaluationScope, Group
 
 
@@ -89,7 +89,7 @@ def _compare(
         at.unanswered += 1
         return
     at.judged += 1
-    before, after = _values.number(value), _values.number(verdict)
+    before, after = values.number(value), values.number(verdict)
     if isinstance(value, float) or isinstance(verdict, float) or None in (before, after):
         return
     at.both += 1

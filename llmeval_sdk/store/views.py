@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from llmeval_sdk import _values
 from llmeval_sdk.model import JUDGING, STAND_IN
+from llmeval_sdk.model import values as _values
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.effective import IS_NEWEST, UNJUDGED
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from llmeval_sdk import _values, model
+from llmeval_sdk import model
+from llmeval_sdk.model import values
 from llmeval_sdk.store.effective import COUNTS, IS_NEWEST_ROW
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.said import ANY, LAST_SAID, SAID_OF_SPAN, SAID_SO
@@ -143,7 +144,7 @@ def choose(query: Query) -> Walk:
         if query.order_by == query.evaluator and query.reason is None:
             checks.pop("evaluator")
             where += _value("w", query)
-        if not _values.is_unrated(query.order_by):
+        if not values.is_unrated(query.order_by):
             checks["tried"] = _TRIED
         checks["counts"] = f"{_COUNTS} AND {IS_NEWEST_ROW.format(table='w')}"
         down = query.order == "highest"
@@ -250,9 +251,9 @@ def _pattern(text: str) -> str:
 
 
 _TRIED = (
-    f"ifnull(w.label, '') NOT IN ({', '.join(map(repr, sorted(_values.NEUTRAL - {''})))})"  # noqa: S608 - constants
+    f"ifnull(w.label, '') NOT IN ({', '.join(map(repr, sorted(values.NEUTRAL - {''})))})"  # noqa: S608 - constants
     " AND NOT EXISTS (SELECT 1 FROM evaluations a WHERE a.span_id = w.span_id"
-    f" AND a.id = w.span_id || '-{_values.ABSTENTION}' AND a.value IS NOT NULL)"
+    f" AND a.id = w.span_id || '-{values.ABSTENTION}' AND a.value IS NOT NULL)"
 )
 """Leaves out of a list sorted by score what is neither good nor bad: a score whose label says so,
 such as ``skipped``, and every score of a record that has no answer."""

@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from llmeval_sdk import config, runtime
-from llmeval_sdk._process import shield
+from llmeval_sdk import config
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.pipeline import Stats
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.stats import Stats
+from llmeval_sdk.process import shield
 from llmeval_sdk.tracing import ids
 
 
@@ -70,7 +71,7 @@ def capture(*, raise_again: bool = True, **configuration: Any) -> Iterator[Captu
             written to disk unless you ask for an exporter that does, and risk scores learn nothing
             from a test's verdicts unless ``learn=True`` says so.
     """
-    if any(row.name == "learn" for row in config.ROWS):
+    if any(row.name == "learn" for row in config.rows()):
         configuration.setdefault("learn", False)
     seen = Captured()
     exporters = [seen, *configuration.pop("exporters", ())]

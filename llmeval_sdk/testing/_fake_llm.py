@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk.model import Completion, Message, Usage
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.model.protocols import LLM
 
 
 class FakeLLM(LLM):

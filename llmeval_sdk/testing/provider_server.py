@@ -15,16 +15,17 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from llmeval_sdk.testing._behaviours import (
+from llmeval_sdk.testing.judge_server import (
     MODEL,
     Answer,
     Behaviour,
+    JudgeServer,
+    ReceivedRequest,
     ServedAnswer,
     behave,
     completion,
     stand_in,
 )
-from llmeval_sdk.testing.judge_server import JudgeServer, ReceivedRequest
 
 
 __all__ = ["AnthropicServer", "GoogleServer", "ServedAnswer"]

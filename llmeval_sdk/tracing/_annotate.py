@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from llmeval_sdk._process.shield import caught, swallow
 from llmeval_sdk.model import Prompt
-from llmeval_sdk.protocols import ContextBridge
+from llmeval_sdk.model.protocols import ContextBridge
+from llmeval_sdk.process.shield import caught, swallow
 from llmeval_sdk.tracing._span import Link, Span, Spec
 from llmeval_sdk.tracing._state import current, state
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.model import Failure
-from llmeval_sdk.tracing._capture import capture
-from llmeval_sdk.tracing._classes import name_of
+from llmeval_sdk.tracing._capture import capture, name_of
 
 
 _CANCELLED = ("CancelledError", "Cancelled", "GeneratorExit")

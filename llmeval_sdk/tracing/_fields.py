@@ -6,7 +6,8 @@ import re
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk._coerce import (
+from llmeval_sdk.model import Chunk, Extraction
+from llmeval_sdk.model.coerce import (
     to_chunks,
     to_details,
     to_extractions,
@@ -15,8 +16,7 @@ from llmeval_sdk._coerce import (
     to_texts,
     to_usage,
 )
-from llmeval_sdk._span_fields import SPAN_FIELDS
-from llmeval_sdk.model import Chunk, Extraction
+from llmeval_sdk.model.span_fields import SPAN_FIELDS
 from llmeval_sdk.tracing._capture import capture, rows
 from llmeval_sdk.tracing._state import hide_ids, state
 

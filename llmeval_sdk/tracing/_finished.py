@@ -8,10 +8,9 @@ from dataclasses import replace
 from types import FunctionType
 from typing import Any
 
-from llmeval_sdk._coerce import note_kinds, to_chunks, to_details, to_usage
-from llmeval_sdk._span_fields import DATA_FIELDS
 from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData, Step
-from llmeval_sdk.records import (
+from llmeval_sdk.model.coerce import note_kinds, to_chunks, to_details, to_usage
+from llmeval_sdk.model.records import (
     ANSWERED,
     OWNERS,
     Conversation,
@@ -23,6 +22,7 @@ from llmeval_sdk.records import (
     request_of,
     steps_above,
 )
+from llmeval_sdk.model.span_fields import DATA_FIELDS
 from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._span import MOST_HELD, Link, Span, Spec
 from llmeval_sdk.tracing._state import hide_ids

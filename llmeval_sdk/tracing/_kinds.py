@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar, overload
 
-from llmeval_sdk.records import EFFECT_TAG
+from llmeval_sdk.model.records import EFFECT_TAG
 from llmeval_sdk.tracing._scope import Scope, decorated_or_scope
 
 

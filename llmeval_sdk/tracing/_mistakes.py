@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from llmeval_sdk._process.shield import caught, tell_once
 from llmeval_sdk.errors import nearest
+from llmeval_sdk.process.shield import caught, tell_once
 from llmeval_sdk.tracing._fields import WRITERS
 
 

@@ -11,9 +11,16 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Any
 
-from llmeval_sdk._span_fields import SPAN_FIELDS, Part
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, Step, Usage
-from llmeval_sdk.records import ANSWERED, PROMPTED, Conversation, Retrieved, Spent, with_chunks
+from llmeval_sdk.model.records import (
+    ANSWERED,
+    PROMPTED,
+    Conversation,
+    Retrieved,
+    Spent,
+    with_chunks,
+)
+from llmeval_sdk.model.span_fields import SPAN_FIELDS, Part
 from llmeval_sdk.tracing._capture import new_room
 from llmeval_sdk.tracing._span import Span, Spec
 

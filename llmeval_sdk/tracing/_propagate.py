@@ -10,7 +10,7 @@ from contextvars import copy_context
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from llmeval_sdk._process.shield import swallow
+from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing._annotate import annotation_context
 from llmeval_sdk.tracing._span import Link, Span
 from llmeval_sdk.tracing._state import current, state

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.model import SpanKind
+from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing._annotate import inherit
 from llmeval_sdk.tracing._capture import capture
 from llmeval_sdk.tracing._shapes import traced

@@ -7,7 +7,6 @@ from operator import attrgetter
 from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple, final
 
-from llmeval_sdk._process.shield import swallow
 from llmeval_sdk.model import (
     Chunk,
     Evaluation,
@@ -18,7 +17,8 @@ from llmeval_sdk.model import (
     SpanKind,
     Usage,
 )
-from llmeval_sdk.records import CONTEXT_ARGUMENTS, OWNERS, Conversation, Left, Retrieved
+from llmeval_sdk.model.records import CONTEXT_ARGUMENTS, OWNERS, Conversation, Left, Retrieved
+from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing import ids
 from llmeval_sdk.tracing._capture import Room, capture, new_room, used
 from llmeval_sdk.tracing._failures import failure_of

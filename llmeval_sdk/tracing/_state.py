@@ -9,14 +9,14 @@ import threading
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from llmeval_sdk._process import first_use
+from llmeval_sdk.process import first_use
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from llmeval_sdk.model import Evaluation
-    from llmeval_sdk.protocols import ContextBridge
+    from llmeval_sdk.model.protocols import ContextBridge
     from llmeval_sdk.tracing._span import Link, Span
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from llmeval_sdk.store.hourly import HourlyTraffic
 from llmeval_sdk.viewer import (
     _compare,
     _experiments,
-    _golden_form,
     _labelling,
     _overview,
     _scores,
@@ -35,20 +33,7 @@ from llmeval_sdk.viewer._guard import Guard
 from llmeval_sdk.viewer._menu import Menu
 from llmeval_sdk.viewer._readers import NoStoreError, Readers, Watch, stream
 from llmeval_sdk.viewer._render import page, root_of
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """What all pages of one viewer share."""
-
-    readers: Readers
-    watch: Watch
-    feedback: bool
-    traffic: HourlyTraffic
-    background: Background
-    menu: Menu
-    reports: Any
-    """The saved reports of offline runs; ``None`` if offline evaluation is not installed."""
+from llmeval_sdk.viewer._site import Site
 
 
 class Viewer(Guard):
@@ -99,7 +84,7 @@ def build(
         Route("/experiments/report", _experiments.show),
         Route("/experiments/compare", _experiments.show_pair),
         Route("/feedback", _trace.submit_label, methods=["POST"]),
-        Route("/golden", _golden_form.submit, methods=["POST"]),
+        Route("/golden", _trace.submit, methods=["POST"]),
         Route("/events", stream),
         Mount("/static", StaticFiles(directory=Path(__file__).parent / "static")),
     ]

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from llmeval_sdk import _values
-from llmeval_sdk._terminal import number
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model import Evaluation, values
 from llmeval_sdk.store.pages import Said
 from llmeval_sdk.store.reasons import explain
 from llmeval_sdk.store.said import has_abstained
+from llmeval_sdk.text.terminal import number
 from llmeval_sdk.viewer._render import MAX_TEXT
 
 
@@ -44,7 +43,7 @@ def cell_of(evaluation: Evaluation) -> Cell:
     """Return the cell of an evaluation."""
     if evaluation.error is not None:
         return Cell(evaluation.error.type, "bad", title="The evaluator failed")
-    near_constant = _values.is_near_constant(evaluation.metadata)
+    near_constant = values.is_near_constant(evaluation.metadata)
     return cell(evaluation.name, evaluation.value, evaluation.label, near_constant=near_constant)
 
 
@@ -68,21 +67,21 @@ def colourless(cell: Cell) -> Cell:
 
 def cell(name: str, value: Any, label: str | None = None, *, near_constant: bool = False) -> Cell:
     """Return the cell of a value."""
-    is_rated = not isinstance(value, str) and not _values.is_unrated(name)
-    if label and is_rated and _values.is_neutral(label):
+    is_rated = not isinstance(value, str) and not values.is_unrated(name)
+    if label and is_rated and values.is_neutral(label):
         shown = "Not applicable" if value is None else number(value)
         return Cell(label, "quiet", title=f"{shown}: {label}, neither good nor bad")
     if value is None:
         return Cell("n/a", "quiet", title="Not applicable")
-    standing = _values.standing(name, value, label)
+    standing = values.standing(name, value, label)
     tone: Tone = "plain" if standing == "neutral" or near_constant else standing
     if near_constant:
         label = "neither good nor bad: nearly the same whatever was retrieved"
     if isinstance(value, bool):
-        return Cell(_values.word(value), tone)
+        return Cell(values.word(value), tone)
     if isinstance(value, str):
         return Cell(value.replace("_", " "), tone, title=label or value)
-    is_share = 0 <= value <= 1 and not _values.is_measure(name)
+    is_share = 0 <= value <= 1 and not values.is_measure(name)
     text = f"{value:.2f}" if is_share else number(value)
     return Cell(text, tone, value if is_share else None, label or "")
 

@@ -6,18 +6,248 @@ two. A single drawing, scaled down for a phone, would have letters too small to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from math import isfinite
+from math import floor, isfinite, log10
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from llmeval_sdk._terminal import number, plural
+from llmeval_sdk.model import values
+from llmeval_sdk.store.groups import BINS, bin_of, has_bins
 from llmeval_sdk.store.populations import Population
-from llmeval_sdk.viewer._figures import Figures
-from llmeval_sdk.viewer._render import when
-from llmeval_sdk.viewer._svg import GRID, LETTER, SERIES, Drawing, fitted, ticks
+from llmeval_sdk.store.views import Recent
+from llmeval_sdk.text.terminal import number, plural
+from llmeval_sdk.viewer._render import visible, when
+
+
+INK = "var(--chart-ink, #333333)"
+GRID = "var(--chart-grid, #dddddd)"
+SERIES = tuple(
+    f"var(--chart-{number}, {colour})"
+    for number, colour in enumerate(("#2f6fde", "#c2571a", "#2a8a5c", "#8a4fbf", "#b3374f"), 1)
+)
+"""The colours of the series in order; they also differ in lightness, for the colour-blind."""
+LETTER = 6.2
+"""The approximate width of a letter on an axis."""
+MOST_TEXT = 200
+
+
+def text_of(value: object) -> str:
+    """Return a text that is safe inside SVG: shortened, escaped and without control characters."""
+    return str(escape(visible(str(value)[:MOST_TEXT])))
+
+
+def fitted(text: str, width: float) -> str:
+    """Shorten a text to the letters that fit a width."""
+    most = max(int(width / LETTER), 1)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def ticks(low: float, high: float, most: int = 5) -> list[float]:
+    """Return evenly spaced round numbers from ``low`` to ``high``, about ``most`` of them."""
+    span = high - low
+    if not isfinite(span) or span <= 0:
+        return [low]
+    exact = span / most
+    power = 10.0 ** floor(log10(exact))
+    if not power or not isfinite(power):
+        return [low, high]
+    step = power * next((digit for digit in (1, 2, 5) if power * digit >= exact * 0.999), 10)
+    first = floor(low / step + 0.999)
+    count = int((high - first * step) / step + 1.001)
+    return [(first + n) * step for n in range(min(count, 2 * most))]
+
+
+class Drawing:
+    """One ``<svg>`` element that is drawn part by part; the origin is the upper left corner."""
+
+    def __init__(self, width: float, height: float, title: str) -> None:
+        head = (
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{text_of(title)}" '
+            f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
+            'font-family="system-ui, sans-serif" font-size="11">'
+        )
+        self._parts = [head]
+
+    def done(self) -> Markup:
+        """Return the whole as markup."""
+        return Markup("".join([*self._parts, "</svg>"]))  # noqa: S704 - texts are escaped
+
+    def text(self, x: float, y: float, text: object, anchor: str = "middle") -> None:
+        """Write a text whose base line begins, has its middle or ends at a point."""
+        self._parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{INK}">'
+            f"{text_of(text)}</text>"
+        )
+
+    def rule(self, ends: tuple[float, float, float, float], colour: str = GRID) -> None:
+        """Draw a thin line of an axis or a grid, from x and y to x and y."""
+        x1, y1, x2, y2 = (f"{end:.1f}" for end in ends)
+        self._parts.append(f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" stroke="{colour}"/>')
+
+    def bar(
+        self, box: tuple[float, float, float, float], label: object, colour: str = SERIES[0]
+    ) -> None:
+        """Fill a box, given by its left, top, width and height."""
+        x, y, width, height = (f"{max(each, 0):.1f}" for each in box)
+        self._mark(
+            f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}"', "bar", label
+        )
+
+    def dot(self, x: float, y: float, label: object, colour: str = SERIES[0]) -> None:
+        """Mark one point of a line."""
+        self._mark(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"', "point", label)
+
+    def band(self, x: float, low: float, high: float, colour: str = SERIES[0]) -> None:
+        """Draw an interval as an upright stroke."""
+        self._parts.append(
+            f'<line x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="{colour}" '
+            'stroke-width="5" opacity="0.25"/>'
+        )
+
+    def line(
+        self, points: Sequence[tuple[float, float]], colour: str = SERIES[0], dashes: str = ""
+    ) -> None:
+        """Join points."""
+        if len(points) > 1:
+            path = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+            dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+            self._parts.append(
+                f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2"{dashed}/>'
+            )
+
+    def legend(self, x: float, y: float, width: float, names: Iterable[tuple[str, str]]) -> None:
+        """Write what each colour stands for, in as many rows as needed."""
+        at = x
+        for name, colour in names:
+            shown = fitted(name, width - 20)
+            wide = 22 + LETTER * len(shown)
+            if at + wide > x + width and at > x:
+                at, y = x, y + 15
+            self._parts.append(
+                f'<rect x="{at:.1f}" y="{y - 8:.1f}" width="9" height="9" fill="{colour}"/>'
+            )
+            self.text(at + 13, y, shown, "start")
+            at += wide
+
+    def _mark(self, element: str, kind: str, label: object) -> None:
+        words = text_of(label)
+        self._parts.append(
+            f'{element} role="graphics-symbol" aria-roledescription="{kind}" '
+            f'aria-label="{words}"><title>{words}</title></{element[1:].partition(" ")[0]}>'
+        )
+
+
+POINTS = 40
+"""The largest number of periods in a trend."""
+_STEPS = (
+    0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 300, 900, 3_600, 21_600, 86_400, 604_800, 2_592_000,
+)  # fmt: skip
+"""The lengths that a period may have, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """A summary of the scores of one evaluator."""
+
+    name: str
+    judge: bool
+    count: int
+    mean: float | None
+    """The plain mean, counting yes and pass as 1, no and fail as 0; ``None`` for other words."""
+    low: float
+    high: float
+    """The range of `histogram`."""
+    histogram: tuple[int, ...]
+    categories: Mapping[str, int]
+    """How often each category was given, most frequent first."""
+    failed: int
+    not_applicable: int
+    capped: bool
+
+    @property
+    def shares(self) -> list[tuple[str, int, float]]:
+        """Return the categories with their counts and shares."""
+        return [(name, times, times / self.count) for name, times in self.categories.items()]
+
+
+def figures(name: str, recent: Recent, *, judge: bool) -> Figures:
+    """Summarise the latest scores of an evaluator."""
+    there = [value for value in recent.values if value is not None]
+    numbers = [value for value in there if type(value) is float and isfinite(value)]
+    words = Counter(_word(value) for value in there if type(value) is not float)
+    rated = [values.number(value) for value in there if not values.is_neutral(value)]
+    rates = [rating for rating in rated if rating is not None]
+    low, high = (min(numbers), max(numbers)) if numbers else (0.0, 1.0)
+    if low >= 0 and high <= 1:
+        low, high = 0.0, 1.0
+    return Figures(
+        name,
+        judge,
+        len(there),
+        sum(rates) / len(rates) if len(rates) == len(rated) > 0 else None,
+        low,
+        high,
+        _histogram(numbers, low, high),
+        dict(words.most_common()),
+        recent.failed,
+        len(recent.values) - len(there) - recent.failed,
+        recent.capped,
+    )
+
+
+def _word(value: str | int) -> str:
+    return value if isinstance(value, str) else values.word(value)
+
+
+def _histogram(numbers: Sequence[float], low: float, high: float) -> tuple[int, ...]:
+    if not numbers or not has_bins(low, high):
+        return ()
+    bins = Counter(bin_of(value, low, high) for value in numbers)
+    return tuple(bins[place] for place in range(BINS))
+
+
+def period_of(times: Sequence[int]) -> int:
+    """Return the length, in nanoseconds, that divides these times into at most `POINTS` periods."""
+    seconds = (max(times) - min(times)) / 1e9 if times else 0.0
+    step = next((step for step in _STEPS if seconds / step <= POINTS), _STEPS[-1])
+    return int(step * 1e9)
+
+
+def means_by_period(recent: Recent, period_ns: int) -> list[tuple[int, float, int]]:
+    """Return the beginning, mean and count of each period that has scores.
+
+    There are none if any value is a category, because words have no mean.
+    """
+    if any(
+        isinstance(value, str) and values.number(value) is None and not values.is_neutral(value)
+        for value in recent.values
+    ):
+        return []
+    sums: dict[int, list[float]] = {}
+    for time_ns, value in zip(recent.times, recent.values, strict=True):
+        number = values.number(value)
+        if number is not None:
+            total = sums.setdefault(time_ns - time_ns % period_ns, [0.0, 0])
+            total[0] += number
+            total[1] += 1
+    return [(begin, total / times, int(times)) for begin, (total, times) in sorted(sums.items())]
+
+
+def words_by_period(recent: Recent, period_ns: int) -> list[tuple[int, str, int]]:
+    """Return how often each category was given in each period."""
+    counts: Counter[tuple[int, str]] = Counter()
+    for time_ns, value in zip(recent.times, recent.values, strict=True):
+        if value is not None and type(value) is not float:
+            counts[time_ns - time_ns % period_ns, _word(value)] += 1
+    return [(begin, word, times) for (begin, word), times in sorted(counts.items())]
+
+
+def quantile(ordered: Sequence[float], share: float) -> float | None:
+    """Return the value below which a share of some ordered values lies."""
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)] if ordered else None
 
 
 WIDE, NARROW = 520, 310

@@ -12,10 +12,9 @@ from llmeval_sdk.store import views
 from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.viewer._cells import Cell, cell_of
-from llmeval_sdk.viewer._detail import Detail
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import page
-from llmeval_sdk.viewer._trace import read_detail
+from llmeval_sdk.viewer._trace import Detail, read_detail
 
 
 _LONGEST = 64

@@ -12,7 +12,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from llmeval_sdk.agents.messages import both_ends, steps_of
+from llmeval_sdk.model.runs.messages import both_ends, steps_of
 from llmeval_sdk.viewer._cells import MarkedText, marked
 from llmeval_sdk.viewer._folded import Node, folded, read
 from llmeval_sdk.viewer._markdown import rendered

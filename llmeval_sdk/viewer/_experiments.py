@@ -13,8 +13,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from llmeval_sdk import registry
 from llmeval_sdk.errors import LlmevalError
+from llmeval_sdk.offline.saved import SavedReports
 from llmeval_sdk.viewer._background import (
     WAIT_SECONDS,
     Background,
@@ -27,8 +27,6 @@ from llmeval_sdk.viewer._readers import Readers
 from llmeval_sdk.viewer._render import page
 
 
-_SAVED_REPORTS = "llmeval_sdk.offline.saved:SavedReports"
-"""Offline evaluation is a part of its own, which an installation may lack."""
 COLUMNS = 5
 """How many evaluators have a column of their own in the list."""
 _SORTS: Mapping[str, Callable[[Any], Any]] = {
@@ -80,11 +78,9 @@ class LateFolder:
         return self._reports
 
 
-def folder_of(readers: Readers, reports: str | os.PathLike[str] | None) -> LateFolder | None:
-    """Return the saved reports of a viewer; ``None`` where offline evaluation is missing."""
-    make = registry.part(_SAVED_REPORTS)
-    chosen = None if reports is None else Path(reports)
-    return None if make is None else LateFolder(make, readers, chosen)
+def folder_of(readers: Readers, reports: str | os.PathLike[str] | None) -> LateFolder:
+    """Return the saved reports of a viewer."""
+    return LateFolder(SavedReports, readers, None if reports is None else Path(reports))
 
 
 def show_list(request: Request) -> Response:

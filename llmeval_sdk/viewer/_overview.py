@@ -12,21 +12,20 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from llmeval_sdk._terminal import seconds
 from llmeval_sdk.store.hourly import HOUR_NS, HourOf
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.said import SaidInPeriod, voices
 from llmeval_sdk.store.views import Recent
+from llmeval_sdk.text.terminal import seconds
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._background import WAIT_SECONDS, BackgroundTask, counting_page
-from llmeval_sdk.viewer._charts import Point
-from llmeval_sdk.viewer._figures import means_by_period, period_of
+from llmeval_sdk.viewer._charts import Point, means_by_period, period_of
 from llmeval_sdk.viewer._readers import NoStoreError, state_of
 from llmeval_sdk.viewer._render import money, page
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.viewer._application import Site
+    from llmeval_sdk.viewer._site import Site
 
 
 RANGES = {"24h": 24, "7d": 7 * 24, "30d": 30 * 24}

@@ -23,8 +23,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from llmeval_sdk import runtime
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader
 

@@ -9,12 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llmeval_sdk._coerce import to_text
-from llmeval_sdk.agents.calls import hands_over, is_write
-from llmeval_sdk.agents.messages import is_note_of_a_cut
-from llmeval_sdk.agents.run import Run
 from llmeval_sdk.model import JUDGING, EvaluationEvent, Record, SpanData, Step
-from llmeval_sdk.records import left_by, request_of, with_steps
+from llmeval_sdk.model.coerce import to_text
+from llmeval_sdk.model.records import left_by, request_of, with_steps
+from llmeval_sdk.model.runs.calls import hands_over, is_write
+from llmeval_sdk.model.runs.messages import is_note_of_a_cut
+from llmeval_sdk.model.runs.run import Run
 from llmeval_sdk.store import runs
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.runs import CallTexts, RunSpan, ToolSpan

@@ -13,10 +13,9 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from llmeval_sdk import runtime
-from llmeval_sdk._terminal import plural
-from llmeval_sdk.estimates.funnels import STEPS
-from llmeval_sdk.pipeline import ExporterStats
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.stats import ExporterStats
+from llmeval_sdk.statistics.funnels import STEPS
 from llmeval_sdk.store import losses, views
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.populations import Population, over_time, overall
@@ -24,14 +23,16 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.said import recent_said
 from llmeval_sdk.store.views import KnownNames
+from llmeval_sdk.text.terminal import plural
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._cells import cell_of
-from llmeval_sdk.viewer._charts import Point, points_of
-from llmeval_sdk.viewer._figures import (
+from llmeval_sdk.viewer._charts import (
     Figures,
+    Point,
     figures,
     means_by_period,
     period_of,
+    points_of,
     quantile,
     words_by_period,
 )

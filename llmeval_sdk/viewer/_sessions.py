@@ -13,13 +13,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from llmeval_sdk import runtime
-from llmeval_sdk._chat import bounded_question
 from llmeval_sdk.model import EvaluationEvent
+from llmeval_sdk.model.chat import bounded_question
+from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.store import pages, session_turns
-from llmeval_sdk.store.session_turns import PAGE_TURNS, SessionTurn, ToolUse
-from llmeval_sdk.store.session_verdicts import StoredSession, stored_sessions
-from llmeval_sdk.store.typed_ids import UNREADABLE, forms, sessions_of, unreadable
+from llmeval_sdk.store.identities import UNREADABLE, forms, sessions_of, unreadable
+from llmeval_sdk.store.session_turns import (
+    PAGE_TURNS,
+    SessionTurn,
+    StoredSession,
+    ToolUse,
+    stored_sessions,
+)
 from llmeval_sdk.viewer._cells import Cell, MarkedText, cell_of, cells_of_said
 from llmeval_sdk.viewer._content import Content, content_of, text_content
 from llmeval_sdk.viewer._readers import state_of

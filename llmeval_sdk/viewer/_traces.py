@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import isfinite, nan
 from typing import Any
 
@@ -12,17 +14,112 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from llmeval_sdk import _values, runtime
+from llmeval_sdk import registry
+from llmeval_sdk.model import values
+from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.store import pages, views
+from llmeval_sdk.store.identities import UNREADABLE, forms, sessions_of, unreadable
 from llmeval_sdk.store.pages import ListedSpan, Page
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.typed_ids import UNREADABLE, forms, sessions_of, unreadable
 from llmeval_sdk.store.views import KnownNames
-from llmeval_sdk.store.walks import Judged, Order, Place, Query
+from llmeval_sdk.store.walks import JUDGE_TAG, Judged, Order, Place, Query
 from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
-from llmeval_sdk.viewer._columns import chosen_columns
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import integer, page, root_of, url
+
+
+MOST_COLUMNS = 6
+MOST_OWN, MOST_JUDGES = 4, 3
+"""How many of the app's own scores, and of judges, come before heuristics."""
+SAMPLE = 100
+"""How many of the newest spans are looked at."""
+FEW = 5
+"""Scores of fewer spans do not show whether they vary."""
+_TELLING = (
+    "extraction_risk", "groundedness_risk", "context_relevance", "context_recall_heuristic",
+    "semantic_validation", "aggregated_confidence", "agreement_pattern", "context_precision",
+    "retrieval_risk",
+)  # fmt: skip
+"""The heuristics that tell most, if they vary."""
+_EXTRACTED = "context_precision"
+"""An evaluator that gives a number only for records that have extractions."""
+
+
+@cache
+def _built_in() -> frozenset[str]:
+    judges = (*registry.judges(), *registry.table("library_judges"))
+    return frozenset((*registry.heuristics(), *registry.expected(), *judges))
+
+
+def _chosen_columns(
+    connection: sqlite3.Connection, known: KnownNames, query: Query
+) -> tuple[str, ...]:
+    """Return the evaluators whose scores a list shows where the address names none.
+
+    Those that the list is filtered and sorted by come first, then the app's own, then judges, then
+    the heuristics whose values differ between the newest spans of the list's name. A heuristic
+    that says the same of all of them has no column unless there is nothing else to show.
+    """
+    values, there = _values_of(connection, query.span_name), set(known.evaluators)
+    if _EXTRACTED not in known.numeric and query.evaluator != "semantic_validation":
+        values.pop("semantic_validation", None)  # without extractions it says little
+        there.discard("semantic_validation")
+    varying = [name for name in values if _varies(values[name])]
+    constant = [name for name in values if name not in varying]
+    judges = [name for name in known.judges if name in values]
+    judges.sort(key=lambda name: -len(values[name]))
+    own = [name for name in (*varying, *constant) if name not in _built_in()]
+    own = [name for name in own if values[name] and ":" not in name]
+    told = [name for name in varying if name not in known.judges]
+    wanted = [
+        query.evaluator, query.order_by, *own[:MOST_OWN], *judges[:MOST_JUDGES], *_ranked(told),
+        *own, *judges,
+    ]  # fmt: skip
+    columns = dict.fromkeys(name for name in wanted if name in there)
+    if not columns:
+        columns = dict.fromkeys(_ranked(name for name in (constant or there) if name in there))
+    return tuple(name for name in columns if name)[:MOST_COLUMNS]
+
+
+def _values_of(connection: sqlite3.Connection, span_name: str | None) -> dict[str, list[object]]:
+    """Return the values that each evaluator gave to the newest spans; none for a refusal.
+
+    A judge that only lacked a model is left out: its column would say so in every row.
+    """
+    newest = _NEWEST.format("name = :name" if span_name is not None else "parent_id IS NULL")
+    about = {"name": span_name, "tag": JUDGE_TAG, "most": SAMPLE}
+    spans = [span_id for (span_id,) in connection.execute(newest, about)]
+    marks = ",".join("?" * len(spans))
+    values: dict[str, list[object]] = {}
+    for name, value in connection.execute(_VALUES.format(marks), spans):
+        values.setdefault(name, [])
+        if value is not None:
+            values[name].append(value)
+    for (name,) in connection.execute(_REFUSED.format(marks), spans):
+        values.setdefault(name, [])
+    return values
+
+
+def _varies(values: list[object]) -> bool:
+    return bool(values) and (len(values) < FEW or len(set(values)) > 1)
+
+
+def _ranked(names: Iterable[str]) -> list[str]:
+    places: Mapping[str, int] = {name: place for place, name in enumerate(_TELLING)}
+    return sorted(names, key=lambda name: (places.get(name, len(places)), name))
+
+
+_NEWEST = """
+SELECT span_id FROM spans WHERE {} AND instr(ifnull(tags, ''), :tag) = 0
+ORDER BY start_ns DESC LIMIT :most
+"""
+
+_VALUES = "SELECT name, value FROM evaluations WHERE span_id IN ({}) ORDER BY name"
+
+_REFUSED = """
+SELECT DISTINCT evaluator FROM not_run
+WHERE span_id IN ({}) AND ifnull(reason, '') <> 'no_judge_model'
+"""
 
 
 RANGES = {"15m": 900, "1h": 3_600, "24h": 86_400, "7d": 604_800, "30d": 2_592_000}
@@ -198,7 +295,7 @@ def _order(sort: str) -> tuple[Order, str | None]:
     name = sort.removeprefix("-")
     if not name:
         return "newest", None
-    highest = _values.high_is_bad(name) != sort.startswith("-")
+    highest = values.high_is_bad(name) != sort.startswith("-")
     return "highest" if highest else "lowest", name
 
 
@@ -240,7 +337,7 @@ def show(request: Request) -> Response:
             )
         if not filters.columns:
             query = filters.query
-            columns = reader.read(lambda c: chosen_columns(c, known, query))
+            columns = reader.read(lambda c: _chosen_columns(c, known, query))
             filters = replace(filters, columns=columns)
         result = NOTHING if filters.refused else _page(reader, filters)
         if not result.items and _unreadable(reader, filters):

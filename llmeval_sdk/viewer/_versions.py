@@ -8,8 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store.comparison import compare
-from llmeval_sdk.store.versions import dimension, dimensions
+from llmeval_sdk.store.versions import compare, dimension, dimensions
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import page
 

@@ -23,8 +23,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from llmeval_sdk._process.shield import caught
 from llmeval_sdk.errors import ExportError
+from llmeval_sdk.process.shield import caught
 from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.viewer._readers import NoStoreError, Readers
 

@@ -29,7 +29,14 @@ def main():
             name[options.backend]: url,
             "OTEL_SERVICE_NAME": "llmeval-demo",
         }
-        command = [sys.executable, "-m", "llmeval_sdk.demo", "--exporters", options.backend, *rest]
+        command = [
+            sys.executable,
+            "-m",
+            "llmeval_sdk.plugins.demo",
+            "--exporters",
+            options.backend,
+            *rest,
+        ]
         status = subprocess.run(command, env=environment, check=False).returncode
         print(
             f"\n{options.backend} has the traces and scores: {url}   (Ctrl-C ends it)", flush=True

@@ -6,7 +6,7 @@ import pytest
 from backend_servers import eventually, fetch
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import runtime
+from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.testing import FakeLLM
 
 

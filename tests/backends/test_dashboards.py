@@ -15,8 +15,8 @@ from served import serving
 from viewer_store import Store
 
 from llmeval_sdk import viewer
-from llmeval_sdk.exporters.otel import _names
-from llmeval_sdk.exporters.otel.metrics import READINGS
+from llmeval_sdk.exporters.otlp import names as _names
+from llmeval_sdk.exporters.otlp.metrics import READINGS
 
 
 ROOT = Path(__file__).resolve().parents[2]

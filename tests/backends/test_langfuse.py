@@ -3,7 +3,7 @@
 from langfuse_server import FIELDS, PUBLIC, SECRET
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import runtime
+from llmeval_sdk.pipeline import runtime
 
 
 CHUNKS = [{"content": "The roof is of slate.", "score": 0.9}, {"content": "Tiles.", "score": 0.4}]

@@ -44,6 +44,7 @@ def path(tmp_path):
         ("watch", "--once", "--json", "--alert", "extraction_correctness<0.9"),
     ],
 )
+@pytest.mark.plugin("watch")
 def test_no_command_breaks_off_over_it(llmeval, path, command, chance):
     """Such a verdict counts as one without an inclusion probability."""
     with closing(sqlite3.connect(path)) as store:

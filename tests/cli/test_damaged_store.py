@@ -89,6 +89,7 @@ def run(command, path):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.plugin("watch")
 def test_every_command_works_on_the_whole_store(whole, command):
     """So that what they say of damaged copies is due to the damage."""
     done = run(command, whole)

@@ -10,10 +10,10 @@ from importlib.util import find_spec
 
 import pytest
 
-from llmeval_sdk.cli._checks import address
-from llmeval_sdk.estimates import Calibration
+from llmeval_sdk import registry
+from llmeval_sdk.cli.doctor import address
 from llmeval_sdk.evaluation import calibrations
-from llmeval_sdk.registry import HEURISTICS
+from llmeval_sdk.statistics import Calibration
 from llmeval_sdk.testing.decision_server import DecisionServer
 
 
@@ -98,8 +98,8 @@ def test_a_fresh_machine_is_well(llmeval, tmp_path):
 def test_every_heuristic_is_listed_with_where_it_runs(llmeval):
     """Active evaluators and their place: in the call, in the background, or when asked for."""
     done = llmeval("doctor", "--all")
-    for name, place in HEURISTICS.items():
-        if "heuristics.agent." in place or "heuristics.session." in place:
+    for name, place in registry.heuristics().items():
+        if ".plugins.agents." in place or ".plugins.sessions." in place:
             continue  # the next test
         assert line(done, f" {name} heuristic, ").startswith("ok ")
     assert line(done, " context_precision ") == "ok context_precision heuristic, in the call"
@@ -115,7 +115,7 @@ def test_scores_of_agents_and_sessions_have_a_line_each_where_there_are_none(llm
     assert agents.startswith("note agents 14 heuristics for agents, of which the store has none: ")
     assert sessions.startswith("note sessions 4 heuristics for sessions, of which the store has")
     words = " ".join(done.stdout.split())
-    assert all(name in words for name in HEURISTICS)
+    assert all(name in words for name in registry.heuristics())
     wanted = llmeval("doctor", "--all", "--offline", LLMEVAL_EVALUATORS="tool_call_loop")
     assert line(wanted, "ok tool_call_loop ")
     named = json.loads(llmeval("doctor", "--json", "--offline").stdout)
@@ -503,6 +503,7 @@ def test_calibrations_are_shown_with_their_state(llmeval, store):
     assert "STALE" in line(done, "STALE: the calibration of kind")
 
 
+@pytest.mark.plugin("instrument")
 def test_clients_say_whether_they_are_instrumented(llmeval):
     """The one that the environment names, those that an app may name, and what is not installed."""
     pytest.importorskip("openinference.instrumentation.openai")
@@ -527,6 +528,7 @@ def test_clients_say_whether_they_are_instrumented(llmeval):
         ),
     ],
 )
+@pytest.mark.plugin("langfuse")
 def test_an_exporter_that_cannot_be_made_is_broken(llmeval, environment, words):
     """Its keys, packages and address are looked at before the app has to do without it."""
     done = llmeval("doctor", "--all", **environment)
@@ -534,6 +536,7 @@ def test_an_exporter_that_cannot_be_made_is_broken(llmeval, environment, words):
     assert words in " ".join(done.stdout.split())
 
 
+@pytest.mark.plugin("langfuse")
 def test_langfuse_is_active_once_it_has_its_keys(llmeval):
     """And they are not shown."""
     keys = {"LANGFUSE_PUBLIC_KEY": "pk-lf-1", "LANGFUSE_SECRET_KEY": KEY}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from llmeval_sdk.model import Failure
-from llmeval_sdk.redaction.identities import Identities
+from llmeval_sdk.store.identities import Identities
 
 
 FILTERS = ("--user", "berta", "--session", "chat-4", "--failed", "--since", "7d")

@@ -26,6 +26,7 @@ def commands_of(parser, path=()):
                 yield from commands_of(below, (*path, name))
 
 
+@pytest.mark.plugin("ragas")
 def test_every_command_has_the_option():
     """The exceptions have their reason; a new command is asked for the option."""
     lacking = {
@@ -45,6 +46,7 @@ def test_the_agent_prints_an_object_before_and_one_after(llmeval, tmp_path):
     assert (last["taken"], last["left"], last["complete"]) == (0, 0, True)
 
 
+@pytest.mark.plugin("ragas")
 def test_ragas_setup_prints_what_it_did(llmeval, tmp_path):
     """Where there is no environment, nothing was removed."""
     home = tmp_path / "ragas"

@@ -19,7 +19,8 @@ def test_every_command_has_help_with_an_example(llmeval, command):
     assert f"example:\n  llmeval {command}" in done.stdout
 
 
-@pytest.mark.parametrize("command", [*cli.COMMANDS, "ragas setup"])
+@pytest.mark.parametrize("command", [*cli.commands(), "ragas setup"])
+@pytest.mark.plugin("ragas")
 def test_help_is_as_wide_as_the_terminal(llmeval, command):
     """Paragraphs are filled, tables and examples keep their lines, and no word is broken."""
     done = llmeval(*command.split(), "--help", COLUMNS="80")
@@ -36,7 +37,7 @@ def test_help_lists_the_commands_and_the_exit_codes(llmeval):
     """``llmeval --help`` names every command."""
     done = llmeval("--help")
     assert done.returncode == 0
-    for command in cli.COMMANDS:
+    for command in cli.commands():
         assert f"\n    {command} " in done.stdout
     assert "0 success, 1 a finding such as a failed gate, 2 the command" in done.stdout
 
@@ -64,17 +65,19 @@ def test_wrong_usage_is_exit_code_2(llmeval, args, words):
     assert words in done.stderr
 
 
+@pytest.mark.plugin("demo")
 def test_the_demo_gets_its_arguments_as_they_are(monkeypatch):
     """Options behind ``llmeval demo`` are the demo's own, also ``--help`` and ``--``."""
-    import llmeval_sdk.demo
+    import llmeval_sdk.plugins.demo.run
 
     given = []
-    monkeypatch.setattr(llmeval_sdk.demo, "main", lambda argv: given.append(argv) or 7)
+    monkeypatch.setattr(llmeval_sdk.plugins.demo.run, "main", lambda argv: given.append(argv) or 7)
     args = ["--help", "--limit", "3", "-x", "word", "--", "more"]
     assert cli.main(["demo", *args]) == 7
     assert given == [args]
 
 
+@pytest.mark.plugin("demo")
 def test_the_demo_is_reached_for_real(llmeval):
     """``llmeval demo --help`` is the demo's help, not ours."""
     done = llmeval("demo", "--help")

@@ -136,6 +136,8 @@ WORDS = ("explain", "doctor", "label", "demo")
         if columns == 80 or not command.startswith(WORDS)
     ],
 )
+@pytest.mark.plugin("watch", "demo")
+@pytest.mark.plugin("watch", "demo")
 def test_no_line_is_longer_than_the_terminal(
     terminal, rows, labelled, verdicts, full, tmp_path, command, columns
 ):

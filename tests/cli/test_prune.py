@@ -123,6 +123,7 @@ def test_a_deletion_that_finds_nobody_fails_and_says_where_it_looked(llmeval, st
     assert (as_json.returncode, json.loads(as_json.stdout)["removed"]) == (1, 0)
 
 
+@pytest.mark.plugin("sessions", "learning")
 def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
     """Open sessions, golden sets, kept verdicts and what scores learn from; others' stay."""
     path = tmp_path / "traces.db"

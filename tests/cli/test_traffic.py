@@ -277,6 +277,7 @@ def test_feedback_on_unknown_traces_is_told_apart(llmeval, store, calls):
 
 
 @pytest.mark.parametrize("alert", ["latency_seconds.p42>2", "cost_usd.per_week>20"])
+@pytest.mark.plugin("watch")
 def test_a_figure_that_is_not_measured_is_refused(llmeval, store, calls, alert):
     """With the one that was probably meant; it could never be decided."""
     for command in (("report",), ("watch", "--once")):

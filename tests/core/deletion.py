@@ -1,14 +1,11 @@
-"""The core stays small: delete every other part of the package, and the core's tests pass.
+"""The core runs without its plugins: delete their folders, and its tests pass.
 
-    python tests/core/deletion.py           # what `make core` runs: all parts at once
-    python tests/core/deletion.py viewer    # one part, with what is built upon it
-    python tests/core/deletion.py --each    # all at once, then each part in turn (20 minutes)
-    python tests/core/deletion.py --count   # only the figures beside their ceilings
+    python tests/core/deletion.py           # what `make core` runs
+    python tests/core/deletion.py ragas     # only without these plugins and what requires them
 
-Core is what runs between the decorator and the verdict, plus Datadog, OTLP and the local store. A
-part of `PARTS` is everything else: files that can be deleted together. With a part goes what is
-built upon it, as the imports say, and every test file that uses what is gone. The core without any
-part runs all its tests but those that have to be alone; the core without one part runs `SMOKE`.
+Once with all folders of `llmeval_sdk/plugins` gone, the tests of the core run in full. Then once
+without each plugin, together with those that require it: the package is imported, ``doctor`` runs,
+and one call is traced, scored and reported.
 """
 
 from __future__ import annotations
@@ -22,88 +19,126 @@ import sys
 import tempfile
 from pathlib import Path
 
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
-from cutting import without
-from deletable import CEILINGS, PARTS, built_upon, core_figures, core_imports_of_parts
+from llmeval_sdk import registry
 
 
 ROOT = Path(__file__).resolve().parents[2]
-SMOKE = ("tests/tracing", "tests/runtime", "tests/exporters")
+PLUGINS = {plugin.name: plugin.requires for plugin in registry.plugins()}
 LEFT_OUT = (
-    "tests/test_examples.py", "tests/test_peers.py", "tests/servers", "tests/backends",
-    "tests/faults", "tests/core", "tests/matrix.py", "tests/docs", "tests/frozen",
-    "tests/spool/test_survival.py", "tests/estimates/test_coverage.py",
+    "tests/plugins", "tests/test_examples.py", "tests/test_peers.py", "tests/servers",
+    "tests/backends", "tests/faults", "tests/core", "tests/matrix.py", "tests/docs", "tests/frozen",
+    "tests/typing", "tests/viewer", "tests/test_distribution.py",
+    "tests/pipeline/spool/test_survival.py", "tests/statistics/test_coverage.py",
     "tests/heuristics/test_work_budget.py", "tests/heuristics/test_contract.py",
 )  # fmt: skip
-"""Tests of other folders of the repository, of other environments, of the package as a whole, or
-that take minutes each."""
+"""Tests of plugins, of other folders of the repository, of other environments, of the package as a
+whole, or that take minutes each."""
+FEWEST = 2_500
+"""Tests that have to be left: with fewer, the tests were deleted and not the plugins."""
 TESTS_FAILED = 1
 """What pytest exits with then. They run again by themselves: a busy machine fails a bar of time."""
-FEWEST_SMOKE, FEWEST_WHOLE = 60, 2_500
-"""Tests that have to be left: with fewer, the tests were deleted and not the part."""
+SMOKE = """
+import llmeval_sdk as llmeval
+
+llmeval.configure(exporters=["local"], llm=lambda messages, **_: '{"rating": "yes", "rationale": ""}')
+
+
+@llmeval.workflow(evaluators=["groundedness"])
+def answer(question):
+    llmeval.annotate(retrieved_context=[{"content": "The roof is of slate.", "score": 0.9}])
+    return "Slate."
+
+
+answer("What is the roof made of?")
+stats = llmeval.flush(timeout=20)
+assert stats.exporters["local"].balanced, stats
+assert not stats.problems, stats.problems
+assert stats.judged == {"groundedness": 1}, stats
+print(llmeval.evaluate([{"request": "q", "response": "a"}], progress=False).counts)
+"""
 
 
 def main() -> int:
-    """Print the figures, then delete; return 1 where a ceiling or a test fails."""
+    """Delete and run; return 1 where something fails."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--count", action="store_true", help="run no tests")
-    parser.add_argument("--each", action="store_true", help="then delete each part in turn")
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("plugins", nargs="*", metavar="PLUGIN", help=f"of {', '.join(PLUGINS)}")
     arguments = parser.parse_args()
-    if unknown := set(arguments.parts) - set(PARTS):
-        parser.error(
-            f"no part is called {', '.join(sorted(unknown))}: there are {', '.join(PARTS)}"
-        )
-    failed = show_figures()
-    if not arguments.count:
-        for name in arguments.parts or ["all", *(PARTS if arguments.each else ())]:
-            failed |= not holds_without(name)
-    return int(failed)
+    if unknown := set(arguments.plugins) - set(PLUGINS):
+        parser.error(f"no plugin is called {', '.join(sorted(unknown))}")
+    holds = [runs_without(name) for name in arguments.plugins or PLUGINS]
+    if not arguments.plugins:
+        holds.append(core_holds())
+    return int(not all(holds))
 
 
-def show_figures() -> bool:
-    """Print the core's size beside its ceilings; return whether one is broken."""
-    figures = core_figures()
-    for what, number in figures.items():
-        bound = f" of at most {CEILINGS[what]:,}" if what in CEILINGS else ""
-        print(f"{what:<42} {number:>7,}{bound}")
-    imports = core_imports_of_parts()
-    for importer, imported in imports:
-        print(f"the core imports a part: {importer} -> {imported}")
-    return bool(imports) or any(figures[what] > most for what, most in CEILINGS.items())
+def requiring(name: str) -> set[str]:
+    """Return a plugin with all that require it, directly or not."""
+    gone = {name}
+    while more := {other for other, needs in PLUGINS.items() if gone & {*needs}} - gone:
+        gone |= more
+    return gone
 
 
-def holds_without(name: str) -> bool:
-    """Delete a part, or all, from a copy and run the tests that are left."""
-    deleted = set(PARTS) if name == "all" else built_upon(name)
+def copied(folder: str, gone: set[str], *places: str) -> Path:
+    """Copy the package, and what else is wanted, without some plugins."""
+    copy = Path(folder)
+    for place in ("llmeval_sdk", *places):
+        if (ROOT / place).is_dir():
+            shutil.copytree(
+                ROOT / place, copy / place, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        else:
+            shutil.copy(ROOT / place, copy / place)
+    for name in gone:
+        shutil.rmtree(copy / "llmeval_sdk" / "plugins" / name)
+    return copy
+
+
+def runs_without(name: str) -> bool:
+    """Say whether the package is imported, diagnosed and used without one plugin."""
+    gone = requiring(name)
     with tempfile.TemporaryDirectory(prefix="llmeval-core-") as folder:
-        copy = Path(folder)
-        for part in ("llmeval_sdk", "tests", "docs"):  # tests follow recipes of pages
-            ignore = shutil.ignore_patterns("__pycache__", "deletion.py")
-            shutil.copytree(ROOT / part, copy / part, ignore=ignore)
-        for file in ("pyproject.toml", "README.md"):
-            shutil.copy(ROOT / file, copy / file)
-        for place in (copy / "llmeval_sdk" / place for part in deleted for place in PARTS[part]):
-            shutil.rmtree(place) if place.is_dir() else place.unlink(missing_ok=True)
-        without(copy, deleted)
+        copy = copied(folder, gone)
+        environment = {
+            **os.environ, "PYTHONPATH": folder, "LLMEVAL_STORE": str(copy / "store" / "traces.db"),
+        }  # fmt: skip
+        for arguments in (
+            ("-c", SMOKE),
+            ("-m", "llmeval_sdk", "doctor", "--offline"),
+            ("-m", "llmeval_sdk", "report"),
+        ):
+            done = subprocess.run(
+                [sys.executable, *arguments],
+                cwd=copy, env=environment, capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            if done.returncode or "left out" in done.stderr or "Traceback" in done.stderr:
+                print(f"without {', '.join(sorted(gone))}: {' '.join(arguments)[:60]} fails")
+                print(done.stdout[-3_000:], done.stderr[-3_000:])
+                return False
+    print(f"without {', '.join(sorted(gone))}: ok", flush=True)
+    return True
+
+
+def core_holds() -> bool:
+    """Say whether the core's tests pass with the folders of all plugins gone."""
+    with tempfile.TemporaryDirectory(prefix="llmeval-core-") as folder:
+        copy = copied(
+            folder, set(PLUGINS), "tests", "docs", "examples", "pyproject.toml", "README.md"
+        )
         for place in LEFT_OUT:
             path = copy / place
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        chosen = [] if name == "all" else [part for part in SMOKE if (copy / part).exists()]
-        done = tests_of(copy, "-n", "2", "--dist", "loadfile", *chosen)
+        done = tests_of(copy, "-n", "2", "--dist", "loadfile")
         failed_once = done.returncode == TESTS_FAILED
-        again = tests_of(copy, "--last-failed", *chosen) if failed_once else done
+        again = tests_of(copy, "--last-failed") if failed_once else done
     summary = next((line for line in reversed(done.stdout.splitlines()) if " in " in line), "")
     passed = int(match[1]) if (match := re.search(r"(\d+) passed", summary)) else 0
-    enough = passed >= (FEWEST_WHOLE if name == "all" else FEWEST_SMOKE)
-    also = "" if name == "all" else "".join(f", {part}" for part in sorted(deleted - {name}))
-    print(f"without {name}{also}: {summary or done.stderr[-500:]}", flush=True)
-    if done.returncode or not enough:
+    print(f"without any plugin: {summary or done.stderr[-500:]}", flush=True)
+    if done.returncode or passed < FEWEST:
         print(done.stdout[-6_000:] if done.returncode else f"{passed} tests are too few")
     if failed_once:
         print(f"those that failed, by themselves: {again.stdout[-6_000:]}")
-    return again.returncode == 0 and enough
+    return again.returncode == 0 and passed >= FEWEST
 
 
 def tests_of(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -6,9 +6,9 @@ import os
 import pytest
 
 from llmeval_sdk.errors import DataError
-from llmeval_sdk.estimates.calibration import Calibration
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.evaluation.calibrations import Calibrations, FittedCalibration
+from llmeval_sdk.statistics.calibration import Calibration
 
 
 @pytest.fixture

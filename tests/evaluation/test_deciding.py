@@ -10,19 +10,17 @@ from decision_model import ScriptedDecisions, evenly, yes
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
-from llmeval_sdk.estimates import Calibration
 from llmeval_sdk.evaluation import addressed
+from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.deciding import Decider, divided
 from llmeval_sdk.evaluation.decision_budget import BUDGET, host_keeper
-from llmeval_sdk.evaluation.signing import Signer
-from llmeval_sdk.evaluation.verdict_file import VerdictFile
-from llmeval_sdk.evaluation.verdicts import RecentVerdicts
+from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.unlimited import Unlimited
+from llmeval_sdk.evaluation.verdicts import RecentVerdicts, Signer, VerdictFile
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Answer, Chunk, Completion, Evaluation, Failure, Record, Target, Usage
-from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.keeper import BudgetKeeper
-from llmeval_sdk.policy.unlimited import Unlimited
-from llmeval_sdk.protocols import further_request
+from llmeval_sdk.model.protocols import further_request
+from llmeval_sdk.statistics import Calibration
 
 
 RECORD = Record(

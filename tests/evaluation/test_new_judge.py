@@ -11,7 +11,7 @@ import pytest
 import llmeval_sdk
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk.offline.report._outputs import columns, output_of
+from llmeval_sdk.offline.report.outputs import columns, output_of
 from llmeval_sdk.store._verdicts import scores_by_span
 from llmeval_sdk.store.populations import populations
 from llmeval_sdk.store.reader import StoreReader
@@ -22,7 +22,7 @@ from llmeval_sdk.testing.judge_server import JudgeServer
 THE_FILE = '''
 """Judge: is the response polite?"""
 
-from llmeval_sdk.judges.request import request, response
+from llmeval_sdk.judges.prompt import request, response
 from llmeval_sdk.judges.stand_in import words
 from llmeval_sdk.judges._yes_no import YesNoJudge
 
@@ -57,7 +57,7 @@ def new_judge(tmp_path, monkeypatch):
     """The file and the line; nothing else of the package knows the judge."""
     (tmp_path / "new_judge_file.py").write_text(THE_FILE)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setitem(registry.JUDGES, "politeness", "new_judge_file:politeness")
+    monkeypatch.setitem(registry.judges(), "politeness", "new_judge_file:politeness")
     yield
     sys.modules.pop("new_judge_file", None)
 
@@ -79,7 +79,7 @@ def test_the_stand_in_the_report_and_the_metric_have_it(new_judge, stand_in):
     assert report.metrics[METRIC] == 0.5
     assert f"`{METRIC}`" in report.to_markdown()
     judges = [name for name in report.rows[0].evaluations if registry.is_judge(name)]
-    assert judges == [name for name in registry.JUDGES if name in judges]
+    assert judges == [name for name in registry.judges() if name in judges]
     assert judges[-1] == "politeness"
     judge = registry.evaluator("politeness")
     assert set(columns("politeness", output_of(judge))) == {
@@ -114,8 +114,8 @@ JUDGES_ROOM = Path(llmeval_sdk.__file__).parent / "judges"
 ALLOWED = {
     "registry.py": "its line",
     "heuristics/risk/groundedness.py": "a model file of the heuristic has the same name",
-    "policy/escalation.py": "the default rule asks one judge, by its purpose",
-    "sources/_tools.py": "another library has an attribute of the same name",
+    "evaluation/escalation.py": "the default rule asks one judge, by its purpose",
+    "tracing/foreign/tools.py": "another library has an attribute of the same name",
     "store/rules.py": "fits the rules of extractions to verdicts of one judge",
 }
 
@@ -126,12 +126,12 @@ def test_no_other_file_lists_built_in_judges():
     found = {}
     for path in root.rglob("*.py"):
         place = path.relative_to(root).as_posix()
-        if place.startswith(("judges/", "demo/")) or place in ALLOWED:
+        if place.startswith(("judges/", "plugins/")) or place in ALLOWED:
             continue
         names = {
             node.value
             for node in ast.walk(ast.parse(path.read_text()))
-            if isinstance(node, ast.Constant) and node.value in registry.JUDGES
+            if isinstance(node, ast.Constant) and node.value in registry.judges()
         }
         if names:
             found[place] = sorted(names)

@@ -13,7 +13,7 @@ from llmeval_sdk import testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.judges import BaseJudge, FunctionJudge
 from llmeval_sdk.model import Completion, Evaluation, Usage
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.model.protocols import LLM
 
 
 ROW = {

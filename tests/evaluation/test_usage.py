@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from llmeval_sdk import runtime, testing, workflow
+from llmeval_sdk import testing, workflow
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Completion, Evaluation, Message, ModelCall, Usage
-from llmeval_sdk.protocols import LLM
+from llmeval_sdk.model.protocols import LLM
+from llmeval_sdk.pipeline import runtime
 
 
 class Priceless(LLM):

@@ -6,11 +6,11 @@ from contextlib import closing
 
 import pytest
 
-from llmeval_sdk.evaluation.signing import Signer
-from llmeval_sdk.evaluation.verdict_file import VerdictFile
 from llmeval_sdk.evaluation.verdicts import (
     EarlierVerdict,
     RecentVerdicts,
+    Signer,
+    VerdictFile,
     VerdictKey,
     judgement_key,
     key_of,

@@ -8,9 +8,9 @@ import pytest
 from machine import is_in_time
 from otlp_collector import running_collector
 
-from llmeval_sdk._process.due import due, due_by
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.exporters.http import HttpSender
+from llmeval_sdk.process.due import due, due_by
 
 
 @pytest.mark.parametrize(

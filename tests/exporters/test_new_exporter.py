@@ -13,7 +13,7 @@ import json
 from dataclasses import dataclass
 
 from llmeval_sdk import config
-from llmeval_sdk.protocols import BaseExporter
+from llmeval_sdk.model.protocols import BaseExporter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +37,7 @@ class ScratchExporter(BaseExporter):
 '''
 USE = """
 from llmeval_sdk import registry
-registry.EXPORTERS["scratch"] = "scratch_exporter:ScratchExporter"  # the one line
+registry.table("exporters")["scratch"] = "scratch_exporter:ScratchExporter"  # the one line
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config

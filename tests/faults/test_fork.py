@@ -225,7 +225,7 @@ print(os.waitpid(pid, 0)[1])
 """
 
 
-IMPORT_EVIDENCE = "from llmeval_sdk.heuristics._grounding.evidence import EvidenceText\n    "
+IMPORT_EVIDENCE = "from llmeval_sdk.text.grounding.evidence import EvidenceText\n    "
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_child_scores_although_the_parent_was_scoring(app, hold, ask):
 def test_a_child_begins_without_the_problems_of_its_parent(app):
     """What failed in the parent is in the parent's stats alone, and in its log alone."""
     ended = app("""
-from llmeval_sdk._process import shield
+from llmeval_sdk.process import shield
 answer("q"); llmeval.flush(15)
 llmeval.annotate(request="of no span")
 assert sum(llmeval.stats().problems.values()) == 1
@@ -270,7 +270,7 @@ def test_ragas_runs_in_a_child_of_a_process_where_it_ran(app):
     """Its thread is the parent's; a child starts one of its own."""
     ended = app("""
 import asyncio
-from llmeval_sdk.judges.ragas import _thread
+from llmeval_sdk.plugins.ragas import _thread
 async def ask():
     loop = _thread._started()
     future = asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "answer"), loop)

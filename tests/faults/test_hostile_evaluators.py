@@ -8,11 +8,11 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk._process import aside
-from llmeval_sdk._process.aside import MAX_ABANDONED
-from llmeval_sdk._process.shield import caught
+from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.pipeline import _app_heuristics
-from llmeval_sdk.protocols import BaseExporter, LiveSpans
+from llmeval_sdk.process import aside
+from llmeval_sdk.process.aside import MAX_ABANDONED
+from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing import capture
 
 

@@ -11,7 +11,8 @@ import types
 import pytest
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import errors, estimates, protocols, testing, tracing, viewer
+from llmeval_sdk import errors, statistics, testing, tracing, viewer
+from llmeval_sdk.model import protocols
 
 
 def parameters(of):
@@ -59,7 +60,7 @@ def test_public_names_keep_their_signatures(frozen):
 
 @pytest.mark.parametrize(
     "module",
-    [errors, estimates, protocols, testing, tracing, viewer],
+    [errors, statistics, protocols, testing, tracing, viewer],
     ids=lambda each: each.__name__,
 )
 def test_names_of_public_submodules_keep_their_signatures(module, frozen):

@@ -161,7 +161,7 @@ def foreign() -> None:
     """Let an instrumentation of OpenTelemetry make the spans."""
     from opentelemetry.sdk.trace import TracerProvider
 
-    from llmeval_sdk.sources.otel import EvaluationSpanProcessor
+    from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
 
     provider = TracerProvider()
     provider.add_span_processor(EvaluationSpanProcessor())

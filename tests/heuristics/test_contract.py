@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from llmeval_sdk import registry
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step, Usage
-from llmeval_sdk.protocols import Heuristic
+from llmeval_sdk.model.protocols import Heuristic
 
 
-NAMES = sorted(registry.HEURISTICS)
+NAMES = sorted(registry.heuristics())
 
 
 class Raises:

@@ -13,8 +13,6 @@ from llmeval_sdk.heuristics.expected.json_schema import of_schema
 from llmeval_sdk.model import Record
 
 
-pytestmark = pytest.mark.part("ground-truth")
-
 # Printed by rouge_scorer.RougeScorer(["rougeL"]) of the package rouge-score 0.1.2.
 ROUGE = [
     ("the cat sat on the mat", "the cat is on the mat", 0.8333333333),
@@ -90,10 +88,10 @@ def test_an_extracted_value_is_an_answer():
 def test_they_run_only_where_they_are_named():
     """A data set with answers gets no ten columns by itself, and live traffic none."""
     row = {"request": "q", "response": "slate", "expected_response": "slate"}
-    assert not registry.EXPECTED.keys() & llmeval.evaluate([row]).counts.keys()
+    assert not registry.expected().keys() & llmeval.evaluate([row]).counts.keys()
     settings = llmeval.config.from_environment(problems=[])
     standing = {each.name for each in standing_heuristics(settings, every_built_in=True)}
-    assert not registry.EXPECTED.keys() & standing
+    assert not registry.expected().keys() & standing
     named = llmeval.evaluate([row], evaluators=["exact_match", "token_f1"])
     assert named.metrics["exact_match/average"] == 1.0
 

@@ -9,8 +9,6 @@ from llmeval_sdk.evaluation.resolve import resolve
 from llmeval_sdk.model import Chunk, Record
 
 
-pytestmark = pytest.mark.part("ground-truth")
-
 # Grades by rank, k, and what sklearn.metrics.ndcg_score 1.7 prints without and with k.
 NDCG = [
     ([0, 2, 0, 0], 1, 0.6309297536, 0.0),

@@ -9,7 +9,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import run_heuristic
 from llmeval_sdk.heuristics import FunctionHeuristic, heuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.protocols import Heuristic
+from llmeval_sdk.model.protocols import Heuristic
 
 
 @pytest.fixture(autouse=True)
@@ -197,5 +197,5 @@ def test_a_method_bound_to_an_object_can_be_a_heuristic():
 def test_built_ins_are_not_the_apps_own():
     """Loading a built-in heuristic leaves the list of the app's evaluators alone."""
     before = registry.own_evaluators()
-    registry.installed(registry.HEURISTICS)
+    registry.installed(registry.heuristics())
     assert registry.own_evaluators() == before

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from llmeval_sdk.heuristics._budget import WorkBudget
-from llmeval_sdk.heuristics._grounding.align import Words, aligned
-from llmeval_sdk.heuristics._grounding.dates import only_date
-from llmeval_sdk.heuristics._grounding.evidence import EvidenceText
-from llmeval_sdk.heuristics._grounding.numbers import readings, spelled
-from llmeval_sdk.heuristics._grounding.support import support
-from llmeval_sdk.heuristics._grounding.text import fold
+from llmeval_sdk.text.budget import WorkBudget
+from llmeval_sdk.text.grounding.align import Words, aligned
+from llmeval_sdk.text.grounding.amounts import readings, spelled
+from llmeval_sdk.text.grounding.dates import only_date
+from llmeval_sdk.text.grounding.evidence import EvidenceText
+from llmeval_sdk.text.grounding.support import support
+from llmeval_sdk.text.grounding.text import fold
 
 
 days = st.dates(dt.date(1970, 1, 1), dt.date(2069, 12, 31))

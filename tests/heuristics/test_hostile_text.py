@@ -6,12 +6,12 @@ from contextlib import suppress
 import pytest
 from machine import is_within, slowdown
 
-from llmeval_sdk.heuristics._budget import MAX_CHARACTERS, TooLargeError
-from llmeval_sdk.heuristics._grounding.amounts import Tokens, amounts
-from llmeval_sdk.heuristics._grounding.dates import dates, times
-from llmeval_sdk.heuristics._grounding.evidence import EvidenceText, plain
-from llmeval_sdk.heuristics._grounding.support import support
-from llmeval_sdk.heuristics._grounding.text import words
+from llmeval_sdk.text.budget import MAX_CHARACTERS, TooLargeError
+from llmeval_sdk.text.grounding.amounts import Tokens, amounts
+from llmeval_sdk.text.grounding.dates import dates, times
+from llmeval_sdk.text.grounding.evidence import EvidenceText, plain
+from llmeval_sdk.text.grounding.support import support
+from llmeval_sdk.text.grounding.text import words
 
 
 MEGABYTE = 1_000_000

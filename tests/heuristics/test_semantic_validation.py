@@ -7,9 +7,9 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
-from llmeval_sdk.heuristics._budget import MAX_CHARACTERS, TooLargeError
 from llmeval_sdk.heuristics.semantic_validation import MAX_VALUES, semantic_validation
 from llmeval_sdk.model import Chunk, Extraction, Record
+from llmeval_sdk.text.budget import MAX_CHARACTERS, TooLargeError
 
 
 def run(**fields):

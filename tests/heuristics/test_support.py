@@ -5,8 +5,8 @@ import decimal
 
 import pytest
 
-from llmeval_sdk.heuristics._grounding.evidence import EvidenceText
-from llmeval_sdk.heuristics._grounding.support import support
+from llmeval_sdk.text.grounding.evidence import EvidenceText
+from llmeval_sdk.text.grounding.support import support
 
 
 SUPPORTED = [

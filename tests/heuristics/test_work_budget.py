@@ -9,17 +9,19 @@ from machine import is_within
 
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation import run_heuristic
-from llmeval_sdk.heuristics import _budget
-from llmeval_sdk.heuristics._budget import TooLargeError, WorkBudget, limit_processor_time
 from llmeval_sdk.heuristics.semantic_validation import semantic_validation
 from llmeval_sdk.model import Chunk, Extraction, Record
+from llmeval_sdk.text import budget as _budget
+from llmeval_sdk.text.budget import TooLargeError, WorkBudget, limit_processor_time
 
 
 MEGABYTE = 1 << 20
 SECONDS = 0.1
 """20 ms on a machine of its own; five times that beside other tests. It was 9 s."""
 BUILT_IN = [
-    found for name in registry.HEURISTICS if (found := registry.evaluator(name)).kind == "heuristic"
+    found
+    for name in registry.heuristics()
+    if (found := registry.evaluator(name)).kind == "heuristic"
 ]
 
 

@@ -9,7 +9,7 @@ from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges.adapt import as_evaluator
 from llmeval_sdk.model import Chunk, Record
-from llmeval_sdk.protocols import Heuristic, Judge
+from llmeval_sdk.model.protocols import Heuristic, Judge
 
 
 RECORD = Record(

@@ -9,10 +9,10 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Chunk, Failure, Record, Step, Usage
-from llmeval_sdk.testing._sections import sections_of
+from llmeval_sdk.testing.judge_server import sections_of
 
 
-NAMES = tuple(registry.installed(registry.JUDGES))
+NAMES = tuple(registry.installed(registry.judges()))
 YES = {"rationale": "fits", "rating": "yes"}
 NO = {"rationale": "lacks the year", "rating": "no"}
 FULL = Record(
@@ -194,21 +194,21 @@ def test_examples_fit_the_form_they_teach(name):
     """Each few-shot reply is one that the strict reader takes."""
     import importlib
 
-    from llmeval_sdk.judges import _verdict, extraction_correctness
+    from llmeval_sdk.judges import extraction_correctness, verdict
 
-    module = importlib.import_module(registry.JUDGES[name].partition(":")[0])
-    of_its_kind = getattr(registry.evaluator(name), "form", _verdict.YES_NO)
+    module = importlib.import_module(registry.judges()[name].partition(":")[0])
+    of_its_kind = getattr(registry.evaluator(name), "form", verdict.YES_NO)
     taught = {
-        "context_recall_llm": {"EXAMPLES": _verdict.SCORE},
-        "context_recall": {"EXAMPLES": _verdict.RECALL},
+        "context_recall_llm": {"EXAMPLES": verdict.SCORE},
+        "context_recall": {"EXAMPLES": verdict.RECALL},
         "extraction_correctness": {"EXAMPLES": extraction_correctness.FORM},
-        "correctness": {"CHECK_EXAMPLES": _verdict.FACTS, "COMPARE_EXAMPLES": _verdict.YES_NO},
+        "correctness": {"CHECK_EXAMPLES": verdict.FACTS, "COMPARE_EXAMPLES": verdict.YES_NO},
     }.get(name, {"EXAMPLES": of_its_kind})
     for attribute, form in taught.items():
         examples = getattr(module, attribute)
         assert examples
         for example in examples:
-            assert _verdict.read(json.dumps(example.answer), form) == dict(example.answer)
+            assert verdict.read(json.dumps(example.answer), form) == dict(example.answer)
 
 
 def test_earlier_turns_are_history_and_the_last_user_message_is_the_request(scripted, judged):

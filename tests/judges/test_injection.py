@@ -6,13 +6,19 @@ import unicodedata
 import pytest
 from hostile_texts import CORPUS
 
-from llmeval_sdk.judges._verdict import YES_NO
 from llmeval_sdk.judges.custom import LLMJudge
-from llmeval_sdk.judges.cut import TOTAL_CHARACTERS, shortened
 from llmeval_sdk.judges.groundedness import groundedness
-from llmeval_sdk.judges.prompt import SECTION_CHARACTERS, Section, neutral, render
+from llmeval_sdk.judges.prompt import (
+    SECTION_CHARACTERS,
+    TOTAL_CHARACTERS,
+    Section,
+    neutral,
+    render,
+    shortened,
+)
+from llmeval_sdk.judges.verdict import YES_NO
 from llmeval_sdk.model import Chunk, Record
-from llmeval_sdk.testing._sections import sections_of
+from llmeval_sdk.testing.judge_server import sections_of
 
 
 FORGED = re.compile(r"<\s*<\s*(begin|end)", re.IGNORECASE)

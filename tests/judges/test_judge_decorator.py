@@ -11,7 +11,7 @@ from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import judge
 from llmeval_sdk.model import Chunk, Evaluation, Failure, Record, Usage
-from llmeval_sdk.protocols import LLM, Judge
+from llmeval_sdk.model.protocols import LLM, Judge
 
 
 RECORD = Record(

@@ -6,8 +6,8 @@ import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import Example, LLMJudge
 from llmeval_sdk.model import Chunk, Extraction, Record, Usage
-from llmeval_sdk.protocols import Judge
-from llmeval_sdk.testing._sections import sections_of
+from llmeval_sdk.model.protocols import Judge
+from llmeval_sdk.testing.judge_server import sections_of
 
 
 YES = {"rationale": "kind words", "rating": "yes"}

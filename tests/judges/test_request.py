@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmeval_sdk.judges.request import split_request
+from llmeval_sdk.judges.prompt import split_request
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges import BaseJudge
-from llmeval_sdk.judges.answers import confidence
-from llmeval_sdk.judges.typed import typed_form_of
+from llmeval_sdk.judges.base import confidence, typed_form_of
 from llmeval_sdk.model import Answer, Chunk, Extraction, Failure, Option, Question, Record, Step
 
 
@@ -57,7 +56,7 @@ def wording(question):
     )
 
 
-@pytest.mark.parametrize("name", registry.JUDGES)
+@pytest.mark.parametrize("name", registry.judges())
 def test_every_built_in_judge_has_a_typed_form(name):
     """None of them has to stay with judge models."""
     form = built_in(name)
@@ -65,7 +64,7 @@ def test_every_built_in_judge_has_a_typed_form(name):
     assert all(question.name.partition(".")[0] == name for question in form.questions)
 
 
-@pytest.mark.parametrize("name", registry.JUDGES)
+@pytest.mark.parametrize("name", registry.judges())
 def test_questions_hold_nothing_of_what_is_judged(name):
     """All of a record stands in the sections; a question refers to them by their titles."""
     form = built_in(name)

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from llmeval_sdk._json_object import MAX_CHARACTERS
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges import _verdict
-from llmeval_sdk.judges._verdict import FACTS, RECALL, SCORE, YES_NO, category, in_range, read
+from llmeval_sdk.judges import verdict as _verdict
+from llmeval_sdk.judges.verdict import FACTS, RECALL, SCORE, YES_NO, category, in_range, read
+from llmeval_sdk.model.json_object import MAX_CHARACTERS
 
 
 GOOD = {"rationale": "because", "rating": "yes"}

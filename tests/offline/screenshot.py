@@ -13,7 +13,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 

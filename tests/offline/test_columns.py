@@ -7,7 +7,7 @@ import json
 import pytest
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.offline.report._report import Report
+from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.testing import FakeLLM
 
 

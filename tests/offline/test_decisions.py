@@ -8,7 +8,7 @@ from decision_model import ScriptedDecisions, yes
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.llms.decisions import HttpDecisions
+from llmeval_sdk.judges.models.decisions import HttpDecisions
 from llmeval_sdk.model import Usage
 from llmeval_sdk.offline import estimate_cost
 from llmeval_sdk.testing import FakeLLM

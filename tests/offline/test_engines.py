@@ -10,6 +10,9 @@ from llmeval_sdk.cli import main
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 
 
+pytestmark = pytest.mark.plugin("ray")
+
+
 pa = pytest.importorskip("pyarrow")
 
 

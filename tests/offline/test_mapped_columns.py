@@ -10,7 +10,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk.cli import main
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.offline import estimate_cost
-from llmeval_sdk.offline.data import _mapped
+from llmeval_sdk.offline.data import record
 from llmeval_sdk.offline.data.source import open_data
 
 
@@ -106,13 +106,13 @@ def test_looking_for_columns_reads_few_rows():
     read = []
 
     def rows():
-        for number in range(10 * _mapped.LOOKED_AT):
+        for number in range(10 * record.LOOKED_AT):
             read.append(number)
             yield ROWS[0]
 
-    opened = _mapped.mapped(open_data(rows()), {"question": "request"})
+    opened = record.mapped(open_data(rows()), {"question": "request"})
     next(opened.rows)
-    assert len(read) <= _mapped.LOOKED_AT
+    assert len(read) <= record.LOOKED_AT
 
 
 def test_an_estimate_maps_as_the_run_does():

@@ -9,7 +9,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.cli import main
-from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.testing import FakeLLM
 
 

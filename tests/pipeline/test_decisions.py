@@ -12,14 +12,15 @@ from services import eventually
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk._process import shield
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.estimates import Calibration
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.judges.safety import safety
 from llmeval_sdk.model import Answer
-from llmeval_sdk.pipeline import _deciding, _judging
+from llmeval_sdk.pipeline import deciding
+from llmeval_sdk.pipeline import judging as _judging
+from llmeval_sdk.process import shield
+from llmeval_sdk.statistics import Calibration
 from llmeval_sdk.store.effective import effective
 from llmeval_sdk.testing import FakeLLM, capture, fixed_ids
 from llmeval_sdk.testing.decision_server import DecisionServer
@@ -29,7 +30,6 @@ POLITE = llmeval.LLMJudge("polite", "Is the answer polite?\n\n{response}")
 FIVE = ("groundedness", "relevance_to_query", "safety", "chunk_relevance", "polite")
 NO_ESCALATION = []
 YES = {"rationale": "it does", "rating": "yes"}
-pytestmark = pytest.mark.part("decisions")
 
 
 def answer(text="The ferry leaves at 08:40.", name="answer", **fields):
@@ -373,7 +373,7 @@ def test_what_cannot_be_decided_before_the_end_is_counted():
 
 def test_a_full_queue_is_counted_and_nothing_waits(monkeypatch):
     """Beyond what may wait, a record is not decided; the app is not held up."""
-    monkeypatch.setattr(_deciding, "MAX_WAITING", 3)
+    monkeypatch.setattr(deciding, "MAX_WAITING", 3)
     held = threading.Event()
 
     def model(data, questions):
@@ -532,7 +532,7 @@ def test_hostile_conditions_of_a_broken_model_stay_here():
 
 def test_a_slow_judge_model_does_not_stop_decisions(monkeypatch):
     """Records that are decided and wait for the judge model take no place of undecided ones."""
-    monkeypatch.setattr(_deciding, "MAX_WAITING", 3)
+    monkeypatch.setattr(deciding, "MAX_WAITING", 3)
     held = threading.Event()
 
     @llmeval.judge
@@ -598,7 +598,7 @@ def test_a_record_whose_outcome_cannot_be_handed_on_is_dealt_with(monkeypatch):
     def fails(*_):
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(_deciding.Deciding, "_go_on", fails)
+    monkeypatch.setattr(deciding.Deciding, "_go_on", fails)
     with capture(
         evaluators=["safety"],
         decisions=ScriptedDecisions(),

@@ -11,13 +11,13 @@ from machine import is_in_time
 from otlp_collector import running_collector
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import runtime
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters import otel
+from llmeval_sdk.exporters import otlp
 from llmeval_sdk.model import SpanData
-from llmeval_sdk.pipeline._delivery import MAX_BATCH, Delivery
-from llmeval_sdk.protocols import complete_exporter
+from llmeval_sdk.model.protocols import complete_exporter
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.batch_exporter import MAX_BATCH, Delivery
 
 
 @llmeval.workflow
@@ -346,7 +346,7 @@ def test_a_send_in_the_main_thread_ends_with_the_exit():
     """Where no thread can start, a far end that hangs holds up the exit until its deadline only."""
     with running_collector() as collector:
         collector.hang.set()
-        exporter = otel.make(Settings(otlp_endpoint=collector.url, otlp_timeout=60.0))
+        exporter = otlp.make(Settings(otlp_endpoint=collector.url, otlp_timeout=60.0))
         delivery = Delivery(exporter, max_records=10, max_bytes=10_000)
         delivery._thread.start = lambda: False  # as at exit from Python 3.12 on
         delivery.offer(SpanData("1" * 32, "1" * 16, None, "w", "workflow", 0, 1), 100)

@@ -2,12 +2,7 @@
 
 import asyncio
 
-import pytest
-
-from llmeval_sdk.pipeline._desk import Desk
-
-
-pytestmark = pytest.mark.part("decisions")
+from llmeval_sdk.pipeline.deciding import Desk
 
 
 async def until(condition):

@@ -3,11 +3,11 @@
 import threading
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import runtime
-from llmeval_sdk.pipeline._intake import Intake
-from llmeval_sdk.protocols import BaseExporter, LiveSpans
+from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.span_processor import Intake
 from llmeval_sdk.testing import capture
-from llmeval_sdk.tracing._inner import state
+from llmeval_sdk.tracing.internals import state
 
 
 class Live(BaseExporter, LiveSpans):

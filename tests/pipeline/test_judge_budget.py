@@ -7,7 +7,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk.policy.escalation import Escalation
+from llmeval_sdk.evaluation.escalation import Escalation
 from llmeval_sdk.testing import FakeLLM, capture, fixed_ids
 
 

@@ -11,9 +11,9 @@ from services import eventually
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk._process.aside import MAX_ABANDONED
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.pipeline import _judging
+from llmeval_sdk.pipeline import judging
+from llmeval_sdk.process.aside import MAX_ABANDONED
 from llmeval_sdk.testing import FakeLLM, capture
 
 
@@ -379,7 +379,7 @@ def test_an_escalation_of_ones_own():
 
 def test_when_too_many_wait_the_escalated_go_first(monkeypatch):
     """A full queue turns away a judgement that nothing asked for, not one that a score asked for."""
-    monkeypatch.setattr(_judging, "MAX_WAITING", 4)
+    monkeypatch.setattr(judging, "MAX_WAITING", 4)
     begun, go_on, judged = threading.Event(), threading.Event(), []
 
     @llmeval.judge

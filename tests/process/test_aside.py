@@ -16,11 +16,11 @@ from machine import is_within
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk._process import aside as runner
-from llmeval_sdk._process.aside import MAX_ABANDONED, Aside, NoAnswerError, NotCalledError
-from llmeval_sdk._process.shield import caught
+from llmeval_sdk.exporters.redaction import FAILED, Redactor
 from llmeval_sdk.pipeline import _app_heuristics
-from llmeval_sdk.redaction import FAILED, Redactor
+from llmeval_sdk.process import aside as runner
+from llmeval_sdk.process.aside import MAX_ABANDONED, Aside, NoAnswerError, NotCalledError
+from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing import capture
 
 

@@ -1,6 +1,6 @@
 """Lines of the log: what another system wrote in them stays text."""
 
-from llmeval_sdk._process import shield
+from llmeval_sdk.process import shield
 
 
 def test_the_text_of_a_foreign_error_neither_steers_a_terminal_nor_begins_a_line(caplog):

@@ -440,8 +440,8 @@ def test_what_another_of_the_group_put_there_is_refused(volume, make):
 def test_what_was_kept_in_memory_is_counted_and_told(tmp_path, monkeypatch, capsys):
     """stats(), the line at the end, `llmeval doctor` and the viewer say that a store was refused."""
     import llmeval_sdk as llmeval
-    from llmeval_sdk import runtime
     from llmeval_sdk.cli import main
+    from llmeval_sdk.pipeline import runtime
     from llmeval_sdk.viewer._readers import NoStoreError, Readers
 
     folder = tmp_path / "open"

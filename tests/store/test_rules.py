@@ -6,9 +6,9 @@ import time
 import pytest
 
 from llmeval_sdk import config
-from llmeval_sdk.estimates.caught import caught_at, caught_interval
 from llmeval_sdk.exporters.local import LocalExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
+from llmeval_sdk.statistics.caught import caught_at, caught_interval
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.rules import FEWEST, compare
 

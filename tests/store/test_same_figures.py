@@ -3,12 +3,12 @@
 import pytest
 from summaries import score_summary
 
-from llmeval_sdk import _values
 from llmeval_sdk.model import Batch
+from llmeval_sdk.model import values as _values
 from llmeval_sdk.store import views
 from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer._figures import figures
+from llmeval_sdk.viewer._charts import figures
 
 
 @pytest.fixture

@@ -9,16 +9,15 @@ import pytest
 from raw_store import HOUR, RawStore
 from summaries import score_summary
 
-from llmeval_sdk import _values
-from llmeval_sdk.estimates.assisted import assisted_mean
-from llmeval_sdk.estimates.correction import Labelled, corrected_mean
-from llmeval_sdk.estimates.funnels import funnel
-from llmeval_sdk.estimates.mean import population_mean
+from llmeval_sdk.model import values as _values
+from llmeval_sdk.statistics.assisted import assisted_mean
+from llmeval_sdk.statistics.correction import Labelled, corrected_mean
+from llmeval_sdk.statistics.funnels import funnel
+from llmeval_sdk.statistics.mean import population_mean
 from llmeval_sdk.store import _samples
 from llmeval_sdk.store._verdicts import scores_by_span
-from llmeval_sdk.store.bins import bin_of
 from llmeval_sdk.store.effective import LEAST_CHANCE
-from llmeval_sdk.store.groups import EvaluationScope
+from llmeval_sdk.store.groups import EvaluationScope, bin_of
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.populations import over_time, overall, populations
 from llmeval_sdk.store.reader import StoreReader

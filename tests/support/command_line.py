@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from llmeval_sdk import cli, runtime
+from llmeval_sdk import cli
+from llmeval_sdk.pipeline import runtime
 
 
 OF_THE_MACHINE = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_", "PYTHONIOENCODING", "LC_", "LANG")

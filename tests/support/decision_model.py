@@ -3,7 +3,7 @@
 import asyncio
 
 from llmeval_sdk.model import Answer, Decision, Usage
-from llmeval_sdk.protocols import DecisionModel
+from llmeval_sdk.model.protocols import DecisionModel
 
 
 def evenly(question):

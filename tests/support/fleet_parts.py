@@ -15,7 +15,7 @@ from pathlib import Path
 from redis_server import RedisServer
 
 
-APP = Path(__file__).resolve().parents[1] / "fleet" / "apps.py"
+APP = Path(__file__).resolve().parents[1] / "plugins" / "fleet" / "apps.py"
 KEY = "a-key-that-only-tests-have"
 
 
@@ -128,7 +128,7 @@ def judging(env, server, **more):
 
 def account(broker):
     """Return the fleet's account."""
-    from llmeval_sdk.fleet._register import Register
+    from llmeval_sdk.plugins.fleet._register import Register
 
     return Register(broker.client(), expiry=3600).account()
 

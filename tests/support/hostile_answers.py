@@ -138,8 +138,8 @@ def _fall(call):
 
 
 def main(port):
-    from llmeval_sdk.llms import OpenAILLM
-    from llmeval_sdk.llms.embeddings import OpenAIEmbeddings
+    from llmeval_sdk.judges.models import OpenAILLM
+    from llmeval_sdk.judges.models.embeddings import OpenAIEmbeddings
     from llmeval_sdk.model import Message
 
     schema = {"type": "object", "properties": {"rating": {"type": "string"}}, "required": []}

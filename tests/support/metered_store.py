@@ -2,9 +2,9 @@
 
 import time
 
+from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.keeper import BudgetKeeper
 from llmeval_sdk.model import Failure, Usage
-from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.keeper import BudgetKeeper
 from llmeval_sdk.store.ledger import HostLedger
 
 

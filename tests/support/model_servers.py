@@ -4,14 +4,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from llmeval_sdk.llms import _clients, _ladder
+from llmeval_sdk.judges.models import clients, sending
 
 
 @pytest.fixture(autouse=True)
 def _fresh():
     """Forget what earlier tests learned about servers, and what was warned about."""
-    _ladder.forget()
-    _clients._warned.clear()
+    sending.forget()
+    clients._warned.clear()
 
 
 @contextmanager

@@ -60,7 +60,7 @@ class RedisServer:
         self.client().flushall()
 
     def client(self):
-        from llmeval_sdk.policy.shared.client import connect
+        from llmeval_sdk.plugins.shared.client import connect
 
         return connect(self.address)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from llmeval_sdk import cli, config, registry
 from llmeval_sdk.cli import run
-from llmeval_sdk.demo import run as demo_run
-from llmeval_sdk.exporters.otel import _names
+from llmeval_sdk.exporters.otlp import names as _names
+from llmeval_sdk.plugins.demo import run as demo_run
 from llmeval_sdk.store import _schema
 
 
@@ -52,7 +52,7 @@ def command_line() -> str:
         "\nThese options mean the same wherever a command has them:\n",
         *(f"- `{shown}`: {words}" for shown, words in COMMON.items()),
     ]
-    for name in cli.COMMANDS:
+    for name in cli.commands():
         parts += [f"\n## llmeval {name}\n", *_command(commands.choices[name], name)]
         below = commands.choices[name]._actions
         for group in (a for a in below if isinstance(a, argparse._SubParsersAction)):
@@ -176,7 +176,7 @@ def evaluators() -> str:
         "| name | needs | runs |",
         "| --- | --- | --- |",
     ]
-    for name in registry.HEURISTICS:
+    for name in registry.heuristics():
         found = registry.evaluator(name)
         where = "in the call" if found.inline else "in the background"
         runs = where if found.automatic else "when asked for"
@@ -189,7 +189,7 @@ def evaluators() -> str:
         "| --- | --- |",
     ]
     parts += [
-        f"| `{name}` | {_needs(registry.evaluator(name).needs)} |" for name in registry.EXPECTED
+        f"| `{name}` | {_needs(registry.evaluator(name).needs)} |" for name in registry.expected()
     ]
     parts += [
         f"| `{family}:{of}` | {_needs(needs)} |"
@@ -204,7 +204,7 @@ def evaluators() -> str:
     ]
     parts += ["\n## Judges\n", "Judges ask a model, in the background and within the budget.\n"]
     parts += ["| name | needs | one rating for |", "| --- | --- | --- |"]
-    for name in (*registry.JUDGES, *registry.LIBRARY_JUDGES):
+    for name in (*registry.judges(), *registry.table("library_judges")):
         found = registry.evaluator(name)
         scope = SCOPES[found.per]
         parts.append(f"| `{name}` | {_needs(found.needs)} | {scope} |")

@@ -13,12 +13,12 @@ import sys
 import time
 from pathlib import Path
 
-from llmeval_sdk.config.redis_address import RedisAddress
-from llmeval_sdk.policy.admission import Refused
-from llmeval_sdk.policy.budget import Budget
-from llmeval_sdk.policy.shared.host import Host
-from llmeval_sdk.policy.shared.keeper import SharedKeeper
-from llmeval_sdk.policy.shared.link import RedisLink
+from llmeval_sdk.evaluation.admission import Refused
+from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.plugins.shared.host import Host
+from llmeval_sdk.plugins.shared.keeper import SharedKeeper
+from llmeval_sdk.plugins.shared.link import RedisLink
+from llmeval_sdk.plugins.shared.redis_address import RedisAddress
 from llmeval_sdk.store.ledger import HostLedger
 
 

@@ -23,7 +23,7 @@ time.time_ns = lambda: now_ns() - late * 10**9
 time.time = lambda: now() - late
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.sessions._hosts import _shelf
+from llmeval_sdk.plugins.sessions.hosts import _shelf
 
 _shelf.SharedShelf.hold_seconds = 3.0
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from llmeval_sdk import registry
-from llmeval_sdk.llms import OpenAILLM
+from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.model import Chunk, Record
 from llmeval_sdk.testing.judge_server import JudgeServer
 

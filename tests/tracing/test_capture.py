@@ -23,7 +23,7 @@ from machine import is_within
 import llmeval_sdk as llmeval
 from llmeval_sdk.testing import capture as collecting
 from llmeval_sdk.tracing._capture import MAX_ITEMS
-from llmeval_sdk.tracing._inner import capture
+from llmeval_sdk.tracing.internals import capture
 
 
 RAN = []

@@ -5,8 +5,8 @@ from contextlib import closing
 import pytest
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import runtime
-from llmeval_sdk._process import shield
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.process import shield
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.testing import FakeLLM, capture
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from llmeval_sdk.heuristics import heuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.protocols import Heuristic
+from llmeval_sdk.model.protocols import Heuristic
 
 
 @heuristic

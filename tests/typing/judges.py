@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from llmeval_sdk.judges import ContextRecall, LLMJudge, judge
 from llmeval_sdk.model import Chunk, Evaluation, Record
-from llmeval_sdk.protocols import LLM, Judge
+from llmeval_sdk.model.protocols import LLM, Judge
 
 
 @judge

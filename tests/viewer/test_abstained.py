@@ -46,6 +46,6 @@ def test_the_worst_first_leaves_empty_answers_out(tmp_path):
 
 def test_the_name_that_the_pages_go_by_is_the_heuristics():
     """One word in two places that may not import each other."""
-    from llmeval_sdk import _values
+    from llmeval_sdk.model import values
 
-    assert registry.evaluator(_values.ABSTENTION).name == _values.ABSTENTION
+    assert registry.evaluator(values.ABSTENTION).name == values.ABSTENTION

@@ -13,8 +13,7 @@ pytest.importorskip("starlette")
 
 from llmeval_sdk.store.views import Recent
 from llmeval_sdk.viewer import _charts
-from llmeval_sdk.viewer._charts import Point
-from llmeval_sdk.viewer._figures import figures, means_by_period, period_of, words_by_period
+from llmeval_sdk.viewer._charts import Point, figures, means_by_period, period_of, words_by_period
 
 
 HOSTILE = "<script>alert(1)</script>\0\a\x1b\ufffe\uffff\ud83d\udc00 \U0001fffe\u202e"

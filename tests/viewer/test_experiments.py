@@ -78,7 +78,7 @@ def test_reports_are_listed_with_what_they_say(site, folder):
 
 def test_the_interval_is_that_of_the_estimates():
     """From sums alone comes what `population_mean` returns for the values themselves."""
-    from llmeval_sdk.estimates.mean import mean_of_all, population_mean
+    from llmeval_sdk.statistics.mean import mean_of_all, population_mean
 
     for values in ([0.0] * 7, [1.0], [0.2, 0.9, 0.4] * 50, [0.0, 1.0] * 12):
         sums = len(values), sum(values), sum(value * value for value in values)

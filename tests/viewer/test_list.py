@@ -8,9 +8,10 @@ from contextlib import closing
 import pytest
 from viewer_store import Store
 
-from llmeval_sdk import config, registry
+from llmeval_sdk import config
 from llmeval_sdk.model import Usage
 from llmeval_sdk.store import pages, walks
+from llmeval_sdk.store.identities import identities
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.said import teach
 from llmeval_sdk.store.walks import Query
@@ -442,9 +443,8 @@ def test_a_judge_without_a_model_has_no_column(store, site):
 
 def test_a_typed_id_finds_what_the_store_holds_as_its_hash(store, site, monkeypatch):
     """Somebody who looks for a user knows the plain id; links of the pages hold the hash."""
-    make = registry.part("llmeval_sdk.redaction.identities:identities")
     monkeypatch.setenv("LLMEVAL_HASH_IDS", "a key that all hosts have")
-    hashed = make(config.from_environment(problems=[])).hashed
+    hashed = identities(config.from_environment(problems=[])).hashed
     anna = store.span(session_id=hashed("chat-7"), tags={"user_id": hashed("anna")})
     store.write(spans=[anna, store.span(tags={"user_id": hashed("ben")})])
     for query in ({"user": "anna"}, {"user": hashed("anna")}, {"session": "chat-7"}):
@@ -454,9 +454,8 @@ def test_a_typed_id_finds_what_the_store_holds_as_its_hash(store, site, monkeypa
 
 def test_ids_of_before_the_key_are_found_with_it(store, site, monkeypatch):
     """Links hold the id as the store has it, so that they work on; both forms are spoken of."""
-    make = registry.part("llmeval_sdk.redaction.identities:identities")
     monkeypatch.setenv("LLMEVAL_HASH_IDS", "a key that all hosts have")
-    hashed = make(config.from_environment(problems=[])).hashed
+    hashed = identities(config.from_environment(problems=[])).hashed
     plain = store.span(session_id="chat-7", tags={"user_id": "anna"})
     store.write(spans=[plain])
     for query in ({"user": "anna"}, {"session": "chat-7"}):

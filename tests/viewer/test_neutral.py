@@ -3,8 +3,8 @@
 import re
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import _values, runtime
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model import Evaluation, values
+from llmeval_sdk.pipeline import runtime
 
 
 ONE_METHOD = [{"content": "slate", "score": 7.5, "retrieval_method": "bm25"}]
@@ -14,9 +14,9 @@ ONE_METHOD = [{"content": "slate", "score": 7.5, "retrieval_method": "bm25"}]
 def test_a_near_constant_score_is_neutral_by_its_metadata():
     """The value alone would be called fair; what is known of it decides."""
     same = Evaluation("context_relevance", 0.1, metadata={"near_constant": True})
-    assert _values.standing_of(same) == "neutral"
-    assert _values.goodness_of(same) is None
-    assert _values.standing_of(Evaluation("context_relevance", 0.1)) == "bad"
+    assert values.standing_of(same) == "neutral"
+    assert values.goodness_of(same) is None
+    assert values.standing_of(Evaluation("context_relevance", 0.1)) == "bad"
 
 
 def test_the_viewer_shows_it_without_colour(store, site):
@@ -55,5 +55,5 @@ def test_chunks_that_say_nothing_but_their_text_have_no_relevance():
         {"request": "q", "response": "a", "retrieved_context": []},
     ]
     bare, empty = llmeval.evaluate(rows, evaluators=["context_relevance"]).rows
-    assert _values.standing_of(bare.evaluations["context_relevance"]) == "neutral"
-    assert _values.standing_of(empty.evaluations["context_relevance"]) == "bad"
+    assert values.standing_of(bare.evaluations["context_relevance"]) == "neutral"
+    assert values.standing_of(empty.evaluations["context_relevance"]) == "bad"

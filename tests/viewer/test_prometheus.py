@@ -7,7 +7,7 @@ import metered_store
 import pytest
 from metered_store import scraped
 
-from llmeval_sdk.viewer._prometheus_scores import FRESH_SECONDS, FigureSource
+from llmeval_sdk.viewer._prometheus import FRESH_SECONDS, FigureSource
 
 
 def of(samples, name):
@@ -90,8 +90,8 @@ def test_evaluators_beyond_the_bound_are_counted(serve, store):
 def test_a_failed_reading_keeps_the_figures_and_is_counted(serve, store, monkeypatch):
     """The page answers with what it knows; the time of the reading says how old that is."""
     metered_store.fill(store)
-    monkeypatch.setattr("llmeval_sdk.viewer._prometheus_scores.FRESH_SECONDS", -1_000.0)
-    monkeypatch.setattr("llmeval_sdk.viewer._prometheus_scores.REST", 0)
+    monkeypatch.setattr("llmeval_sdk.viewer._prometheus.FRESH_SECONDS", -1_000.0)
+    monkeypatch.setattr("llmeval_sdk.viewer._prometheus.REST", 0)
     site = serve(metrics=True)
     before = scraped(site)
     with closing(sqlite3.connect(store.path)) as database:

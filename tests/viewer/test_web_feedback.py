@@ -9,8 +9,8 @@ from starlette.applications import Starlette
 from starlette.routing import Mount, Route
 
 from llmeval_sdk import viewer
-from llmeval_sdk._process.shield import caught
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.process.shield import caught
 from llmeval_sdk.store.reader import StoreReader
 
 

@@ -7,7 +7,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.heuristics._function import FunctionHeuristic
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Chunk, Evaluation, Record
 
 

@@ -7,7 +7,7 @@ import string
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from llmeval_sdk.heuristics._function import FunctionHeuristic
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Failure, Record
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.expected._patterns import SECONDS, compiled, searched
 from llmeval_sdk.heuristics.expected._texts import of_answer, unrated
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation
 
 

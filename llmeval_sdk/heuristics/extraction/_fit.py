@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk._chat import bounded_question
-from llmeval_sdk.extraction import Reading
-from llmeval_sdk.extraction.kinds import FREE_FORM
 from llmeval_sdk.model import Record
+from llmeval_sdk.model.chat import bounded_question
+from llmeval_sdk.text.extraction import Reading
+from llmeval_sdk.text.extraction.reading import FREE_FORM
 
 
 TYPICAL_WORDS = 12

@@ -16,9 +16,9 @@ from itertools import groupby
 from time import monotonic
 from typing import Any, Protocol, TypeVar
 
-from llmeval_sdk._process.shield import shield
-from llmeval_sdk.extraction import Reading
 from llmeval_sdk.model import Record
+from llmeval_sdk.process.shield import shield
+from llmeval_sdk.text.extraction import Reading
 
 
 MAX_COUNTED = 100

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from llmeval_sdk.extraction import Reading
-from llmeval_sdk.extraction.cues import cues
 from llmeval_sdk.heuristics._reading import chunk_number, number, side
 from llmeval_sdk.heuristics.extraction._votes import MAX_EXTRACTIONS, agrees
 from llmeval_sdk.model import Chunk, Record
+from llmeval_sdk.text.extraction import Reading
+from llmeval_sdk.text.extraction.cues import cues
 
 
 _QUALIFIERS = """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import log1p
 
-from llmeval_sdk.extraction import Reading
-from llmeval_sdk.extraction.kinds import FREE_FORM
+from llmeval_sdk.text.extraction import Reading
+from llmeval_sdk.text.extraction.reading import FREE_FORM
 
 
 FULL_CUE = 1.2

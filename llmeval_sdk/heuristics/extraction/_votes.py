@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import log2
 
-from llmeval_sdk.extraction import Reading, abstained, items, normal
 from llmeval_sdk.heuristics._reading import chunk_number, number
 from llmeval_sdk.heuristics.aggregated_confidence import WORDS
 from llmeval_sdk.model import Extraction, Record
+from llmeval_sdk.text.extraction import Reading, abstained, items, normal
 
 
 MAX_EXTRACTIONS = 200

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk._values import ABSTAINED
-from llmeval_sdk.extraction import abstained, values_of
-from llmeval_sdk.extraction.candidates import best_candidate
-from llmeval_sdk.heuristics._function import FunctionHeuristic
 from llmeval_sdk.heuristics.extraction._fit import expected_kinds
 from llmeval_sdk.heuristics.extraction._rivalry import FULL_CUE
 from llmeval_sdk.heuristics.extraction._votes import MAX_EXTRACTIONS
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.model.values import ABSTAINED
+from llmeval_sdk.text.extraction import abstained, values_of
+from llmeval_sdk.text.extraction.candidates import best_candidate
 
 
 NAME = "abstention_risk"

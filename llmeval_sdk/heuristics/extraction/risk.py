@@ -11,8 +11,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from llmeval_sdk._values import ABSTAINED
-from llmeval_sdk.extraction import (
+from llmeval_sdk.heuristics.aggregated_confidence import OTHERWISE, aggregated_confidence, runs_code
+from llmeval_sdk.heuristics.extraction import _fit, _place, _rivalry, _votes
+from llmeval_sdk.heuristics.extraction._history import Histories
+from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.model.values import ABSTAINED
+from llmeval_sdk.text.extraction import (
     MAX_SHOWN,
     MAX_VALUES,
     Reading,
@@ -21,10 +25,6 @@ from llmeval_sdk.extraction import (
     value_of,
     values_of,
 )
-from llmeval_sdk.heuristics.aggregated_confidence import OTHERWISE, aggregated_confidence, runs_code
-from llmeval_sdk.heuristics.extraction import _fit, _place, _rivalry, _votes
-from llmeval_sdk.heuristics.extraction._history import Histories
-from llmeval_sdk.model import Evaluation, Record
 
 
 if TYPE_CHECKING:

@@ -9,12 +9,11 @@ from itertools import pairwise
 from threading import Lock
 from typing import Generic, TypeVar
 
-from llmeval_sdk.heuristics._budget import WorkBudget
 from llmeval_sdk.heuristics.risk import _languages, _text
-from llmeval_sdk.heuristics.risk._numerals import Unit, behind, scaled
 from llmeval_sdk.heuristics.risk._passage import MAX_SENTENCES, MAX_TOKENS, Passage
-from llmeval_sdk.heuristics.risk._text import BREAK
+from llmeval_sdk.heuristics.risk._text import BREAK, Unit, behind, scaled
 from llmeval_sdk.heuristics.risk._words import SCALES
+from llmeval_sdk.text.budget import WorkBudget
 
 
 MAX_CHARACTERS = 40_000

@@ -6,15 +6,14 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 
-from llmeval_sdk import _chat
 from llmeval_sdk.heuristics.risk import _text
 from llmeval_sdk.heuristics.risk._text import BREAK
-from llmeval_sdk.model import Chunk, Record
+from llmeval_sdk.model import Chunk, Record, chat
 
 
 def question(record: Record) -> str:
     """Return what was asked, as the judges read it, or ``""`` if the request is no chat."""
-    return _chat.bounded_question(record.request)
+    return chat.bounded_question(record.request)
 
 
 def passages(chunks: Iterable[Chunk] | None) -> tuple[str, ...]:

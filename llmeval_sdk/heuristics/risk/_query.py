@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from llmeval_sdk.heuristics.risk import _languages, _text
 from llmeval_sdk.heuristics.risk._context import Context
-from llmeval_sdk.heuristics.risk._draft import NUMBER_WEIGHT
 from llmeval_sdk.heuristics.risk._passage import bigrams
+from llmeval_sdk.heuristics.risk._sentence import NUMBER_WEIGHT
 from llmeval_sdk.heuristics.risk._words import STOP_WORDS, SYMBOLS
 
 

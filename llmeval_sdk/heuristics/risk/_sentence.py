@@ -6,13 +6,230 @@ sentence's mass. The time for all of it is linear in the length of the sentence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
 
-from llmeval_sdk.heuristics.risk import _cues, _details
+from llmeval_sdk.heuristics.risk import _cues, _languages, _text
+from llmeval_sdk.heuristics.risk import _text as _numerals
 from llmeval_sdk.heuristics.risk._context import Context
-from llmeval_sdk.heuristics.risk._details import COMMON
-from llmeval_sdk.heuristics.risk._draft import Draft, Reference, Sentence, Word, words_of
 from llmeval_sdk.heuristics.risk._passage import bigrams
+from llmeval_sdk.heuristics.risk._text import scaled
+from llmeval_sdk.heuristics.risk._words import SCALES, STOP_WORDS, SYMBOLS
+
+
+_DIGIT = re.compile(r"\d")
+NUMBER_WEIGHT = 6.0
+NUMBER_WORD_WEIGHT = 3.0
+
+
+class Sentence(NamedTuple):
+    """One sentence of a response: its place, its features, and numbers that the context lacks."""
+
+    start: int
+    end: int
+    features: dict[str, float]
+    numbers_absent: list[str]
+    """The numbers that the context lacks, as they were written."""
+    own_words: float
+    """How many words neither context nor question have, including numbers."""
+    english: bool
+
+
+class Reference(NamedTuple):
+    """What the sentences of a response are compared with."""
+
+    context: Context
+    question: Collection[str]
+    """The stems of the question. What the question says need not stand in the context as well."""
+    weigh: Callable[[str], float]
+    english: bool
+    names_by_capitals: bool = True
+    asked: frozenset[int] = frozenset()
+    """The sentences of the context that match the question best."""
+    asked_missing: float = 0.0
+    """The part of the question's mass that the context lacks."""
+
+
+class Draft(NamedTuple):
+    """A sentence that is split into tokens and not compared yet."""
+
+    start: int
+    end: int
+    raw: str
+    item: bool
+    tokens: list[str]
+    stems: list[str]
+    """The stems of the tokens. A run of a script without spaces has several."""
+    cited: list[int]
+
+
+class Word(NamedTuple):
+    """A content word or a number, with the sentences of the context that have it."""
+
+    stem: str
+    token: str
+    at: int
+    weight: float
+    posting: Sequence[int] | None
+    known: bool
+    number: bool
+
+
+def draft(response: str, start: int, end: int, *, english: bool) -> Draft:
+    """Split a sentence into tokens, without its list mark and its citations."""
+    raw = response[start:end]
+    item = _cues.LIST_ITEM.match(raw)
+    claim = raw[item.end() :] if item else raw
+    tokens = _text.tokens(claim)
+    cited: list[int] = []
+    if _DIGIT.search(claim):
+        kept, rest = "", 0
+        for first, last, numbers in _cues.citations(claim):
+            kept, rest = kept + claim[rest:first], last
+            cited += numbers
+        if rest:
+            tokens = _text.tokens(kept + claim[rest:])
+    return Draft(
+        start, end, raw, item is not None, tokens, _text.stems(tokens, english=english), cited
+    )
+
+
+def words_of(
+    sentence: Draft, reference: Reference, postings: Mapping[str, list[int]]
+) -> list[Word]:
+    """Return the content words and numbers of a sentence."""
+    words = []
+    english, question, weigh = reference.english, reference.question, reference.weigh
+    numbers = reference.context.numbers
+    tokens = sentence.tokens
+    stop = STOP_WORDS if english else _languages.STOP_WORDS
+    spelled = _text.SPELLED_OUT_NUMBERS[english]
+    stems = _text.stems_of(tokens, english=english)
+    for at, (token, stem) in enumerate(zip(tokens, stems, strict=True)):
+        if stem in stop or token in SYMBOLS:
+            continue
+        if not stem:
+            for gram in _text.grams(token):
+                posting = postings.get(gram)
+                known = posting is not None or gram in question
+                words.append(Word(gram, gram, at, weigh(gram), posting, known, False))
+            continue
+        posting = postings.get(stem)
+        if stem < ":":
+            known = _number_known(stem, tokens[at + 1 : at + 2], reference)
+            words.append(
+                Word(stem, token, at, NUMBER_WEIGHT, posting if known else None, known, True)
+            )
+            continue
+        weight = weigh(stem)
+        known = posting is not None or stem in question
+        digits = spelled.get(stem)
+        if digits is not None:
+            weight, known = min(weight, NUMBER_WORD_WEIGHT), known or digits in numbers
+        words.append(Word(stem, token, at, weight, posting, known, False))
+    return words
+
+
+def _number_known(digits: str, following: list[str], reference: Reference) -> bool:
+    """Return whether the context has a number. "2 million" is another number than "2 billion"."""
+    numbers = reference.context.numbers
+    plain = digits in numbers or digits in reference.question
+    scale = following[0].lower() if following else ""
+    whole = scaled(digits, scale) if scale in SCALES else None
+    if whole is None:
+        return plain
+    return whole in numbers or (plain and len(scale) < 3)
+
+
+COMMON = 24
+"""A word that stands in more sentences than this is taken to align with all of them. To look each
+of them up would not take linear time."""
+_SHORT = 8
+"""A context of at most so many sentences is looked at as a whole."""
+_PLACES = 8
+"""In how many sentences of the context the unit of a number is looked up."""
+
+
+def numbers(
+    words: list[Word],
+    sentence: Draft,
+    context: Context,
+    aligned: tuple[int, int],
+    features: dict[str, float],
+) -> None:
+    """Count numbers that the context has, but in another sentence or beside another word."""
+    count = far = unpaired = 0
+    for word in words:
+        if not word.number:
+            continue
+        count += 1
+        if not word.known:
+            continue
+        at = word.at
+        far += word.posting is not None and not any(map(word.posting.__contains__, aligned))
+        around = _text.stems(sentence.tokens[max(0, at - 1) : at + 2], english=context.english)
+        unpaired += not any(map(context.bigrams.__contains__, bigrams(around)))
+    features["numbers"] = count
+    features["numbers_far"] = far
+    features["numbers_unpaired"] = unpaired
+
+
+def units_changed(
+    words: list[Word], sentence: Draft, context: Context, postings: Mapping[str, list[int]]
+) -> int:
+    """Count numbers that the context has only with other units of the same dimension."""
+    english = context.english
+    spelled = _text.SPELLED_OUT_NUMBERS[english]
+    changed = 0
+    for word in words:
+        digits = word.stem if word.number else spelled.get(word.stem)
+        if digits is None or not word.known:
+            continue
+        here = _numerals.behind(sentence.tokens, word.at)
+        if here is not None:
+            written = (digits, *_text.SPELLED[english].get(digits, ()))
+            places = chain.from_iterable(postings.get(form, ()) for form in written)
+            changed += _numerals.changed(here, context.units(digits, islice(places, _PLACES)))
+    return changed
+
+
+def _polarity(
+    tokens: list[str],
+    lower: set[str],
+    reference: Reference,
+    aligned: tuple[int, int],
+    features: dict[str, float],
+) -> None:
+    """Compare whether the sentence negates with whether the context does where they match.
+
+    They match in the aligned sentences and in those that the question asks about. Where there is
+    neither, a short context is looked at as a whole.
+    """
+    context = reference.context
+    may = not (reference.english and _languages.NEGATIONS.isdisjoint(lower))
+    here = may and _languages.negates(tokens, english=reference.english)
+    places = {sentence for sentence in aligned if sentence >= 0} | reference.asked
+    if not places and len(context.chunks) <= _SHORT:
+        places = set(range(len(context.chunks)))
+    negated = here and bool(places) and not any(map(context.negates, places))
+    first = reference.asked or {aligned[0]}
+    affirmed = not here and any(s >= 0 and context.negates(s) for s in first)
+    features["negated"], features["affirmed"] = negated, affirmed
+
+
+def citation_gap(words: list[Word], cited: list[int], context: Context, total: float) -> float:
+    """Return the part of the mass that the context has, but not in the passages that are cited."""
+    if not cited:
+        return 0.0
+    gap = 0.0
+    cited_as = context.cited
+    for word in words:
+        posting = word.posting
+        if posting is not None and len(posting) <= COMMON:
+            gap += word.weight * all(cited_as[sentence] not in cited for sentence in posting)
+    return gap / total
 
 
 SOFT = 0.3
@@ -69,13 +286,11 @@ def measure(
     aligned = _align(words, total, features)
     _novelty(words, reference, seen, total, features)
     _copying(sentence.stems, reference.context, features)
-    _details.numbers(words, sentence, reference.context, aligned, features)
-    features["units_changed"] = _details.units_changed(words, sentence, reference.context, postings)
-    _details.polarity(sentence.tokens, lower, reference, aligned, features)
+    numbers(words, sentence, reference.context, aligned, features)
+    features["units_changed"] = units_changed(words, sentence, reference.context, postings)
+    _polarity(sentence.tokens, lower, reference, aligned, features)
     features["asked_missing"] = reference.asked_missing
-    features["citation_gap"] = _details.citation_gap(
-        words, sentence.cited, reference.context, total
-    )
+    features["citation_gap"] = citation_gap(words, sentence.cited, reference.context, total)
     own = sum(
         [
             1.0 if len(word.stem) > 2 or word.stem < "\u0e00" else GRAM_SIZE

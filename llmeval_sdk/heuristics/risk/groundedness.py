@@ -7,24 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from llmeval_sdk._needs import TOOL_RESULTS
-from llmeval_sdk.heuristics._budget import WorkBudget
-from llmeval_sdk.heuristics._function import FunctionHeuristic
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import _context as contexts
-from llmeval_sdk.heuristics.risk import (
-    _languages,
-    _passage,
-    _resources,
-    _response,
-    _sentence,
-    _text,
-)
+from llmeval_sdk.heuristics.risk import _languages, _passage, _resources, _sentence, _text, response
 from llmeval_sdk.heuristics.risk._context import Context
-from llmeval_sdk.heuristics.risk._draft import Draft, Reference, Sentence, draft
 from llmeval_sdk.heuristics.risk._resources import Additive, squashed
+from llmeval_sdk.heuristics.risk._sentence import Draft, Reference, Sentence, draft
 from llmeval_sdk.heuristics.risk._words import STOP_WORDS
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.records import evidence_of
+from llmeval_sdk.model.needs import TOOL_RESULTS
+from llmeval_sdk.model.records import evidence_of
+from llmeval_sdk.text.budget import WorkBudget
 
 
 NAME = "groundedness_risk"
@@ -136,7 +129,7 @@ def score(
     risks = [models[0].risk(s.features) for s in measured]
     if not claims:
         return 0.0, risks, {}
-    whole = _response.measure(measured, risks)
+    whole = response.measure(measured, risks)
     logit = models[1].logit(whole) + _UNCOPIED * (1 - whole["worst_bigrams"]) - _USUAL
     value = squashed(logit + _NOVEL * math.log1p(whole["novel_mass"]))
     return (_DECLINED * value if declines(claims) else value), risks, whole

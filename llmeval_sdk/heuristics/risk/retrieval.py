@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk.heuristics._function import FunctionHeuristic
+from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import _context as contexts
 from llmeval_sdk.heuristics.risk import _passage, _query, _ranking, _resources, _text
 from llmeval_sdk.heuristics.risk._query import Term

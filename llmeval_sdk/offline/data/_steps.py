@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from llmeval_sdk.agents.definitions import definitions_of
-from llmeval_sdk.agents.messages import steps_of
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Request, Step
+from llmeval_sdk.model.runs.messages import definitions_of, steps_of
 
 
 def read_steps(value: Any) -> tuple[Step, ...]:

@@ -1,7 +1,7 @@
 """Reads the JSON of a trace for the columns that its row leaves out.
 
 MLflow 2.x and 3.x, OTLP and spans of our own are understood. Their attributes are read by
-`llmeval_sdk.sources`, which also reads them online.
+`llmeval_sdk.tracing.foreign`, which also reads them online.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from llmeval_sdk._coerce import to_answer, to_usage
-from llmeval_sdk._prices import total
+from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import Record, SpanData
+from llmeval_sdk.model.coerce import to_answer, to_usage
+from llmeval_sdk.model.records import Spent, gathered_below, record_of, spent_by, with_steps
 from llmeval_sdk.offline.data.spans import read_span
-from llmeval_sdk.records import Spent, gathered_below, record_of, spent_by, with_steps
-from llmeval_sdk.sources import conventions, messages
-from llmeval_sdk.sources.reading import finished, naming_its_model
-from llmeval_sdk.sources.runs import ForeignSpan, answered, left_to
+from llmeval_sdk.tracing.foreign import conventions, messages
+from llmeval_sdk.tracing.foreign.reading import finished, naming_its_model
+from llmeval_sdk.tracing.foreign.runs import ForeignSpan, answered, left_to
 
 
 class OtlpEvent(NamedTuple):

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
-from llmeval_sdk.offline.data._record import record_from, structured
+from llmeval_sdk.model.records import OWNERS
+from llmeval_sdk.offline.data.record import record_from, structured
 from llmeval_sdk.offline.data.spans import own_chunks, stored_record
-from llmeval_sdk.records import OWNERS
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.dump import Selection
 from llmeval_sdk.store.reader import StoreReader

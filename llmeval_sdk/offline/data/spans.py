@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
-from llmeval_sdk._coerce import to_chunks, to_extractions, to_prompt, to_usage
-from llmeval_sdk._prices import total
-from llmeval_sdk._span_fields import DATA_FIELDS, Form
+from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Failure, Record, SpanData
-from llmeval_sdk.records import OWNERS, gathered_below, record_of, spent_by
+from llmeval_sdk.model.coerce import to_chunks, to_extractions, to_prompt, to_usage
+from llmeval_sdk.model.records import OWNERS, gathered_below, record_of, spent_by
+from llmeval_sdk.model.span_fields import DATA_FIELDS, Form
 from llmeval_sdk.store.dump import Selection, dump
 from llmeval_sdk.store.reader import StoreReader
 

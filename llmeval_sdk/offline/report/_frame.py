@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.errors import missing_extra
-from llmeval_sdk.offline.report._aggregate import EvaluatorTally
-from llmeval_sdk.offline.report._outputs import Output, cells, columns, probability_column
+from llmeval_sdk.offline.report.aggregate import EvaluatorTally
+from llmeval_sdk.offline.report.outputs import Output, cells, columns, probability_column
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 _COLUMNS = ("request_id", "request", "response", "expected_response", "expected_facts", "value")

@@ -7,15 +7,15 @@ from collections.abc import Container
 from typing import TYPE_CHECKING, Literal
 from xml.sax.saxutils import escape, quoteattr
 
-from llmeval_sdk._terminal import printable
 from llmeval_sdk.model import STAND_IN, Evaluation
 from llmeval_sdk.offline.report.gate import Check, ReportGate, checks
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import IN_TEXT, STOOD_IN, failures, headline
+from llmeval_sdk.text.terminal import printable
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 Kind = Literal["passed", "failure", "error", "skipped"]
 

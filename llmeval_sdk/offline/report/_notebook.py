@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from llmeval_sdk._terminal import printable
 from llmeval_sdk.offline.report._page_markup import cells, text
 from llmeval_sdk.offline.report.markdown import wrongs
 from llmeval_sdk.offline.report.row import texts
 from llmeval_sdk.offline.report.summary import headline, lines, worst
+from llmeval_sdk.text.terminal import printable
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 MOST_METRICS = 40
 MOST_ROWS = 5

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from llmeval_sdk._terminal import plural, printable, score
 from llmeval_sdk.model import Evaluation, is_stand_in
 from llmeval_sdk.offline.report._page_markup import STYLE, cells, mark, table, text
 from llmeval_sdk.offline.report._page_metrics import Histograms, metrics
 from llmeval_sdk.offline.report._page_pairs import side_by_side
-from llmeval_sdk.offline.report._pairs import MOST_TEXT
 from llmeval_sdk.offline.report.compare import Comparison
 from llmeval_sdk.offline.report.gate import Check, ReportGate, checks
+from llmeval_sdk.offline.report.pairs import MOST_TEXT
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import (
     IN_HTML,
@@ -23,10 +22,11 @@ from llmeval_sdk.offline.report.summary import (
     standing,
 )
 from llmeval_sdk.offline.report.summary import worst as worst_of
+from llmeval_sdk.text.terminal import plural, printable, score
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 MOST_CHUNKS = 20

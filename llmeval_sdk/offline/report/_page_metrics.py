@@ -10,20 +10,20 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from llmeval_sdk import _values
-from llmeval_sdk._terminal import changed_by, number
-from llmeval_sdk.offline.report._aggregate import Aggregate, EvaluatorTally
-from llmeval_sdk.offline.report._outputs import metric_called
+from llmeval_sdk.model import values
 from llmeval_sdk.offline.report._page_markup import cells, mark, metric, table, text
+from llmeval_sdk.offline.report.aggregate import Aggregate, EvaluatorTally
 from llmeval_sdk.offline.report.compare import Change
 from llmeval_sdk.offline.report.gate import ReportGate, above, below
+from llmeval_sdk.offline.report.outputs import metric_called
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.report.summary import STOOD_IN, MetricLine, lines, shown
+from llmeval_sdk.text.terminal import changed_by, number
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report._report import Report
     from llmeval_sdk.offline.report.compare import Comparison
+    from llmeval_sdk.offline.report.report import Report
 
 
 BINS = 20
@@ -155,7 +155,7 @@ def _about(
 ) -> Iterable[tuple[str, str]]:
     less = ' <span class="soft" title="less is better">↓</span>'
     by = f" {mark(STOOD_IN, good=None)}" if line.stood_in else ""
-    yield "", metric(line.path, line.evaluator) + less * _values.high_is_bad(line.evaluator) + by
+    yield "", metric(line.path, line.evaluator) + less * values.high_is_bad(line.evaluator) + by
     yield "number", shown(line.value)
     is_share = not line.path.startswith("agent/")
     yield "desk", bar(line.value, at_least.get(line.path)) if is_share else ""

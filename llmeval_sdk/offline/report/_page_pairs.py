@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from llmeval_sdk._terminal import plural, printable, score
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.report._page_markup import cells, mark, table, text
-from llmeval_sdk.offline.report._pairs import MOST_TEXT, RowPair, says, step_of
 from llmeval_sdk.offline.report.compare import Comparison
+from llmeval_sdk.offline.report.pairs import MOST_TEXT, RowPair, says, step_of
 from llmeval_sdk.offline.report.row import Row, texts
+from llmeval_sdk.text.terminal import plural, printable, score
 
 
 MOST_PAIRS = 25

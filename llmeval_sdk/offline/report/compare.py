@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from llmeval_sdk._terminal import plural, printable, score
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline.report._aggregate import ANSWER_METRICS, NO_ANSWER_SHARE
-from llmeval_sdk.offline.report._outputs import contributions
-from llmeval_sdk.offline.report._pairs import ChangedRows, RowPair, change_of, row_keys, step_of
+from llmeval_sdk.offline.report.aggregate import ANSWER_METRICS, NO_ANSWER_SHARE
+from llmeval_sdk.offline.report.outputs import contributions
+from llmeval_sdk.offline.report.pairs import ChangedRows, RowPair, change_of, row_keys, step_of
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.report.summary import direction, goodness
+from llmeval_sdk.text.terminal import plural, printable, score
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 CONFIDENCE = 0.95

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from llmeval_sdk._terminal import changed_by, printable, score
 from llmeval_sdk.offline.report.gate import ReportGate, checks
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import (
@@ -19,11 +18,12 @@ from llmeval_sdk.offline.report.summary import (
     shown,
     worst,
 )
+from llmeval_sdk.text.terminal import changed_by, printable, score
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report._report import Report
     from llmeval_sdk.offline.report.compare import Comparison
+    from llmeval_sdk.offline.report.report import Report
 
 
 def markdown(report: Report, *, worst: int, gate: ReportGate) -> str:

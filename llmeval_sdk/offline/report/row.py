@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Literal
 
 from llmeval_sdk.evaluation.unanswered import answer_of
-from llmeval_sdk.judges.request import as_text, split_request
+from llmeval_sdk.judges.prompt import as_text, split_request
 from llmeval_sdk.model import Evaluation, Failure, Record
 from llmeval_sdk.store.encode import dumps
 

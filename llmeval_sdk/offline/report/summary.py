@@ -7,39 +7,38 @@ from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from llmeval_sdk import _values
-from llmeval_sdk._terminal import number, plural
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model import Evaluation, values
 from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.text.terminal import number, plural
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report._report import Report
+    from llmeval_sdk.offline.report.report import Report
 
 
 def goodness(evaluation: Evaluation) -> float | None:
     """Return 0 for bad to 1 for good; ``None`` for what is neither, such as a token count."""
-    return _values.goodness_of(evaluation)
+    return values.goodness_of(evaluation)
 
 
-def standing(evaluation: Evaluation) -> _values.Standing:
+def standing(evaluation: Evaluation) -> values.Standing:
     """Return whether an evaluation without an error is good, fair, bad or neutral."""
-    return _values.standing_of(evaluation)
+    return values.standing_of(evaluation)
 
 
 def direction(name: str, path: str) -> int:
     """Say whether more of a metric is better (1), or less (-1), or neither (0)."""
     if path.startswith(f"{name}/") and path.endswith("/percentage"):
-        good = _values.goodness(name, path[len(name) + 1 : -len("/percentage")])
+        good = values.goodness(name, path[len(name) + 1 : -len("/percentage")])
         return 0 if good is None else (good > 0.5) - (good < 0.5)
-    return -1 if _values.high_is_bad(name) else 1
+    return -1 if values.high_is_bad(name) else 1
 
 
 def directions(names: Iterable[str]) -> dict[str, dict[str, str]]:
     """Return what the header of a report says of the evaluators that declare what is better."""
-    declared = {name: better for name in names if (better := _values.declared(name))}
-    return {_values.BETTER: declared} if declared else {}
+    declared = {name: better for name in names if (better := values.declared(name))}
+    return {values.BETTER: declared} if declared else {}
 
 
 def failures(row: Row) -> list[Evaluation]:
@@ -52,8 +51,8 @@ def failures(row: Row) -> list[Evaluation]:
 def _is_refusal(evaluation: Evaluation) -> bool:
     """Return whether a yes/no answer is the bad one: a no, or a yes where lower is better."""
     value = evaluation.value
-    is_rating = isinstance(value, (bool, str)) and _values.number(value) is not None
-    return is_rating and _values.goodness(evaluation.name, value) == 0
+    is_rating = isinstance(value, (bool, str)) and values.number(value) is not None
+    return is_rating and values.goodness(evaluation.name, value) == 0
 
 
 def low(row: Row) -> list[Evaluation]:

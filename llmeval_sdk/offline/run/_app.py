@@ -12,14 +12,14 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
-from llmeval_sdk._chat import split_request
-from llmeval_sdk._coerce import to_answer, to_usage
-from llmeval_sdk._process.aside import Aside
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation.resolve import load
 from llmeval_sdk.model import Failure, Record, Usage
-from llmeval_sdk.offline.data._record import absent, record_from
+from llmeval_sdk.model.chat import split_request
+from llmeval_sdk.model.coerce import to_answer, to_usage
+from llmeval_sdk.offline.data.record import absent, record_from
 from llmeval_sdk.offline.run.experiment import Trail, with_ids
+from llmeval_sdk.process.aside import Aside
 from llmeval_sdk.tracing import Span
 
 

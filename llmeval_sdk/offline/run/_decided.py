@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from llmeval_sdk._process.shield import tell
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.decisions import DecisionSettings
+from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
 from llmeval_sdk.evaluation.deciding import Decider, divided
-from llmeval_sdk.llms.decisions import resolve
-from llmeval_sdk.offline.run._engine import Chosen
-from llmeval_sdk.policy.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.judges.models.decisions import resolve
+from llmeval_sdk.offline.run.engine import Chosen
+from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.files import path_of
 
 

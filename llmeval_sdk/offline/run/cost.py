@@ -9,14 +9,14 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from llmeval_sdk._prices import cost
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation.verdicts import Verdicts, key_of
 from llmeval_sdk.judges import BaseJudge, FunctionJudge
+from llmeval_sdk.judges.models.prices import cost
 from llmeval_sdk.model import Completion, Message, Record, Usage
-from llmeval_sdk.offline.run._engine import InputRow
-from llmeval_sdk.offline.run._work import Work
-from llmeval_sdk.protocols import LLM, Judge
+from llmeval_sdk.model.protocols import LLM, Judge
+from llmeval_sdk.offline.run.engine import InputRow
+from llmeval_sdk.offline.run.work import Work
 
 
 TOKENS_PER_VERDICT = 200

@@ -14,17 +14,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from llmeval_sdk import config, runtime
-from llmeval_sdk._prices import total
-from llmeval_sdk._stats import ExporterStats
+from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.evaluation import addressed
+from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import Evaluation, Record, Target
+from llmeval_sdk.model.protocols import Exporter
+from llmeval_sdk.model.records import gathered_below, record_of, spent_by
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.protocols import Exporter
-from llmeval_sdk.records import gathered_below, record_of, spent_by
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.tracing import Span, task
-from llmeval_sdk.tracing._inner import Link, Recorder, Scope, current, new_trace_id, settle, state
+from llmeval_sdk.tracing.internals import (
+    Link,
+    Recorder,
+    Scope,
+    current,
+    new_trace_id,
+    settle,
+    state,
+)
 
 
 class Trail:

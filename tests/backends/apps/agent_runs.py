@@ -213,7 +213,7 @@ def watch(tracer, framework, evaluators):
     if tracer == "ddtrace":
         from ddtrace.llmobs import LLMObs
 
-        from llmeval_sdk.sources.datadog import evaluate_spans
+        from llmeval_sdk.plugins.datadog.source import evaluate_spans
 
         LLMObs.enable(
             ml_app="app", agentless_enabled=True, api_key="none", site="datadoghq.invalid"
@@ -222,7 +222,7 @@ def watch(tracer, framework, evaluators):
         return
     from opentelemetry.sdk.trace import TracerProvider
 
-    from llmeval_sdk.sources.otel import EvaluationSpanProcessor
+    from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
 
     provider = TracerProvider(shutdown_on_exit=False)
     provider.add_span_processor(EvaluationSpanProcessor(evaluators=evaluators))
@@ -240,7 +240,7 @@ def watch(tracer, framework, evaluators):
 
 def main(tracer, framework, scenario, way="whole"):
     import llmeval_sdk as llmeval
-    from llmeval_sdk._chat import question
+    from llmeval_sdk.model.chat import question
     from llmeval_sdk.testing import capture
 
     @llmeval.heuristic

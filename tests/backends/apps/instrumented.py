@@ -15,7 +15,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.sources.otel import EvaluationSpanProcessor
+from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
 from llmeval_sdk.testing import capture
 from llmeval_sdk.testing.judge_server import JudgeServer
 

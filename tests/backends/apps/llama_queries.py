@@ -14,7 +14,7 @@ from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 from opentelemetry.sdk.trace import TracerProvider
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.sources.otel import EvaluationSpanProcessor
+from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
 from llmeval_sdk.testing import capture
 
 

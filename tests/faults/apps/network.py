@@ -13,8 +13,8 @@ import threading
 import time
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import runtime
-from llmeval_sdk._process import shield
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.process import shield
 
 
 seconds, minute, per_second = map(float, sys.argv[1:4])

@@ -1,0 +1,152 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from llmeval_sdk import config
+from llmeval_sdk.errors import ConfigurationError, LlmevalError
+from llmeval_sdk.judges.models.prices import Prices, price_of
+from llmeval_sdk.store.damage import damage_of
+from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.traffic import Pricing
+
+
+def pricing(anew: Prices | None = None) -> Pricing:
+    """Return the prices of a report; calls of models with a price among ``anew`` get that one."""
+    own = {**(config.from_environment(problems=[]).prices or {}), **(anew or {})}
+
+    def is_anew(model: str) -> bool:
+        return model in (anew or ()) or price_of(model, own=anew) != price_of(model)
+
+    return Pricing(lambda model: price_of(model, own=own), is_anew if anew else None)
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """Fills paragraphs to the width of the terminal; indented lines, such as examples, stay lines.
+
+    A line that is too long goes on below the column in which its last words began.
+    """
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        lines: list[str] = []
+        for line in text.splitlines():
+            if lines and line and lines[-1] and _goes_on(lines[-1], line):
+                lines[-1] += f" {line.strip()}"
+            else:
+                lines.append(line)
+        return textwrap.indent("\n".join(_wrapped(line, width) for line in lines), indent)
+
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
+
+def _goes_on(before: str, line: str) -> bool:
+    """Say whether a line continues a paragraph, or the second column of a table."""
+    begins, above = _indentation(line), _indentation(before)
+    if before.endswith(":") or _column(line) > begins:
+        return False
+    return begins == _column(before) and (begins > above or begins == 0)
+
+
+def _indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _column(line: str) -> int:
+    """Return the column where a long line continues: its indent, or a table's last column."""
+    match = re.match(r" *(?:\S+(?: \S+)* {2,})?", line)
+    return match.end() if match else 0
+
+
+def _wrapped(line: str, width: int) -> str:
+    hanging = " " * _column(line)
+    return textwrap.fill(
+        line, width, subsequent_indent=hanging, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def add_store(parser: argparse._ActionsContainer) -> None:
+    """Add ``--store``."""
+    parser.add_argument(
+        "--store",
+        metavar="FILE",
+        help="the store to read (default: LLMEVAL_STORE, else .llmeval/llmeval.db)",
+    )
+
+
+def add_json(parser: argparse._ActionsContainer, form: str = "") -> None:
+    """Add ``--json``. Every command has it whose output a program may want to read."""
+    parser.add_argument(
+        "--json", action="store_true", help=f"print JSON instead of text{form and f', {form}'}"
+    )
+
+
+@contextmanager
+def open_store(store: str | None) -> Iterator[StoreReader]:
+    """Lend a reader of the store; if there is none yet, the error says how to get one.
+
+    What fails because of a damaged store raises `ConfigurationError`, which says what is damaged.
+    """
+    path = path_of(store or config.from_environment(problems=[]).store)
+    if not path.exists():
+        raise ConfigurationError(
+            f"no store at {path}\n"
+            "An app that uses llmeval_sdk creates its store when its first decorated call ends. "
+            "Run the app in this folder, set LLMEVAL_STORE for both, or pass --store FILE. "
+            "`llmeval demo` creates a store to look at."
+        )
+    with StoreReader(path) as reader:
+        try:
+            yield reader
+        except (LlmevalError, OSError):
+            raise
+        except Exception as error:
+            if (damage := damage_of(path)) is None:
+                raise
+            raise ConfigurationError(
+                f"{path} is damaged: {damage}\n"
+                "llmeval did not write it so. Mend it with the `sqlite3` tool, or move the file "
+                "away: the app then creates a new one."
+            ) from error
+
+
+def seconds(text: str) -> float:
+    """Read ``90s``, ``5m``, ``24h`` or ``7d`` as seconds."""
+    length = _length(text)
+    if length is None:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a length of time: expected 90s, 5m or 24h"
+        )
+    return length
+
+
+def _length(text: str) -> float | None:
+    amount = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    return None if amount is None else float(amount[1]) * _UNITS[amount[2]]
+
+
+def since(text: str) -> int:
+    """Read ``90m``, ``24h``, ``7d`` or an ISO date as nanoseconds since the epoch.
+
+    A date without a zone is local time.
+    """
+    if (length := _length(text)) is not None:
+        return time.time_ns() - int(length * 1e9)
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a time: expected 90m, 24h, 7d or 2026-01-31T12:00"
+        ) from None
+    return int(moment.timestamp() * 1e9)

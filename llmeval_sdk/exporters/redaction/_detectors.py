@@ -1,0 +1,215 @@
+"""What the built-in detectors look for. Each takes linear time on any text.
+
+The patterns begin with a literal or with a check of the character before, and repeat nothing that
+could be split in two ways, so that no text makes them try a place twice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import Protocol
+
+from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.exporters.redaction._secrets import redact_secrets
+
+
+_SEPARATORS = str.maketrans("", "", " -")
+_DOUBLED = bytes.maketrans(b"0123456789", bytes(48 + sum(divmod(2 * d, 10)) for d in range(10)))
+_LETTERS = {letter: str(ord(letter) - 55) for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
+_IBAN_LENGTHS = {
+    "AD": 24, "AE": 23, "AL": 28, "AT": 20, "AZ": 28, "BA": 20, "BE": 16, "BG": 22, "BH": 22,
+    "BI": 27, "BR": 29, "BY": 28, "CH": 21, "CR": 22, "CY": 28, "CZ": 24, "DE": 22, "DJ": 27,
+    "DK": 18, "DO": 28, "EE": 20, "EG": 29, "ES": 24, "FI": 18, "FK": 18, "FO": 18, "FR": 27,
+    "GB": 22, "GE": 22, "GI": 23, "GL": 18, "GR": 27, "GT": 28, "HR": 21, "HU": 28, "IE": 22,
+    "IL": 23, "IQ": 23, "IS": 26, "IT": 27, "JO": 30, "KW": 30, "KZ": 20, "LB": 28, "LC": 32,
+    "LI": 21, "LT": 20, "LU": 20, "LV": 21, "LY": 25, "MC": 27, "MD": 24, "ME": 22, "MK": 19,
+    "MN": 20, "MR": 27, "MT": 31, "MU": 30, "NI": 28, "NL": 18, "NO": 15, "OM": 23, "PK": 24,
+    "PL": 28, "PS": 29, "PT": 25, "QA": 29, "RO": 24, "RS": 22, "RU": 33, "SA": 24, "SC": 31,
+    "SD": 18, "SE": 24, "SI": 19, "SK": 24, "SM": 27, "SO": 23, "ST": 25, "SV": 28, "TL": 23,
+    "TN": 24, "TR": 26, "UA": 29, "VA": 22, "VG": 24, "XK": 20, "YE": 30,
+}  # fmt: skip
+"""Characters of an IBAN by country."""
+
+
+def _is_card(text: str) -> int:
+    """Return the length of the text if it is 13 to 19 digits with a Luhn sum of 0, else 0."""
+    digits = text.translate(_SEPARATORS).encode()
+    if not 13 <= len(digits) <= 19:
+        return 0
+    total = sum(digits[::-2]) + sum(digits[-2::-2].translate(_DOUBLED)) - 48 * len(digits)
+    return 0 if total % 10 else len(text)
+
+
+def _is_iban(text: str) -> int:
+    """Return how many characters of the text are an IBAN of its country, else 0."""
+    length = _IBAN_LENGTHS.get(text[:2], 0)
+    plain = text.translate(_SEPARATORS)[:length]
+    if not length or len(plain) < length:
+        return 0
+    number = "".join([_LETTERS.get(letter, letter) for letter in plain[4:] + plain[:4]])
+    return _end_of(text, length) if int(number) % 97 == 1 else 0
+
+
+def _end_of(text: str, characters: int) -> int:
+    """Return where so many characters that are no separators end."""
+    for index, letter in enumerate(text):
+        characters -= letter not in " -"
+        if not characters:
+            return index + 1
+    return len(text)
+
+
+class Detector(Protocol):
+    """One kind of text that does not leave."""
+
+    @property
+    def name(self) -> str:
+        """Return what ``LLMEVAL_REDACT`` calls it."""
+        ...
+
+    def redact(self, text: str) -> str:
+        """Return the text with a mark, ``<redacted:…>``, in place of each that it has."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Secrets:
+    """API keys, tokens, private keys and passwords; the shapes are in `_forms`."""
+
+    name: str = "api_key"
+
+    def redact(self, text: str) -> str:
+        return redact_secrets(text)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """Texts of a pattern, some of which prove themselves by a checksum."""
+
+    name: str
+    patterns: tuple[tuple[str, str], ...]
+    """Pairs of a text that must occur (empty: any) and the pattern to look for then."""
+    check: Callable[[str], int] | None = None
+    """Has the last word on a match: how many characters of it are one, 0 for none."""
+    skip: int = 0
+    """After how many characters of a match that is none another can begin; 0: only behind it."""
+
+    def redact(self, text: str) -> str:
+        """Replace what matches and stands the check."""
+        for hint, pattern in self.patterns:
+            if hint in text:
+                text = self._replace(_compiled(pattern), text)
+        return text
+
+    def _replace(self, pattern: re.Pattern[str], text: str) -> str:
+        mark = f"<redacted:{self.name}>"
+        if self.check is None:
+            return pattern.sub(mark, text)
+        pieces: list[str] = []
+        done = at = 0
+        for _ in range(_MAX_CHECKS):
+            match = pattern.search(text, at)
+            if match is None:
+                return "".join((*pieces, text[done:])) if pieces else text
+            begin = match.start()
+            length = self.check(match[0])
+            if length:
+                pieces += (text[done:begin], mark)
+                done = at = begin + length
+            else:
+                at = begin + self.skip if self.skip else match.end()
+        return "".join((*pieces, pattern.sub(mark, text[done:])))
+
+
+_MAX_CHECKS = 5_000
+"""More in one text are replaced unchecked: it bounds the time, and prose never has so many."""
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Compile when first needed: all at once would cost a process some milliseconds."""
+    return re.compile(pattern)
+
+
+_JWT = _Pattern(
+    "jwt",
+    (
+        (
+            "eyJ",
+            (
+                r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}"
+                r"\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
+            ),
+        ),
+    ),
+)
+_EMAIL = _Pattern(
+    "email",
+    (
+        (
+            "@",
+            (
+                r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@"
+                r"(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9-])"
+            ),
+        ),
+    ),
+)
+_CARD = _Pattern(
+    "card",
+    (
+        (
+            "",
+            (
+                "(?<![0-9])(?:[3-6][0-9]{3}"
+                # Mir, and Mastercard's second series.
+                "|2(?:20[0-4]|22[1-9]|2[3-9][0-9]|[3-6][0-9]{2}|7[01][0-9]|720))(?:[0-9]{9,15}|"
+                r"([ -])(?:[0-9]{4}\1[0-9]{4}\1[0-9]{4}\1[0-9]{3}"
+                r"|[0-9]{4}\1[0-9]{4}\1[0-9]{1,7}|[0-9]{6}\1[0-9]{5}))(?![0-9])"
+                "|(?<![0-9])220[0-4][0-9]{4}[ -][0-9]{10}(?![0-9])"
+            ),
+        ),
+    ),
+    _is_card,
+    skip=4,
+)
+_IBAN = _Pattern(
+    "iban",
+    (("", "(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ -]?[A-Z0-9]){11,30}"),),
+    _is_iban,
+    skip=4,
+)
+_PHONE = _Pattern(
+    "phone",
+    (
+        ("+", r"\+(?<![0-9A-Za-z+]\+)[1-9](?:[ .()/-]{0,2}[0-9]){7,14}(?![0-9])"),
+        (
+            "",
+            (r"(?<![0-9A-Za-z])(?:\([0-9]{3}\) ?|[0-9]{3}[. -])[0-9]{3}[. -][0-9]{4}(?![0-9])"),
+        ),
+    ),
+)
+
+DETECTORS: dict[str, Detector] = {
+    each.name: each for each in (_Secrets(), _JWT, _IBAN, _CARD, _EMAIL, _PHONE)
+}
+"""By the name that ``LLMEVAL_REDACT`` takes, in the order in which they are applied."""
+
+
+def detectors(names: Iterable[str]) -> tuple[Detector, ...]:
+    """Find detectors by name; ``all`` is each of them, ``off`` none.
+
+    Raises `ConfigurationError` for an unknown name.
+    """
+    wanted = set(names)
+    if wanted == {"off"}:
+        return ()
+    if "all" in wanted:
+        wanted = set(DETECTORS)
+    for name in wanted - set(DETECTORS):
+        known = nearest(name, (*DETECTORS, "all", "off"))
+        raise ConfigurationError(f"redact: unknown detector {name!r}: {known}")
+    return tuple(detector for name, detector in DETECTORS.items() if name in wanted)

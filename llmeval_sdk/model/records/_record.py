@@ -1,0 +1,592 @@
+"""Makes the Record that evaluators see of a finished span and of what was left to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from llmeval_sdk.model import (
+    NOTHING,
+    Chunk,
+    Evaluation,
+    Extraction,
+    Failure,
+    Prompt,
+    Record,
+    SpanKind,
+    Step,
+    Usage,
+)
+from llmeval_sdk.model.answers import is_answer
+from llmeval_sdk.model.coerce import to_answer, to_chunk, to_chunks, to_text
+from llmeval_sdk.model.runs.messages import read_call
+
+
+class Conversation(NamedTuple):
+    """The messages of a model call, left to the evaluated span that it belongs to.
+
+    Where no span tells of tools, they tell what the agent did; see `with_steps`.
+    """
+
+    messages: Sequence[Any]
+    response: Any
+    tools: Any
+    """The tools that the model was offered, as they were written."""
+
+
+_MESSAGES = ("messages", "contents", "input", "conversation", "history")
+"""Arguments of a function, or keys of a request, that may hold the messages of a model call."""
+
+
+def conversation_of(span: Any) -> Conversation | None:
+    """Return the messages of the span of a model call; ``None`` where it was asked otherwise."""
+    asked = span.arguments if span.request is None else span.request
+    about = asked if type(asked) is dict else {"messages": asked}
+    for name in _MESSAGES:
+        messages = about.get(name)
+        if type(messages) is list and messages and type(messages[-1]) is dict:
+            return Conversation(messages, span.response, about.get("tools"))
+    return None
+
+
+def with_steps(record: Record, gathered: Iterable[Any] | None) -> Record:
+    """Add what the messages of the longest model call tell of a run: tools, and missing steps.
+
+    Reading messages takes its time, so this is no part of `record_of`, which the app waits for.
+    """
+    held = [item for item in gathered or () if type(item) is Conversation]
+    if not held:
+        return record
+    steps, tools = read_call(*max(held, key=_length))
+    return replace(record, steps=record.steps or steps, tools=record.tools or tools)
+
+
+def _length(conversation: Conversation) -> int:
+    return len(conversation.messages)
+
+
+MOST_RESULTS = 50
+"""Of the tool calls of a run, the last ones count."""
+MOST_TEXT = 64_000
+"""Characters of all results together; one that is longer than its share is cut."""
+
+
+def evidence_of(record: Record) -> tuple[Chunk, ...] | None:
+    """Return the retrieved chunks, and after them a chunk for each call of a tool.
+
+    Those of tools have the ``retrieval_method`` ``tool`` and begin with the tool's name, so that a
+    reader knows where the text comes from. The arguments of a call are not in them: the model wrote
+    those itself. ``None`` where there is neither.
+    """
+    steps = enumerate(record.steps or (), 1)
+    calls = [(number, step) for number, step in steps if _brought_something(step)]
+    results = [_chunk(number, step, MOST_TEXT // len(calls[-MOST_RESULTS:]))
+               for number, step in calls[-MOST_RESULTS:]]  # fmt: skip
+    chunks = record.retrieved_context
+    return chunks if not results else (*(chunks or ()), *results)
+
+
+def _brought_something(step: Step) -> bool:
+    return step.role == "tool" and (step.result is not None or step.error is not None)
+
+
+def _chunk(number: int, step: Step, most: int) -> Chunk:
+    outcome = "returned" if step.error is None else f"failed: {step.error};"
+    text = f"tool {step.name} {outcome} {(to_text(step.result) or '')[:most]}"
+    about = {"tool": step.name, "step": number}
+    return Chunk(text, None, None, None, None, "tool", about)
+
+
+def question_of(prompt: Prompt, request: Any) -> Any:
+    """Return the prompt's question variables, else the last input message."""
+    values = (prompt.variables.get(name) for name in prompt.rag_query_variables)
+    question = " ".join(text for value in values if value for text in _texts(value))
+    return question or last_message(request) or request
+
+
+def _holds_contexts(prompt: Prompt) -> bool:
+    """Say whether a prompt has a variable that holds passages, or says that there are none."""
+    return bool(prompt.variables) and bool(_held(prompt))
+
+
+def _contexts_of(prompt: Prompt) -> tuple[Chunk, ...] | None:
+    """Return the passages in the prompt's context variables, each of which holds one or several.
+
+    ``None`` where the prompt has none of these variables, or only blank texts in them: its context
+    is not known. An empty list says that nothing was retrieved.
+    """
+    held = _held(prompt)
+    if not held:
+        return None
+    passages: list[Chunk] = []
+    for value in held:
+        several = to_chunks(value)
+        one = to_chunk(value) if several is None else None
+        passages.extend(several or ([one] if one is not None else []))
+    return tuple(passages)
+
+
+def _held(prompt: Prompt) -> list[Any]:
+    """Return what the context variables hold, but for blank texts."""
+    values = [prompt.variables.get(name) for name in prompt.rag_context_variables]
+    return [
+        value
+        for value in values
+        if value is not None and not (isinstance(value, str) and not value.strip())
+    ]
+
+
+def last_message(value: Any) -> str | None:
+    """Return the text of the last message of a chat; ``None`` where there is no message."""
+    if type(value) is str:
+        return value
+    if type(value) is dict:
+        if "messages" in value:
+            return last_message(value["messages"])
+        return to_text(value) if not {"content", "choices", "text"}.isdisjoint(value) else None
+    if isinstance(value, (list, tuple)) and value:
+        last = value[-1]
+        parts = last.get("content") if type(last) is dict else last
+        return " ".join(_texts(parts)) if isinstance(parts, (list, tuple)) else last_message(last)
+    return None
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the texts in a variable or in the parts of a message."""
+    if isinstance(value, (list, tuple)):
+        return [text for part in value for text in _texts(part)]
+    text = value.get("text", value.get("content")) if type(value) is dict else value
+    return [] if text is None else [text if type(text) is str else str(text)]
+
+
+OWNERS = ("workflow", "agent")
+"""Kinds of spans that are always evaluated; what is below one of them belongs to it."""
+CONTEXT_ARGUMENTS = frozenset(("chunks", "retrieved_context", "contexts", "documents"))
+"""Arguments of an evaluated function that may hold the chunks it works on."""
+_NOTED = ("value", "confidence", "field_config", "retrieval")
+
+
+class FinishedSpan(Protocol):
+    """What can be read of a span that has ended: of a live span of ours, or of `SpanData`."""
+
+    @property
+    def trace_id(self) -> str: ...
+    @property
+    def span_id(self) -> str: ...
+    @property
+    def parent_id(self) -> str | None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> SpanKind: ...
+    @property
+    def start_ns(self) -> int: ...
+    @property
+    def end_ns(self) -> int: ...
+    @property
+    def arguments(self) -> Mapping[str, Any] | None:
+        """What the function was called with, by name."""
+
+    @property
+    def request(self) -> Any:
+        """What was asked, where it was annotated; otherwise it follows from the arguments."""
+
+    @property
+    def response(self) -> Any: ...
+    @property
+    def retrieved_context(self) -> tuple[Chunk, ...] | None: ...
+    @property
+    def extractions(self) -> tuple[Extraction, ...] | None: ...
+    @property
+    def value(self) -> Any: ...
+    @property
+    def confidence(self) -> Any: ...
+    @property
+    def field_config(self) -> Any: ...
+    @property
+    def retrieval(self) -> Any: ...
+    @property
+    def expected(self) -> Mapping[str, Any] | None: ...
+    @property
+    def attributes(self) -> Mapping[str, Any] | None: ...
+    @property
+    def prompt(self) -> Prompt | None: ...
+    @property
+    def usage(self) -> Usage | None: ...
+    @property
+    def metrics(self) -> Mapping[str, float] | None: ...
+    @property
+    def model_name(self) -> str | None: ...
+    @property
+    def error(self) -> Failure | None: ...
+    @property
+    def tags(self) -> Mapping[str, str] | None: ...
+
+
+class Retrieved(NamedTuple):
+    """The documents of one retrieval, left to the evaluated span that they belong to."""
+
+    start_ns: int
+    chunks: tuple[Chunk, ...]
+    evaluations: tuple[Evaluation, ...] = ()
+    """How the retrieval was scored when it ended."""
+
+
+class Spent(NamedTuple):
+    """What a model call used, left to the evaluated span that it belongs to."""
+
+    usage: Usage
+    model: str | None = None
+    """The model, by which the usage has a price."""
+    metrics: Mapping[str, float] = NOTHING
+    """Its cached tokens, which have a price of their own."""
+
+
+ANSWERED = object()
+"""An ``llm`` span with a prompt and a response leaves this: judges can look at it itself."""
+
+PROMPTED = "prompted"
+"""The note under which an ``llm`` span leaves a prompt with passages in it; its chunks, where it
+comes from a spool."""
+
+Left = Any
+"""One thing that a span left: `Retrieved`, `Spent`, `Conversation`, a tuple of Extractions,
+`ANSWERED`, the `Step` of a tool call, or a mapping of what was annotated, by field of Record."""
+
+EFFECT_TAG = "tool.effect"
+"""The tag in which a tool's span says whether the tool reads or writes."""
+
+
+def tool_call(span: FinishedSpan) -> Step:
+    """Return the step that the span of a tool stands for."""
+    effect: Any = (span.tags or NOTHING).get(EFFECT_TAG)
+    return Step(
+        "tool",
+        None,
+        span.name,
+        span.arguments if span.request is None else span.request,
+        span.response,
+        None if span.error is None else f"{span.error.type}: {span.error.message}",
+        effect if effect in ("read", "write") else None,
+        span.start_ns,
+        span.end_ns,
+        span_id=span.span_id,
+    )
+
+
+def named(item: Left, agent: str) -> Left:
+    """Say on a step of an agent below another one whose it is."""
+    return replace(item, agent=agent) if type(item) is Step and item.agent is None else item
+
+
+def steps_above(span: FinishedSpan, gathered: Iterable[Left] | None) -> list[Left]:
+    """Return the steps of an evaluated span below an agent, which are steps of that one, too."""
+    return [named(item, span.name) for item in gathered or () if type(item) is Step]
+
+
+def left_by(  # noqa: C901, PLR0912
+    span: FinishedSpan,
+    gathered: Iterable[Left] | None = None,
+    *,
+    keeps: bool,
+    scores: tuple[Evaluation, ...] = (),
+) -> list[Left]:
+    """Return what a finished span leaves to the evaluated span above it.
+
+    Args:
+        span: the span that ended.
+        gathered: what the spans below it left to it.
+        keeps: whether the span is evaluated itself. Its extractions and annotations are then its
+            own. Its documents and tokens still count for the request above it.
+        scores: the evaluations of its documents that were made already.
+    """
+    kind, extractions, usage = span.kind, span.extractions, span.usage
+    left: list[Left] = []
+    if gathered:
+        own: tuple[type, ...] = () if extractions is None or kind not in OWNERS else (tuple,)
+        own = (tuple, dict) if keeps else own
+        if kind == "llm" and usage is not None:
+            own = (*own, Spent)  # its usage includes that of the calls inside it
+        left = [item for item in gathered if type(item) not in own]
+    chunks = span.retrieved_context
+    if kind == "retrieval" and chunks is not None:
+        left.append(Retrieved(span.start_ns, chunks, scores))
+    if kind == "tool":
+        left.append(tool_call(span))
+    if kind == "agent":
+        left = [named(item, span.name) for item in left]
+    if kind == "llm":
+        if usage is not None:
+            left.append(Spent(usage, span.model_name, span.metrics or NOTHING))
+        if (conversation := conversation_of(span)) is not None:
+            left.append(conversation)
+        if span.prompt is not None and span.response is not None:
+            left.append(ANSWERED)
+        if span.prompt is not None and _holds_contexts(span.prompt):
+            left.append({PROMPTED: span.prompt})
+    if keeps:
+        if kind == "retrieval" and span.retrieval is not None:
+            left.append({"retrieval": span.retrieval})
+        return left
+    if extractions is not None:
+        left.append(extractions)
+    notes = {name: note for name in _NOTED if (note := getattr(span, name)) is not None}
+    if span.expected:
+        notes.update(span.expected)
+    if chunks is not None and kind != "retrieval":
+        notes["retrieved_context"] = chunks
+    if notes:
+        left.append(notes)
+    return left
+
+
+_Span = TypeVar("_Span", bound=FinishedSpan)
+
+
+def gathered_below(top: _Span, spans: Iterable[_Span], *, whole: bool = False) -> list[Left]:
+    """Return what the finished spans below one of them leave to it.
+
+    What is below another workflow or agent belongs to that one, and not to ``top``. With ``whole``
+    the spans are one request: then all of them belong to ``top``, also those below another workflow
+    or agent, and those whose parent is missing.
+    """
+    families = _families(top, spans, whole=whole)
+    order: list[_Span] = [top]
+    left: dict[str, list[Left]] = {}
+    for span in order:
+        order.extend(families.get(span.span_id, ()))
+    for span in reversed(order):
+        below = sorted(families.get(span.span_id, ()), key=_end)
+        gathered = [item for child in below for item in left[child.span_id]]
+        if span is top:
+            return gathered
+        if span.kind in OWNERS and not whole:
+            left[span.span_id] = steps_above(span, gathered) if top.kind == "agent" else []
+        else:
+            left[span.span_id] = left_by(span, _nested(span, gathered), keeps=False)
+    return []
+
+
+def _end(span: FinishedSpan) -> int:
+    return span.end_ns
+
+
+def _nested(span: FinishedSpan, gathered: list[Left]) -> list[Left]:
+    """Add the chunks that a workflow inside the request was called with to what it gathered."""
+    if span.kind in OWNERS and span.retrieved_context is None:
+        chunks = chunks_of_arguments(span)
+        if chunks is not None and context_of(span, gathered) is chunks:
+            return [*gathered, {"retrieved_context": chunks}]
+    return gathered
+
+
+def _families(top: _Span, spans: Iterable[_Span], *, whole: bool) -> dict[str, list[_Span]]:
+    """Return the spans below the top one by the id of their parent; cycles are cut."""
+    by_id = {span.span_id: span for span in spans}
+    by_id[top.span_id] = top
+    families: dict[str, list[_Span]] = {}
+    reached, waiting = {top.span_id}, [top]
+    below: dict[str | None, list[_Span]] = {}
+    for span in by_id.values():
+        below.setdefault(span.parent_id, []).append(span)
+
+    def descend() -> None:
+        while waiting:
+            above = waiting.pop()
+            for span in below.get(above.span_id, ()):
+                if span.span_id not in reached:
+                    reached.add(span.span_id)
+                    families.setdefault(above.span_id, []).append(span)
+                    waiting.append(span)
+
+    descend()
+    for span in by_id.values() if whole else ():
+        if span.span_id not in reached and span.parent_id not in by_id:
+            reached.add(span.span_id)
+            families.setdefault(top.span_id, []).append(span)
+            waiting.append(span)
+            descend()
+    return families
+
+
+def context_of(
+    span: FinishedSpan, gathered: Iterable[Left] | None, retrieved: str = "last"
+) -> tuple[Chunk, ...] | None:
+    """Return the annotated passages, else those of the retrievals below, else of an argument.
+
+    Where there are none of these, they are those in the last prompt below.
+    """
+    if span.retrieved_context is not None:
+        return span.retrieved_context
+    retrievals, noted, prompted = [], None, None
+    for item in gathered or ():
+        if type(item) is Retrieved:
+            retrievals.append(item)
+        elif type(item) is dict:
+            noted = item.get("retrieved_context", noted)
+            prompted = item.get(PROMPTED, prompted)
+    if noted is not None:
+        return noted  # type: ignore[no-any-return]
+    if not retrievals:
+        chunks = chunks_of_arguments(span)
+        if chunks is not None or prompted is None or span.kind == "llm":
+            return chunks
+        return _contexts_of(prompted) if isinstance(prompted, Prompt) else tuple(prompted)
+    if retrieved == "all":
+        retrievals.sort(key=_start)
+        return _union(retrievals)
+    return max(retrievals, key=_start).chunks
+
+
+def with_chunks(notes: dict[str, Any]) -> dict[str, Any]:
+    """Return notes in which a prompt that a span left is the chunks that it holds."""
+    prompt = notes.get(PROMPTED)
+    return {**notes, PROMPTED: _contexts_of(prompt)} if type(prompt) is Prompt else notes
+
+
+def chunks_of_arguments(span: FinishedSpan) -> tuple[Chunk, ...] | None:
+    """Return the chunks that an argument of the function or a key of the request holds."""
+    for holder in (span.arguments, span.request):
+        if type(holder) is dict and not CONTEXT_ARGUMENTS.isdisjoint(holder):
+            for name, argument in holder.items():
+                if name in CONTEXT_ARGUMENTS and isinstance(argument, (list, tuple)):
+                    return to_chunks(argument)
+    return None
+
+
+def _union(retrievals: list[Retrieved]) -> tuple[Chunk, ...]:
+    chunks: list[Chunk] = []
+    for retrieval in retrievals:
+        chunks.extend(chunk for chunk in retrieval.chunks if chunk not in chunks)
+    return tuple(chunks)
+
+
+def _start(item: Retrieved) -> int:
+    return item.start_ns
+
+
+def record_of(
+    span: FinishedSpan,
+    gathered: Sequence[Left] | None = None,
+    *,
+    retrieved: str = "last",
+    limits: Any = None,
+) -> Record:
+    """Build what evaluators see of a span: its own values first, then what was left to it.
+
+    Args:
+        span: the evaluated span.
+        gathered: what the spans below it left to it.
+        retrieved: ``last`` takes the documents of the last retrieval, ``all`` those of all.
+        limits: the retrieval limits of the settings, for calls that were annotated with none.
+    """
+    usage: Usage | None = None
+    for spent in spent_by(span, gathered):
+        usage = spent.usage if usage is None else usage + spent.usage
+    extractions = span.extractions
+    notes: Mapping[str, Any] = NOTHING
+    steps: list[Step] = []
+    for item in gathered or ():
+        cls = type(item)
+        if cls is Step:
+            steps.append(item)
+        elif cls is tuple:
+            if span.extractions is None:
+                extractions = item if extractions is None else extractions + item
+        elif cls is dict:
+            notes = _joined(notes, item)
+    request, response = request_of(span), span.response
+    context = context_of(span, gathered, retrieved)
+    text = response if type(response) is str else to_answer(response)
+    prompt = span.prompt
+    if prompt is not None and span.kind == "llm":
+        request = question_of(prompt, request)
+        text = (last_message(response) or text) if is_answer(response) else text
+        context = _contexts_of(prompt) if context is None else context
+    value, confidence, field_config = span.value, span.confidence, span.field_config
+    expected = span.expected or NOTHING
+    if notes:
+        value = notes.get("value") if value is None else value
+        confidence = notes.get("confidence") if confidence is None else confidence
+        field_config = notes.get("field_config") if field_config is None else field_config
+        if "abstained" in notes and (is_answer(response) or is_answer(value)):
+            notes = {**notes, "abstained": None}  # a step abstained, and the whole answered
+        expected = {**notes, **expected}
+    return Record(
+        None,
+        request,
+        text,
+        context,
+        expected.get("expected_facts"),
+        expected.get("expected_response"),
+        expected.get("expected_retrieved_context"),
+        extractions,
+        response if value is None else value,
+        confidence,
+        field_config,
+        _retrieval_of(span, notes, limits),
+        span.attributes or NOTHING,
+        usage,
+        (span.end_ns - span.start_ns) / 1e9 if span.end_ns else None,
+        span.trace_id,
+        span.span_id,
+        span.name,
+        span.kind,
+        tuple(sorted(steps, key=lambda step: step.start_ns or 0)) if steps else None,
+        expected.get("tools"),
+        expected.get("expected_trajectory"),
+        expected.get("abstained"),
+    )
+
+
+def _joined(notes: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return two spans' notes as one; where both have a field, the later span's counts."""
+    if "retrieval" in notes and "retrieval" in more:
+        return {**notes, **more, "retrieval": {**notes["retrieval"], **more["retrieval"]}}
+    return {**notes, **more} if notes else more
+
+
+def spent_by(span: FinishedSpan, gathered: Iterable[Left] | None) -> Iterator[Spent]:
+    """Yield the usage of each model call: the span's own if it is one, else of those below it."""
+    if span.kind == "llm" and span.usage is not None:
+        yield Spent(span.usage, span.model_name, span.metrics or NOTHING)
+        return
+    for item in gathered or ():
+        if type(item) is Spent:
+            yield item
+
+
+def request_of(span: FinishedSpan) -> Any:
+    """Return what was asked: annotated, else the one string argument, else the bound arguments."""
+    if span.request is not None:
+        return span.request
+    arguments = span.arguments
+    if not arguments:
+        return None
+    texts = [value for value in arguments.values() if type(value) is str]
+    return texts[0] if len(texts) == 1 else arguments
+
+
+def _retrieval_of(span: FinishedSpan, notes: Mapping[str, Any], limits: Any = None) -> Any:
+    """Return how the search went: annotated, else noted below; with the limits of the settings."""
+    retrieval, noted = span.retrieval, notes.get("retrieval")
+    if noted is not None:
+        retrieval = {**noted, **(retrieval or NOTHING)}
+    if limits is not None and (retrieval is None or "limits" not in retrieval):
+        retrieval = {**(retrieval or NOTHING), "limits": limits}
+    return retrieval
+
+
+def early_record(
+    span: FinishedSpan, gathered: Sequence[Left] | None, *, retrieved: str = "last"
+) -> Record | None:
+    """Return a Record of the context that an open span holds so far; ``None`` without one."""
+    context = context_of(span, gathered, retrieved)
+    if context is None:
+        return None
+    notes: Mapping[str, Any] = NOTHING
+    for item in gathered or ():
+        if type(item) is dict:
+            notes = _joined(notes, item)
+    return Record(retrieved_context=context, retrieval=_retrieval_of(span, notes))

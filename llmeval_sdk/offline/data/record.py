@@ -1,0 +1,420 @@
+"""Columns of public data sets, read as the columns of the input schema."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from itertools import chain, islice
+from typing import Any
+
+from llmeval_sdk.errors import ConfigurationError, DataError, did_you_mean
+from llmeval_sdk.model import Chunk, Extraction, Record, Request, Usage
+from llmeval_sdk.model.coerce import (
+    to_answer,
+    to_chunk,
+    to_extraction,
+    to_reason,
+    to_text,
+    to_usage,
+)
+from llmeval_sdk.offline.data._steps import read_steps, read_tools, steps_of_chat, with_conversation
+from llmeval_sdk.offline.data._traces import Trace, read_trace
+from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json
+
+
+ELSEWHERE = {
+    "question": "request",
+    "query": "request",
+    "input": "request",
+    "inputs": "request",
+    "user_input": "request",
+    "prompt": "request",
+    "answer": "response",
+    "output": "response",
+    "outputs": "response",
+    "prediction": "response",
+    "contexts": "retrieved_context",
+    "context": "retrieved_context",
+    "retrieved_contexts": "retrieved_context",
+    "documents": "retrieved_context",
+    "chunks": "retrieved_context",
+    "ground_truth": "expected_response",
+    "reference": "expected_response",
+    "expected_output": "expected_response",
+    "expected_answer": "expected_response",
+    "gold": "expected_response",
+    "gold_answer": "expected_response",
+    "id": "request_id",
+    "latency": "latency_seconds",
+    "trajectory": "steps",
+    "tool_definitions": "tools",
+    "reference_trajectory": "expected_trajectory",
+    "expected_tool_calls": "expected_trajectory",
+}
+"""The names of our columns in other systems: an error suggests ours, and nothing is guessed."""
+
+
+MOST_NAMED = 20
+"""Unknown columns that one message names."""
+
+
+def _check_names(
+    others: Mapping[str, Any], fields: Mapping[str, Any], where: str, columns: Iterable[str]
+) -> None:
+    """Refuse misspelled columns of the schema; other columns belong to the data set.
+
+    Args:
+        others: The columns of a row that the schema does not have.
+        fields: Those that it has.
+        where: The place of the row.
+        columns: All that the schema has.
+    """
+    unknown: dict[str, str] = {}
+    for column in others:
+        name = str(column)
+        close = get_close_matches(name.lower()[:80], columns, n=1, cutoff=0.85)
+        meant = ELSEWHERE.get(name.lower()) or (close[0] if close else None)
+        if meant is not None and meant not in fields:
+            unknown[name] = meant
+    if not unknown:
+        return
+    shown = dict(list(unknown.items())[:MOST_NAMED])
+    named = ", ".join(f"{name!r:.80}: did you mean {ours!r}?" for name, ours in shown.items())
+    more = f" and {len(unknown) - len(shown):,} more" if len(unknown) > len(shown) else ""
+    several = "s" if len(unknown) > 1 else ""
+    options = " ".join(f"--map {name:.80}={ours}" for name, ours in shown.items())
+    raise DataError(
+        f"{where}: unknown column{several} {named}{more} Map what is meant ({options}, or "
+        f"map_columns={shown!r:.1000}), or rename it, or put what is not to be evaluated into "
+        f"'attributes'{_also(others, unknown)}"
+    )
+
+
+def _also(others: Mapping[str, Any], unknown: Mapping[str, str]) -> str:
+    """List the remaining unknown columns, which resemble none of ours."""
+    rest = [str(name) for name in others if str(name) not in unknown]
+    named = ", ".join(f"{name!r:.80}" for name in rest[:MOST_NAMED])
+    more = f" and {len(rest) - MOST_NAMED:,} more" if len(rest) > MOST_NAMED else ""
+    return f". These would be kept as attributes, unless mapped: {named}{more}" if rest else ""
+
+
+def absent(value: Any) -> bool:
+    """Return whether a cell is empty: None, NaN, or what data frames have in their place."""
+    if value is None:
+        return True
+    if isinstance(value, float):
+        return math.isnan(value)
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
+def plain(value: Any) -> Any:
+    """Turn a numpy array or scalar into plain Python values."""
+    return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
+
+
+def structured(value: Any) -> Any:
+    """Parse a text that holds JSON, as CSV cells do; any other value is returned unchanged."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        content = read_json(value)
+        check_size(content)
+        return content
+    return value
+
+
+def _request(value: Any) -> Request:
+    request = value
+    if isinstance(value, str):
+        if not value.lstrip().startswith("{"):
+            return value
+        try:
+            request = read_json(value)
+            check_size(request)
+        except ValueError:
+            return value
+    if isinstance(request, Mapping):
+        request = {key: plain(item) for key, item in request.items() if not absent(item)}
+        messages = request.get("messages")
+        if (isinstance(messages, (list, tuple)) and messages) or "query" in request:
+            return request
+    if isinstance(value, str):
+        return value
+    raise ValueError(
+        f"expected a text, {{'messages': [...]}} or {{'query': ..., 'history': [...]}}, not "
+        f"{_shown(value)}"
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, (str, Mapping, list, tuple, int, float)) and not isinstance(value, bool):
+        text = to_text(dict(value) if isinstance(value, Mapping) else value)
+        assert text is not None
+        return text
+    raise ValueError(f"expected a text, not {_shown(value)}")
+
+
+def _response(value: Any) -> str:
+    text = _text(value)
+    return text if to_answer(value) else ""
+
+
+def _facts(value: Any) -> tuple[str, ...]:
+    facts = structured(value)
+    if isinstance(facts, str):
+        return (facts,)
+    for number, fact in enumerate(_list(facts, "texts"), 1):
+        if not isinstance(fact, str):
+            raise TypeError(f"item {number}: expected a text, not {_shown(fact)}")
+    return tuple(facts)
+
+
+def _chunks(value: Any) -> tuple[Chunk, ...]:
+    items = structured(value)
+    if isinstance(items, Mapping):
+        items = next((items[k] for k in ("documents", "chunks", "results") if k in items), items)
+    chunks = []
+    for number, item in enumerate(_list(items, "chunks"), 1):
+        chunk = to_chunk(dict(item) if isinstance(item, Mapping) else item)
+        if chunk is None:
+            raise ValueError(f"item {number}: expected a content or a doc_uri, not {_shown(item)}")
+        chunks.append(chunk)
+    return tuple(chunks)
+
+
+def _ground_truth(value: Any) -> tuple[Chunk, ...]:
+    chunks = _chunks(value)
+    for number, chunk in enumerate(chunks, 1):
+        if chunk.doc_uri is None:
+            raise ValueError(f"item {number}: a ground-truth chunk needs a doc_uri")
+    return chunks
+
+
+def _extractions(value: Any) -> tuple[Extraction, ...]:
+    extractions = []
+    for number, item in enumerate(_list(structured(value), "extractions"), 1):
+        extraction = to_extraction(dict(item) if isinstance(item, Mapping) else item)
+        if extraction is None:
+            raise ValueError(f"item {number}: expected a value or a chunk_number")
+        rank: Any = extraction.chunk_number
+        if isinstance(rank, float):  # a data frame has no whole numbers beside empty cells
+            extraction = replace(extraction, chunk_number=int(rank) if rank.is_integer() else None)
+        elif not (rank is None or isinstance(rank, int)):
+            raise ValueError(f"item {number}: chunk_number is not a number: {_shown(rank)}")
+        extractions.append(extraction)
+    return tuple(extractions)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    mapping = structured(value)
+    if not isinstance(mapping, Mapping):
+        raise TypeError(f"expected a mapping, not {_shown(value)}")
+    return mapping
+
+
+def _usage(value: Any) -> Usage:
+    usage = to_usage(structured(value))
+    if usage is None:
+        raise ValueError(
+            f"expected {{'input_tokens': ..., 'output_tokens': ...}}, not {_shown(value)}"
+        )
+    return usage
+
+
+def _seconds(value: Any) -> float:
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"expected a number of seconds, not {_shown(value)}") from None
+    if not 0 <= seconds < math.inf or isinstance(value, bool):
+        raise ValueError(f"expected a number of seconds, not {_shown(value)}")
+    return seconds
+
+
+def _id(value: Any) -> str:
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _confidence(value: Any) -> float | str:
+    if isinstance(value, (str, int, float)):  # `aggregated_confidence` reads it, as it does online
+        return value
+    raise ValueError(f"expected a number or HIGH, MEDIUM, LOW, not {_shown(value)}")
+
+
+def _abstained(value: Any) -> str | None:
+    return to_reason(value if isinstance(value, bool) else _text(value))
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _trace(value: Any) -> Trace:
+    return read_trace(structured(value))
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"expected a list of {what}, not {_shown(value)}")
+    return list(value)
+
+
+def _shown(value: Any) -> str:
+    kind = type(value).__name__
+    return (
+        f"{kind} {value!r}"
+        if isinstance(value, (int, float, str)) and len(repr(value)) < 60
+        else kind
+    )
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "request_id": _id,
+    "request": _request,
+    "response": _response,
+    "retrieved_context": _chunks,
+    "expected_facts": _facts,
+    "expected_response": _text,
+    "expected_retrieved_context": _ground_truth,
+    "trace": _trace,
+    "extractions": _extractions,
+    "value": _as_it_is,
+    "confidence": _confidence,
+    "field_config": _mapping,
+    "retrieval": _mapping,
+    "attributes": _mapping,
+    "usage": _usage,
+    "latency_seconds": _seconds,
+    "steps": lambda value: read_steps(structured(value)),
+    "tools": lambda value: read_tools(structured(value)),
+    "expected_trajectory": lambda value: read_steps(structured(value)),
+    "abstained": _abstained,
+}
+
+
+def record_from(  # noqa: C901, PLR0912
+    row: Mapping[str, Any] | Record,
+    *,
+    number: int = 1,
+    place: str | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
+) -> Record:
+    """Read one row as a Record.
+
+    Errors name the row by ``place``, or else by its 1-based ``number``. NaN in a cell means that
+    the value is absent. A ``trace`` fills the columns that are missing; the cost of its model
+    calls is computed with ``prices`` (USD per million tokens) or the built-in ones. A column that
+    the schema does not have goes to ``attributes`` under its name.
+
+    Raises:
+        DataError: a value cannot be read, or the name of a column looks like a misspelling; the
+            message names the row and the column.
+    """
+    if isinstance(row, Record):
+        return row
+    where = place or f"row {number}"
+    if not isinstance(row, Mapping):
+        raise DataError(f"{where}: expected a mapping, not {type(row).__name__}")
+    fields: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    for column, cell in row.items():
+        value = plain(cell)
+        if absent(value):
+            continue
+        read = READERS.get(column)
+        try:
+            if type(value) is not str:
+                check_size(value)
+            if read is None:
+                others[column] = value
+                continue
+            fields[column] = read(value)
+        except (TypeError, ValueError, AttributeError) as error:
+            if column == "request" and isinstance(value, Mapping) and not absent(row.get("trace")):
+                continue  # the app's arguments, in MLflow's frame of traces: the trace says more
+            raise DataError(f"{where}, column {column!r}: {error}") from None
+    fields = with_conversation(fields, others, structured, where)
+    if others:
+        _check_names(others, fields, where, READERS)
+        fields["attributes"] = {**others, **fields.get("attributes", {})}
+    trace = fields.pop("trace", None)
+    if trace is not None:
+        fields = {**trace.priced(prices), **fields}
+    if fields.get("expected_facts") is not None and fields.get("expected_response") is not None:
+        raise DataError(
+            f"{where}: a row may have expected_facts or expected_response, but not both"
+        )
+    if "steps" not in fields and (steps := steps_of_chat(fields.get("request"))):
+        fields["steps"] = steps
+    if "response" in fields and "value" not in fields:
+        fields["value"] = fields["response"]
+    return Record(**fields)
+
+
+def mapped(data: Data, names: Mapping[str, str] | None) -> Data:
+    """Return data with other names of columns.
+
+    Args:
+        data: The rows, each as it is.
+        names: Our names by the names in the data; other columns keep theirs.
+
+    Raises:
+        ConfigurationError: We have no such column, or two are mapped to the same one; all that is
+            wrong is named at once.
+        DataError: The first rows have no such columns, which is noticed with the first of them.
+    """
+    if not names:
+        return data
+    unknown = [ours for ours in names.values() if ours not in READERS]
+    if unknown:
+        shown = ", ".join(_with_hint(ours, READERS) for ours in unknown)
+        raise ConfigurationError(
+            f"columns are mapped to {shown}, which evaluators do not read: a map is "
+            "from the name in the data to one of " + ", ".join(READERS)
+        )
+    ours_of = [*names.values()]
+    twice = sorted({ours for ours in ours_of if ours_of.count(ours) > 1})
+    if twice:
+        raise ConfigurationError(f"{', '.join(map(repr, twice))}: mapped twice")
+    return replace(data, rows=_renamed_rows(data.rows, names))
+
+
+def _with_hint(name: str, known: Iterable[str]) -> str:
+    """Quote a name that is not there, with the one that was probably meant."""
+    hint = did_you_mean(name, known)
+    return f"{name!r} ({hint})" if hint else repr(name)
+
+
+LOOKED_AT = 100
+"""Rows at the beginning of the data that say which columns it has."""
+
+
+def _renamed_rows(rows: Iterator[Located], names: Mapping[str, str]) -> Iterator[Located]:
+    """Yield rows with other names of columns; a row that has a new name already is yielded broken.
+
+    Raises:
+        DataError: the first rows have no such columns; the message names all of them.
+    """
+    first = list(islice(rows, LOOKED_AT))
+    columns = {
+        str(column): None for _, _, row in first if isinstance(row, Mapping) for column in row
+    }
+    missing = [name for name in names if name not in columns]
+    if missing and columns:
+        known = list(columns)[:LOOKED_AT]
+        shown = ", ".join(_with_hint(name, known) for name in missing)
+        raise DataError(f"the data has no column {shown}: it has {', '.join(map(repr, known))}")
+    for number, place, row in chain(first, rows):
+        yield Located(number, place, _renamed(row, names) if isinstance(row, Mapping) else row)
+
+
+def _renamed(row: Mapping[str, Any], names: Mapping[str, str]) -> Any:
+    new = {names.get(column, column): cell for column, cell in row.items()}
+    if len(new) < len(row):
+        twice = [f"{names[name]!r} (mapped from {name!r})" for name in names if names[name] in row]
+        return DataError(f"has a column {', '.join(twice)} already")
+    return new

@@ -1,0 +1,253 @@
+"""What ``evaluate()`` returns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from llmeval_sdk.model import Usage, values
+from llmeval_sdk.offline.report import folder, journal
+from llmeval_sdk.offline.report.aggregate import Aggregate
+from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, above, below
+from llmeval_sdk.offline.report.outputs import Output, ReportMetrics, from_plain, seen_in
+from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.offline.report.summary import directions
+from llmeval_sdk.pipeline.stats import ExporterStats
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline.report.compare import Comparison
+
+
+class RunFacts(NamedTuple):
+    """What is known of the run that made a report."""
+
+    data: str = ""
+    """The name of the data set, such as that of its file."""
+    judge: str | None = None
+    """The judge model, if judges ran."""
+    created_ns: int = 0
+    """When the run began, in nanoseconds since the epoch; 0 where that is not known."""
+
+
+def run_of(header: Mapping[str, Any]) -> RunFacts:
+    """Read what the header of a report says of its run, whatever a stranger wrote there."""
+    data, judge, created = (header.get(name) for name in RunFacts._fields)
+    return RunFacts(
+        data if isinstance(data, str) else "",
+        judge if isinstance(judge, str) else None,
+        created if type(created) is int and 0 < created < 1 << 63 else 0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The result of `evaluate`: the rows in the order of the data, and aggregates over them.
+
+    Args:
+        rows: Each row has its ``record`` and its ``evaluations`` by name. Many rows are kept in a
+            file and read when they are asked for.
+        aggregate: The sums that `metrics` is made of; rows without a value are not part of them.
+        experiment: The name of the run.
+        evaluators: The names of the evaluators that ran.
+        skipped: How many bad rows were left out.
+        problems: What was wrong with the first of them.
+        delivery: The account of each exporter.
+        outputs: What kind of value each evaluator gives, even if it gave none.
+        run: The data set, the judge model and the time of the run.
+    """
+
+    rows: Sequence[Row]
+    aggregate: Aggregate = field(default_factory=Aggregate)
+    experiment: str = ""
+    evaluators: tuple[str, ...] = ()
+    skipped: int = 0
+    problems: tuple[str, ...] = ()
+    delivery: Mapping[str, ExporterStats] = field(default_factory=dict)
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+    run: RunFacts = field(default_factory=RunFacts)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Means, or shares in 0..1, by path, such as ``context_relevance/average``."""
+        return ReportMetrics(self.aggregate.metrics())
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How many rows were ``evaluated``, ``not_applicable`` or ``failed``, by evaluator."""
+        return self.aggregate.counts()
+
+    @property
+    def reasons(self) -> dict[str, dict[str, int]]:
+        """Why rows have no value, such as ``missing: response`` or ``timeout``, by evaluator."""
+        return {name: dict(tally.reasons) for name, tally in self.aggregate.tallies.items()}
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """The number of rows on which ``model`` raised, by the type of the exception."""
+        return dict(self.aggregate.errors)
+
+    @property
+    def judge_usage(self) -> Usage:
+        """The tokens that the judges used, and their cost if the model's price is known."""
+        return self.aggregate.usage()
+
+    def __repr__(self) -> str:
+        return f"<Report of {len(self.rows):,} rows, {len(self.metrics)} metrics>"
+
+    def _repr_html_(self) -> str:
+        from llmeval_sdk.offline.report._notebook import notebook
+
+        return notebook(self)
+
+    def to_pandas(self) -> Any:
+        """Return a DataFrame with one row per evaluated row and the schema's paths as columns."""
+        from llmeval_sdk.offline.report._frame import frame
+
+        return frame(self)
+
+    def to_markdown(
+        self,
+        *,
+        worst: int = 5,
+        at_least: Mapping[str, float] | None = None,
+        compared: Comparison | None = None,
+        min_rated: float = MIN_RATED,
+        at_most: Mapping[str, float] | None = None,
+    ) -> str:
+        """Return the outcome, the metrics and the worst rows for the comment of a pull request."""
+        from llmeval_sdk.offline.report.markdown import markdown
+
+        return markdown(self, worst=worst, gate=_gate(at_least, compared, min_rated, at_most))
+
+    def to_html(
+        self,
+        *,
+        worst: int = 50,
+        at_least: Mapping[str, float] | None = None,
+        compared: Comparison | None = None,
+        min_rated: float = MIN_RATED,
+        at_most: Mapping[str, float] | None = None,
+    ) -> str:
+        """Return one self-contained HTML page with the outcome, the metrics and the worst rows.
+
+        With ``at_least``, ``at_most`` or ``compared``, the top of the page says whether the gate
+        passed.
+        """
+        from llmeval_sdk.offline.report._page import page
+
+        return page(self, worst=worst, gate=_gate(at_least, compared, min_rated, at_most))
+
+    def to_junit(
+        self,
+        at_least: Mapping[str, float] | None = None,
+        *,
+        compared: Comparison | None = None,
+        min_rated: float = MIN_RATED,
+        at_most: Mapping[str, float] | None = None,
+    ) -> str:
+        """Return JUnit XML with a case for each bound, each compared metric and each row."""
+        from llmeval_sdk.offline.report._junit import junit
+
+        return junit(self, _gate(at_least, compared, min_rated, at_most))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the report to a file of JSON lines, either completely or not at all.
+
+        Raises:
+            ConfigurationError: the file cannot be written.
+        """
+        journal.copy(Path(path), self._about(), iter(self.rows), self.aggregate)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Report:
+        """Read a report that `save` or a run wrote; a row is read when it is accessed.
+
+        Raises:
+            ConfigurationError: the file cannot be read.
+            DataError: the file is not a report.
+        """
+        place = Path(path)
+        header: Mapping[str, Any]
+        rows: Sequence[Row]
+        if place.is_dir():  # a run on Ray has a file for each block of the data
+            header, rows, aggregate = folder.load(place)
+        else:
+            saved, rows, aggregate = journal.load(place)
+            header = saved.header
+        for name, better in dict(header.get(values.BETTER) or {}).items():
+            if better in ("lower", "higher"):
+                values.declare(str(name), better)
+        return cls(
+            rows,
+            aggregate,
+            str(header.get("experiment", "")),
+            tuple(header.get("evaluators", ())),
+            int(header.get("skipped", 0)),
+            tuple(header.get("problems", ())),
+            outputs=from_plain(header.get("outputs")) or seen_in(rows),
+            run=run_of(header),
+        )
+
+    def compare(self, baseline: Report, *, seed: int = 0) -> Comparison:
+        """Compare with an earlier report of the same rows.
+
+        Rows are paired by ``request_id``, or by their request if they have no id. The result has
+        each metric's change with its 95 % interval, and the rows that got worse.
+
+        Raises:
+            DataError: the two reports have no row in common.
+            MissingExtraError: numpy is not installed.
+        """
+        from llmeval_sdk.offline.report.compare import compare
+
+        return compare(self, baseline, seed=seed)
+
+    def below(
+        self, at_least: Mapping[str, float], *, min_rated: float = MIN_RATED
+    ) -> dict[str, float | None]:
+        """Return the metrics that miss their bound, with ``None`` for a metric without a value.
+
+        A metric also counts as without a value if its evaluator failed so often that it rated less
+        than the share ``min_rated`` (0..1) of the rows with its inputs, because the few remaining
+        rows do not represent the data.
+
+        Raises:
+            ConfigurationError: no evaluator of this report has a metric with this path.
+        """
+        return below(self, at_least, min_rated)
+
+    def above(
+        self, at_most: Mapping[str, float], *, min_rated: float = MIN_RATED
+    ) -> dict[str, float | None]:
+        """Return the metrics that are above their bound, such as ``no_answer/percentage``.
+
+        ``None`` stands for a metric without a value, as `below` says.
+
+        Raises:
+            ConfigurationError: no evaluator of this report has a metric with this path.
+        """
+        return above(self, at_most, min_rated)
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            "experiment": self.experiment,
+            "evaluators": self.evaluators,
+            "outputs": self.outputs,
+            "skipped": self.skipped,
+            "problems": self.problems,
+            **self.run._asdict(),
+            **directions(self.evaluators),
+        }
+
+
+def _gate(
+    at_least: Mapping[str, float] | None,
+    compared: Comparison | None,
+    min_rated: float,
+    at_most: Mapping[str, float] | None,
+) -> ReportGate:
+    return ReportGate(at_least or {}, compared, min_rated, at_most or {})

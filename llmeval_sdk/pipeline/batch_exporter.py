@@ -1,0 +1,271 @@
+"""Delivers records to one exporter: in batches, with retries and an exact account.
+
+Each exporter has a thread of its own, because one that hangs must hold up neither the scoring nor
+the other exporters. The thread is a daemon, so it never keeps the process alive.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from random import uniform
+from time import monotonic
+from typing import Any
+
+from llmeval_sdk.errors import ExportError
+from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model.protocols import BaseExporter
+from llmeval_sdk.pipeline.queue import Lane
+from llmeval_sdk.pipeline.stats import ExporterStats
+from llmeval_sdk.process.counters import Counts
+from llmeval_sdk.process.due import due_by, left
+from llmeval_sdk.process.shield import shield, swallow, tell
+from llmeval_sdk.process.threads import OneThread
+from llmeval_sdk.tracing.internals import off
+
+
+MAX_BATCH = 500
+LINGER_SECONDS = 0.2
+BACKOFF_SECONDS = 0.2
+GIVE_UP_SECONDS = 600.0
+Emitted = SpanData | EvaluationEvent | NotRun
+"""What the pipeline hands to exporters."""
+
+
+class Barrier:
+    """Is set when all that was there before it was made is dealt with."""
+
+    __slots__ = ("done", "failed")
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.failed = False
+        """Whether some of it could not be dealt with; it is known once `done` is set."""
+
+
+class Barriers(deque[Barrier]):
+    """The barriers that a thread has yet to set.
+
+    A flush may run beside the end of its pipeline. A barrier that it adds after the thread looked
+    for the last time is set all the same; otherwise the flush would wait until its timeout.
+    """
+
+    _ended = False
+
+    def add(self) -> Barrier:
+        """Return a new barrier, which the thread will set."""
+        barrier = Barrier()
+        self.append(barrier)
+        if self._ended:
+            barrier.done.set()
+        return barrier
+
+    def take(self) -> list[Barrier]:
+        """Return the barriers that were added so far; the thread sets them when it is done."""
+        return [self.popleft() for _ in range(len(self))]
+
+    def end(self) -> None:
+        """Set the barriers that are left, and from now on all that are added."""
+        self._ended = True
+        for barrier in self.take():
+            barrier.done.set()
+
+
+class Delivery:
+    """Takes records for one exporter; each is delivered or counted."""
+
+    def __init__(self, exporter: BaseExporter, *, max_records: int, max_bytes: int) -> None:
+        self.exporter = exporter
+        self.name = exporter.name
+        self._spans = Lane(max_records=max_records, max_bytes=max_bytes)
+        self._evaluations = Lane(max_records=4 * max_records, max_bytes=max_bytes)
+        self._wake = threading.Event()
+        self._urgent = threading.Event()
+        self._closing = threading.Event()
+        self._hurry = threading.Event()
+        """Set by whoever waits for the records: the next attempt is made at once."""
+        self.linger = LINGER_SECONDS
+        self._thread = OneThread(self._run, name=f"llmeval-{self.name}")
+        self._barriers = Barriers()
+        self._delivered = 0
+        self._foreign = 0
+        """How many spans of other libraries it took, which only some exporters do."""
+        self._unknown = 0
+        self.closes = True
+        """False where another pipeline goes on using the exporter."""
+        self.missed = 0
+        """How many records were lost here that another attempt, from the spool, might deliver."""
+        self._dropped = Counts()
+
+    # -- the worker's side ----------------------------------------------------------------------
+
+    def start(self) -> bool:
+        """Start the thread if it does not run; False where none can start."""
+        return self._thread.start()
+
+    def offer(self, item: Emitted, size: int) -> None:
+        """Take a record; a full lane drops it. Evaluations have a larger lane than spans."""
+        counted = type(item) is not NotRun
+        lane = self._spans if type(item) is SpanData else self._evaluations
+        if not lane.put(item, size):
+            if counted:
+                self._dropped.add("exporter_full")
+                self.missed += 1
+            live = self.exporter.live
+            if live is not None and type(item) is SpanData:
+                with shield(f"exporter {self.name}", calls_out=True):
+                    live.on_drop(item)
+            return
+        self._thread.start()
+        if not self._wake.is_set():
+            self._wake.set()
+        elif len(lane) == MAX_BATCH:
+            self._urgent.set()
+
+    def keep(self, span: Emitted, size: int) -> None:
+        """Take a span of another library, where the exporter keeps those."""
+        if self.exporter.keeps_foreign:
+            self._foreign += 1
+            self.offer(span, size)
+
+    def barrier(self) -> Barrier:
+        """Return a barrier that is set once everything offered so far is dealt with."""
+        barrier = self._barriers.add()
+        if not self._thread.start():
+            barrier.done.set()
+        self._hurry.set()
+        self._urgent.set()
+        self._wake.set()
+        return barrier
+
+    def stop(self) -> None:
+        """Have the thread send what waits once, without further retries, and close the exporter."""
+        self._closing.set()
+        self._hurry.set()
+        self._urgent.set()
+        self._wake.set()
+
+    def join(self, deadline: float) -> bool:
+        """Wait for the thread until a monotonic deadline; return whether it has ended."""
+        return self._thread.join(deadline)
+
+    def clear(self) -> None:
+        """Forget what still waits; it stays undelivered in the account."""
+        self._spans.clear()
+        self._evaluations.clear()
+
+    def stats(self, created: int, dropped_before: Mapping[str, int]) -> ExporterStats:
+        """Return the account; what neither arrived nor was dropped is still under way."""
+        dropped, created = dict(dropped_before), created + self._foreign
+        for reason, times in self._dropped.snapshot().items():
+            dropped[reason] = dropped.get(reason, 0) + times
+        gone = self._delivered + self._unknown + sum(dropped.values())
+        in_memory = self.exporter.in_memory
+        waiting = created - gone
+        return ExporterStats(created, self._delivered, dropped, waiting, self._unknown, in_memory)
+
+    def work(self, deadline: float) -> None:
+        """Do the thread's work on this one, where no thread can be started: once, without retries.
+
+        No request is begun after a monotonic deadline, and those that were begun end by it.
+        """
+        self._closing.set()
+        with shield(f"exporter {self.name}", calls_out=True), due_by(deadline):
+            self._drain(deadline)
+            if (seconds := left(deadline)) > 0:
+                self.exporter.flush(min(1.0, seconds))
+
+    # -- its own thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        off()  # spans of an exporter's own library calls are not the app's
+        closing = False
+        while not closing:
+            self._wake.wait()
+            self._urgent.wait(self.linger)  # let a batch gather
+            self._wake.clear()
+            self._urgent.clear()
+            closing = self._closing.is_set()
+            self._hurry.clear()
+            barriers = self._barriers.take()
+            with shield(f"exporter {self.name}", on_own_thread=True):
+                self._drain()
+                if barriers:
+                    self.exporter.flush(1.0)
+            for barrier in barriers:
+                barrier.done.set()
+        self._barriers.end()
+        if self.closes:
+            with shield(f"exporter {self.name}", on_own_thread=True):
+                self.exporter.close(1.0)
+
+    def _drain(self, deadline: float = float("inf")) -> None:
+        """Send what waits now; what comes meanwhile waits for the next time."""
+        full = True
+        while full and monotonic() < deadline and (items := self._next_items()):
+            full = len(items) == MAX_BATCH
+            batch = Batch(
+                tuple(item for item in items if type(item) is SpanData),
+                tuple(item for item in items if type(item) is EvaluationEvent),
+                tuple(item for item in items if type(item) is NotRun),
+            )
+            self._send(batch)
+
+    def _next_items(self) -> list[Any]:
+        items: list[Any] = []
+        for lane in (self._spans, self._evaluations):
+            while len(items) < MAX_BATCH and (item := lane.take()) is not None:
+                items.append(item)
+        return items
+
+    def _send(self, batch: Batch) -> None:
+        """Export one batch and count what became of it."""
+        try:
+            try:
+                refused = self.exporter.export(batch) or {}
+            except ExportError as error:
+                if not error.retryable:
+                    raise
+                tell(f"exporter {self.name}", f"{error.reason}; trying again")
+                refused = self._send_again(batch, error)
+        except ExportError as error:
+            lost = len(batch) - error.delivered - sum(error.refused.values())
+            tell(f"exporter {self.name}", f"{error.reason}; {lost} records are lost")
+            for reason, times in error.refused.items():
+                self._dropped.add(reason, times)
+            self._delivered += error.delivered
+            self.missed += lost if error.retryable else 0
+            if error.answered:
+                self._dropped.add(error.reason, lost)
+            else:
+                self._unknown += lost
+        except BaseException as error:
+            if not swallow(f"exporter {self.name}", error, calls_out=True):
+                raise
+            self._dropped.add(type(error).__name__, len(batch))
+        else:
+            for reason, times in refused.items():
+                self._dropped.add(reason, times)
+            self._delivered += len(batch) - sum(refused.values())
+
+    def _send_again(self, batch: Batch, error: ExportError) -> Mapping[str, int]:
+        """Retry until the far end takes the batch, ten minutes were waited, or `stop` is called.
+
+        Minutes in which the process was frozen are not waited, and a flush does not wait at all,
+        unless the far end itself has named the time.
+        """
+        begun, waited, backoff = monotonic(), 0.0, BACKOFF_SECONDS
+        while True:
+            jitter = uniform(0, BACKOFF_SECONDS)  # noqa: S311 - not for a secret
+            pause = min(error.retry_after or backoff + jitter, 60.0)
+            (self._closing if error.retry_after else self._hurry).wait(pause)
+            self._hurry.clear()
+            waited, backoff = waited + pause, min(2 * backoff, 10.0)
+            try:
+                return self.exporter.export(batch) or {}
+            except ExportError as again:
+                is_late = min(waited, monotonic() - begun) > GIVE_UP_SECONDS
+                if not again.retryable or self._closing.is_set() or is_late:
+                    raise
+                error = again

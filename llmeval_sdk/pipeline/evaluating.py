@@ -1,0 +1,248 @@
+"""What the worker does with a finished span: hand it on, score it, decide which judges see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+
+from llmeval_sdk import registry
+from llmeval_sdk.evaluation import Heuristics, addressed, own_copy, run_requested
+from llmeval_sdk.evaluation.admission import Refused
+from llmeval_sdk.evaluation.unanswered import without_answer
+from llmeval_sdk.judges.models.prices import total, with_cost
+from llmeval_sdk.model import Evaluation, Record, Target
+from llmeval_sdk.model.protocols import Evaluator, Judge
+from llmeval_sdk.model.records import ANSWERED, record_of, spent_by, with_steps
+from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
+from llmeval_sdk.pipeline.dispatcher import Outlet
+from llmeval_sdk.pipeline.jobs import Job, not_run
+from llmeval_sdk.pipeline.judging import Judging
+from llmeval_sdk.pipeline.plan import Plan
+from llmeval_sdk.process.counters import Counts
+from llmeval_sdk.process.shield import shield
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing.internals import span_data
+
+
+@dataclass(slots=True)
+class Subject:
+    """One span on its way through the worker."""
+
+    span: Span
+    is_foreign: bool
+    """Whether another library made it."""
+    is_whole: bool
+    """False where its redaction failed: then no evaluator may read it."""
+    judgements: list[Future[None]] = field(default_factory=list)
+    """The judgements of it that were begun."""
+    in_spool: bool = False
+    """Whether the spool holds its record until they are made."""
+    is_exported: bool = True
+    """Whether our exporters send it; otherwise the library that made it does."""
+
+    @property
+    def is_evaluated(self) -> bool:
+        """Whether it is a request of its own, and not a step of one above it."""
+        return self.span.owner is None if self.is_foreign else self.span.is_evaluated
+
+
+@dataclass(slots=True)
+class Case:
+    """What judges are considered for: a record with its scores, and who asked for judges."""
+
+    subject: Subject
+    record: Record
+    target: Target
+    evaluations: dict[str, Evaluation] = field(default_factory=dict)
+    named: Sequence[Judge] = ()
+    """The judges that the span itself names."""
+
+
+class Evaluating:
+    """Evaluates finished spans for one worker.
+
+    Args:
+        plan: which evaluators run and which judges are considered.
+        outlet: takes what comes of it.
+        judging: runs the judges that may run.
+        app_heuristics: runs heuristics that are code of the app.
+        counts: counts evaluations by how they came about.
+        rest: called after each piece of work, so that the worker can pause.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        outlet: Outlet,
+        judging: Judging,
+        app_heuristics: AppHeuristics,
+        *,
+        counts: Counts,
+        rest: Callable[[], None],
+    ) -> None:
+        self._plan = plan
+        self._outlet = outlet
+        self._judging = judging
+        self._app_heuristics = app_heuristics
+        self._counts = counts
+        self._rest = rest
+
+    def evaluate(self, subject: Subject) -> None:
+        """Hand a span on with all its scores, and submit it to the judges that may run."""
+        span, plan = subject.span, self._plan
+        target = self._hand_on(subject)
+        if not subject.is_evaluated:
+            if span.kind == "llm" and span.prompt is not None:
+                self._consider_for_prompt(subject, target)
+            return
+        for evaluation in span.scored or ():
+            self._counts.add("inline")
+            self._outlet.emit(addressed(evaluation, target))
+        record = span.record or record_of(
+            span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
+        )
+        record = self._priced(with_steps(record, span.gathered), span)
+        if subject.is_whole:
+            for hooks in plan.hooks:
+                with shield("plugins", calls_out=True):
+                    subject.judgements += hooks.record_evaluated(
+                        span, record, in_spool=subject.in_spool
+                    )
+        requested = plan.named(span.spec.evaluators)
+        evaluations = {evaluation.name: evaluation for evaluation in span.scored or ()}
+        if subject.is_whole:
+            if span.error is None:
+                scores = [each for each in requested if each.kind == "heuristic"]
+                self._emit(_misses(record, scores), target, evaluations)
+            self._emit(self._score(record, evaluations, requested), target, evaluations)
+        named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
+        case = Case(subject, record, target, evaluations, named)
+        self._consider(case, self._considered(span, named))
+
+    def evaluate_case(self, case: Case, heuristics: Heuristics, judges: list[Judge]) -> None:
+        """Evaluate what is no span, such as a session; its judgements go to its subject."""
+        scores = heuristics.run(case.record, by=self._app_heuristics.run_aside, rest=self._rest)
+        self._emit(scores, case.target, case.evaluations)
+        self._consider(case, judges)
+
+    def _emit(
+        self, scores: Iterable[Evaluation], target: Target, evaluations: dict[str, Evaluation]
+    ) -> None:
+        """Hand on scores that were made in the background, and add them to those there are."""
+        for evaluation in scores:
+            evaluations[evaluation.name] = evaluation
+            self._counts.add("background")
+            emit = (
+                self._outlet.emit
+                if evaluation.name in registry.heuristics()
+                else self._outlet.emit_written
+            )
+            emit(addressed(evaluation, target))
+
+    def _hand_on(self, subject: Subject) -> Target:
+        span = subject.span
+        data = with_cost(span_data(span, content=self._plan.content), own=self._plan.prices)
+        (self._outlet.emit if subject.is_exported else self._outlet.emit_foreign)(data, span.size)
+        return Target(data.trace_id, data.span_id, data.name, data.kind)
+
+    def _considered(self, span: Span, named: list[Judge]) -> list[Judge]:
+        """Return the judges of the plan and those that the span names.
+
+        Where an ``llm`` span below was judged in its place, those that prefer it are left out.
+        """
+        judges: Iterable[Judge] = self._plan.judges
+        if ANSWERED in (span.gathered or ()):
+            judges = (j for j in judges if j in named or not self._plan.prefers_llm(j))
+        return [*judges, *(judge for judge in named if judge not in self._plan.judges)]
+
+    def _consider_for_prompt(self, subject: Subject, target: Target) -> None:
+        """Consider the judges of ``llm`` spans for a step whose prompt lets them judge it alone."""
+        span = subject.span
+        judges = [judge for judge in self._plan.judges if self._plan.prefers_llm(judge)]
+        if judges and span.response is not None:
+            record = self._priced(record_of(span, span.gathered), span)
+            self._consider(Case(subject, record, target), judges)
+
+    def _priced(self, record: Record, span: Span) -> Record:
+        """Add what the model calls cost: prices are looked up here, not on the app's thread."""
+        if record.usage is None:
+            return record
+        return replace(record, usage=total(spent_by(span, span.gathered), own=self._plan.prices))
+
+    def _score(
+        self, record: Record, done: dict[str, Evaluation], requested: list[Evaluator]
+    ) -> Iterable[Evaluation]:
+        """Run the background heuristics, and those asked for on this span."""
+        for heuristic in requested:
+            if heuristic.kind == "heuristic" and heuristic.name not in done:
+                evaluation = run_requested(heuristic, record, self._app_heuristics.run)
+                if evaluation is not None:
+                    yield evaluation
+                self._rest()
+        aside = self._app_heuristics.run_aside
+        yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
+        background = self._plan.background
+        yield from background.run(record, but=done, by=aside, rest=self._rest)
+        yield from background.run(record, but=done, postponed=True, by=aside, rest=self._rest)
+        background.learn(record)
+
+    def _consider(self, case: Case, judges: list[Judge]) -> None:
+        """Ask the decision model in place of the judges that it can stand in for, then the others.
+
+        A judge that is escalated by a decision waits for it.
+        """
+        futures = case.subject.judgements
+        judges = self._without_misses(case, judges)
+        if (decisions := self._judging.decisions) is not None:
+            judges, decision = decisions.take(case, judges, self._outlet.emit, self._decide)
+            futures += [] if decision is None else [decision]
+        for judge in judges:
+            judgement = self._decide(case, judge, case.evaluations)
+            futures += [] if judgement is None else [judgement]
+
+    def _without_misses(self, case: Case, judges: list[Judge]) -> list[Judge]:
+        """Hand on what judges say of a missing answer where one was expected; return the others."""
+        span = case.subject.span
+        if span is None or span.error is not None:  # a session has no span of its own
+            return judges
+        misses = {miss.name: miss for miss in _misses(case.record, judges)}
+        for miss in misses.values():
+            self._outlet.emit(addressed(miss, case.target))
+        return [judge for judge in judges if judge.name not in misses] if misses else judges
+
+    def _decide(
+        self, case: Case, judge: Judge, evaluations: Mapping[str, Evaluation], chance: float = 1.0
+    ) -> Future[None] | None:
+        """Submit a record to a judge, or report why the judge does not run.
+
+        A judge that the span does not name needs a judge model that was configured. ``chance`` is
+        that of the decisions that the judge's escalation reads.
+        """
+        if judge not in case.named and not self._plan.gate.concerns(judge.name, evaluations):
+            return None
+        may_spend = judge in case.named or self._plan.has_model or not judge.needs_model
+        record, target = case.record, case.target
+        decision = self._plan.gate.decide(
+            judge, record, evaluations, off=None if may_spend else "no_judge_model"
+        )
+        if isinstance(decision, Refused):
+            self._outlet.emit(not_run(judge, target, decision.reason, decision.detail))
+            return None
+        if not case.subject.is_whole:
+            self._outlet.emit(not_run(judge, target, "error", "the redaction failed"))
+            return None
+        for hooks in self._plan.hooks:
+            with shield("plugins", calls_out=True):
+                hooks.judgement_wanted(judge.name, record)
+        admitted = replace(decision, probability=decision.probability * chance)
+        in_spool = case.subject.in_spool
+        return self._judging.submit(Job(judge, own_copy(record), target, admitted, in_spool))
+
+
+def _misses(record: Record, evaluators: Iterable[Evaluator]) -> Iterator[Evaluation]:
+    """Yield what evaluators say that compare an answer which is missing with the expected one."""
+    for evaluator in evaluators:
+        miss = without_answer(evaluator, record)
+        if miss is not None and miss.value is not None:
+            yield miss

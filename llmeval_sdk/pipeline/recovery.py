@@ -1,0 +1,381 @@
+"""Connects the pipeline with the spool: copies records into it, and decides when they may go.
+
+A record is *dealt with*, and leaves the spool, when three things have happened. The worker has
+handed on everything that comes of it; its judgements have been made; and a barrier behind all that
+has passed through every delivery, none of which has meanwhile lost something that another attempt
+could still deliver. Any other record stays for the next process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from contextlib import suppress
+from time import monotonic
+from typing import Any, NamedTuple
+
+from llmeval_sdk.pipeline.batch_exporter import Barrier, Delivery
+from llmeval_sdk.pipeline.spool import Folder, Place, SpoolError, SpoolFile, Torn, Unreadable
+from llmeval_sdk.process.counters import Count, Counts
+from llmeval_sdk.process.shield import swallow, tell
+
+
+class Spooled(NamedTuple):
+    """A record on its way through the pipeline that is in the spool as well.
+
+    One for which no slot was free is only counted there, in the head of the file.
+    """
+
+    item: Any
+    file: SpoolFile
+    place: Place
+    """Its slots; empty where none was free."""
+    adopted: bool = False
+    """Whether another process wrote it."""
+
+
+class Unsettled(NamedTuple):
+    """A record that the worker has handed on, and what must happen before it is dealt with."""
+
+    kept: Spooled
+    judgements: tuple[Future[None], ...]
+    missed: int
+    """What the deliveries had lost before it was handed on; see `Spooling.missed`."""
+
+
+class UnsettledBatch(NamedTuple):
+    """Records that are settled together, once their barriers have passed all deliveries."""
+
+    records: list[Unsettled]
+    barriers: list[Barrier]
+
+
+class Adopted:
+    """A file that was taken over, with those of its records that wait or are under way."""
+
+    __slots__ = ("failed", "file", "under_way", "waiting")
+
+    def __init__(self, file: SpoolFile) -> None:
+        self.file = file
+        self.under_way: set[int] = set()
+        self.failed = False
+        self.waiting: deque[int] = deque(file.ring.records())
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the file can be given up."""
+        ended = self.file.is_abandoned or self.failed
+        return ended and not self.waiting and not self.under_way
+
+    def ended(self, first: int, *, stays: bool) -> None:
+        """Note that a record has passed the pipeline.
+
+        One that stays in the file is tried again when the file is taken over the next time.
+        """
+        self.under_way.discard(first)
+        self.failed |= stays
+
+    def look(self) -> None:
+        """Check whether the process that writes the file has ended or has written more."""
+        if not self.file.is_abandoned and not self.failed and not self.waiting:
+            self.file.check()
+            records = self.file.ring.records()
+            self.waiting.extend(slot for slot in records if slot not in self.under_way)
+
+
+ACKNOWLEDGE_SECONDS = 0.2
+MAX_READY = 1_000
+"""With more records than this ready, they are settled at once, so that a burst finds free slots."""
+SCAN_SECONDS = 10.0
+LIVING_SCAN_SECONDS = 0.2
+RETRY_SECONDS = 30.0
+MAX_ADOPTED = 500
+"""How many records of other processes are under way at a time; the rest waits in the files."""
+
+
+class Spooling:
+    """Spools the records of one pipeline, and takes over those of other processes.
+
+    Args:
+        folder: the folder with the files.
+        deliveries: what a record has to pass before it is dealt with.
+        pack: writes a record as bytes.
+        unpack: reads a record from bytes.
+        left: leave the records of this process to another one.
+        living: also take over records that living processes leave to another one.
+        made: make the folder where there is none; otherwise it is only looked into once it exists.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        deliveries: Iterable[Delivery],
+        *,
+        pack: Callable[[Any], bytes],
+        unpack: Callable[[bytes], Any],
+        left: bool,
+        living: bool,
+        made: bool = True,
+    ) -> None:
+        self._folder = folder
+        self._deliveries = tuple(deliveries)
+        self._pack, self._unpack = pack, unpack
+        self._left, self._living, self._made = left, living, made
+        self._file: SpoolFile | None = None
+        self._opening = threading.RLock()
+        self._entered = False
+        self._unusable = ""
+        self._counts = Counts()
+        self._kept = Count()
+        self._unsaved, self._saved = Count(), Count()
+        self.killed = Count()
+        """Records that processes held without a slot when they were killed."""
+        self._judging: list[Unsettled] = []
+        self._ready: list[Unsettled] = []
+        self._batch: UnsettledBatch | None = None
+        self._acknowledged = 0.0
+        self._scanned = float("-inf")
+        self._adopted: dict[SpoolFile, Adopted] = {}
+        self._avoid: dict[str, float] = {}
+        self._crowded: Callable[[], None] | None = None
+        self._tending = threading.Lock()
+        self._closed = False
+
+    # -- the app's thread -----------------------------------------------------------------------
+
+    def keep(self, item: Any) -> Any:
+        """Copy a record into the file and return it as `Spooled`; as it is where there is none."""
+        file = self._file
+        if file is None and (file := self._open()) is None:
+            self._counts.add(self._unusable or "opening")
+            return item
+        place = file.ring.append(self._pack(item))
+        if place is None:
+            self._counts.add("full")
+            self._unsaved.add()
+            self._note_unsaved(file)
+            return Spooled(item, file, ())
+        self._kept.add()
+        if self._crowded is not None and file.ring.is_crowded:
+            self._crowded()
+        return Spooled(item, file, place)
+
+    def open(self, *, crowded: Callable[[], None]) -> bool:
+        """Make the file of a child that may be killed; False where none can be made.
+
+        ``crowded`` is called while more than half of its slots are taken. A child takes over no
+        records of other processes.
+        """
+        self._crowded, self._scanned = crowded, float("inf")
+        return (self._file or self._open()) is not None
+
+    def _note_unsaved(self, file: SpoolFile) -> None:
+        """Write into the file how many records would be lost if this process were killed now."""
+        file.ring.unsaved = max(0, self._unsaved.value - self._saved.value)
+
+    def _open(self) -> SpoolFile | None:
+        """Make the file of this process, once, because that costs some milliseconds."""
+        if self._unusable:
+            return None
+        with self._opening:
+            if self._file is None and not self._entered:  # a signal handler may call this in here
+                self._entered = True
+                try:
+                    self._file = self._folder.create(left=self._left)
+                except SpoolError as error:
+                    self._unusable = error.reason
+                    tell("spool", f"not used: {error}")
+            return self._file
+
+    def stats(self) -> dict[str, int]:
+        """Return how many records were kept, taken over, left and so on, by these words."""
+        kept = {"kept": self._kept.value} if self._kept.value else {}
+        return {**kept, **self._counts.snapshot()}
+
+    # -- the worker's thread --------------------------------------------------------------------
+
+    @property
+    def is_used(self) -> bool:
+        """Whether this process has made a file in the spool."""
+        return self._file is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all records that were handed on or taken over are dealt with."""
+        return not (self._judging or self._ready or self._batch or self._adopted)
+
+    @property
+    def has_left(self) -> bool:
+        """Whether there are files of other processes, or records of theirs under way."""
+        return bool(self._adopted) or self._folder.has_files
+
+    def look(self) -> None:
+        """Make the next `tend` look through the folder, however recent its last look is."""
+        self._scanned = float("-inf")
+
+    @property
+    def scans(self) -> bool:
+        """Whether the folder has been looked through since the start."""
+        return self._scanned > 0
+
+    @property
+    def patience(self) -> float:
+        """How many seconds the worker may sleep on account of the spool."""
+        return 0.05 if not self.is_idle else LIVING_SCAN_SECONDS if self._living else float("inf")
+
+    @property
+    def missed(self) -> int:
+        """How many records the deliveries have lost that another attempt might deliver."""
+        return sum(delivery.missed for delivery in self._deliveries)
+
+    def handed_on(self, kept: Spooled, judgements: Iterable[Future[None]], missed: int) -> None:
+        """Note that the worker has handed a record on; ``missed`` is from before it began."""
+        record = Unsettled(kept, tuple(judgements), missed)
+        (self._judging if record.judgements else self._ready).append(record)
+
+    def tend(self) -> Iterator[Spooled]:
+        """Settle the records that are dealt with, and yield records of other processes."""
+        with self._tending:
+            if self._closed:
+                return
+            self._acknowledge()
+            try:
+                self._scan()
+            except (OSError, SpoolError) as error:
+                tell("spool", f"cannot be read: {error}")
+            waiting = list(self._take())
+        for kept in waiting:
+            first = kept.place[0]
+            with suppress(ValueError):  # the file was closed meanwhile, at the end of the process
+                kept.file.ring.begin(first)
+            yield kept
+            with suppress(ValueError):
+                kept.file.ring.through(first)
+
+    def _acknowledge(self) -> None:
+        batch = self._batch
+        if batch is not None and all(barrier.done.is_set() for barrier in batch.barriers):
+            self._settle(batch.records, self.missed)
+            self._batch = None
+        waiting: list[Unsettled] = []
+        for record in self._judging:
+            done = all(judgement.done() for judgement in record.judgements)
+            (self._ready if done else waiting).append(record)
+        self._judging = waiting
+        now = monotonic()
+        due = now - self._acknowledged > ACKNOWLEDGE_SECONDS or len(self._ready) > MAX_READY
+        if self._batch is None and self._ready and due:
+            self._acknowledged = now
+            barriers = [delivery.barrier() for delivery in self._deliveries]
+            self._batch, self._ready = UnsettledBatch(self._ready, barriers), []
+
+    def _settle(self, records: list[Unsettled], missed: int) -> None:
+        """Clear those of these records that are dealt with; the others stay in the spool."""
+        for record in records:
+            kept = record.kept
+            cut = any(judgement.cancelled() for judgement in record.judgements)
+            stays = cut or record.missed != missed
+            if not kept.place:
+                self._saved.add()
+                self._note_unsaved(kept.file)
+            elif kept.adopted:
+                if not stays:
+                    kept.file.ring.clear(kept.place[0])
+                self._adopted[kept.file].ended(kept.place[0], stays=stays)
+            elif not stays:
+                kept.file.ring.free(kept.place)
+
+    # -- what other processes left --------------------------------------------------------------
+
+    def _scan(self) -> None:
+        now = monotonic()
+        for file, adopted in list(self._adopted.items()):
+            adopted.look()
+            if adopted.is_done:
+                del self._adopted[file]
+                if adopted.failed:
+                    self._avoid[file.name] = now + RETRY_SECONDS
+                self._leave(file)
+        if now - self._scanned < (LIVING_SCAN_SECONDS if self._living else SCAN_SECONDS):
+            return
+        self._avoid = {name: until for name, until in self._avoid.items() if until > now}
+        try:
+            if self._made or self._folder.has_files:
+                for file in self._folder.adopt(living=self._living, but=self._avoid):
+                    self._adopt(file)
+        finally:
+            self._scanned = now  # only now: whoever waits for `is_idle` trusts `scans` as well
+
+    def _adopt(self, file: SpoolFile) -> None:
+        self._adopted[file] = Adopted(file)
+        if file.is_abandoned and (unsaved := file.ring.unsaved):
+            file.ring.unsaved = 0
+            for _ in range(unsaved):
+                self.killed.add()
+            tell("spool", f"{unsaved} records went down with a process whose file was full")
+
+    def _take(self) -> Iterator[Spooled]:
+        under_way = sum(len(adopted.under_way) for adopted in self._adopted.values())
+        for file, adopted in self._adopted.items():
+            while adopted.waiting and under_way < MAX_ADOPTED:
+                first = adopted.waiting.popleft()
+                if file.ring.is_poisoned(first):
+                    self._counts.add("poisoned")
+                    tell("spool", "a record at which processes end again and again is skipped")
+                    file.ring.clear(first)
+                    continue
+                try:
+                    place, record = file.ring.take(first)
+                    item = self._unpack(record)
+                except Exception as error:
+                    if not isinstance(error, (Torn, Unreadable)) and not swallow("spool", error):
+                        raise
+                    if file.is_abandoned:
+                        self._counts.add("torn")
+                        file.ring.clear(first)
+                    continue
+                adopted.under_way.add(first)
+                under_way += 1
+                self._counts.add("adopted")
+                yield Spooled(item, file, place, adopted=True)
+
+    # -- the end --------------------------------------------------------------------------------
+
+    def close(self, *, delivered: bool) -> None:
+        """Settle what is dealt with, and close the files.
+
+        ``delivered`` says that every delivery has sent all it had.
+        """
+        if not self._tending.acquire(timeout=0.2):
+            return  # the kernel drops the locks with the process
+        try:
+            self._closed = True
+            self._acknowledge()
+            rest = [*self._ready, *(self._batch.records if self._batch else ())]
+            if delivered:
+                rest += [
+                    record
+                    for record in self._judging
+                    if all(judgement.done() for judgement in record.judgements)
+                ]
+                self._settle(rest, self.missed)
+            for file in (self._file, *self._adopted):
+                if file is not None:
+                    self._leave(file)
+        finally:
+            self._tending.release()
+
+    def _leave(self, file: SpoolFile) -> None:
+        """Close a file, with the records that are still in it."""
+        records = len(file.ring.records())
+        if records:
+            self._counts.add("left", records)
+            if not self._made:
+                tell(
+                    "spool",
+                    f"{self._counts.snapshot()['left']} records of ended children wait in "
+                    f"{self._folder.path} for the next process that delivers there",
+                )
+        file.release()

@@ -1,0 +1,231 @@
+"""The pipeline on the app's thread: inline heuristics and the hand-over, in microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sized
+from queue import Empty, SimpleQueue
+from typing import Any, NamedTuple
+
+from llmeval_sdk.evaluation import is_built_in, own_copy, run_heuristic
+from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
+from llmeval_sdk.model.protocols import Heuristic
+from llmeval_sdk.model.records import Retrieved, early_record, record_of
+from llmeval_sdk.pipeline.plan import Plan
+from llmeval_sdk.pipeline.queue import Lane
+from llmeval_sdk.pipeline.recovery import Spooled, Spooling
+from llmeval_sdk.process.counters import Count, Counts
+from llmeval_sdk.process.shield import caught, shield, swallow, tell
+from llmeval_sdk.tracing import Span, disabled
+from llmeval_sdk.tracing.internals import leave_to_owner, settle, state
+
+
+_EARLY = "context_relevance"
+"""Scored as soon as a retrieval ends, so that the app can read it before it asks the model."""
+
+
+class Unread(NamedTuple):
+    """Spans that another library made; the worker reads them."""
+
+    read: Callable[[], Iterable[Span]]
+    exported: bool
+    """Whether our exporters send them; otherwise the library does."""
+
+
+class Intake:
+    """Takes finished spans and submitted evaluations, on the threads of the app.
+
+    After the first record it takes no lock and writes nothing but the spool's mapped memory.
+    """
+
+    def __init__(self, plan: Plan, start: Callable[[], bool]) -> None:
+        self._plan = plan
+        self._start = start
+        self._running = False
+        self._asleep = False
+        self._wake: SimpleQueue[None] = SimpleQueue()
+        self._inline = plan.inline
+        self._early = plan.inline.get(_EARLY)
+        self.lane = Lane(max_records=plan.queue_records, max_bytes=plan.queue_bytes)
+        self.reserved = Lane(max_records=4 * plan.queue_records, max_bytes=plan.queue_bytes)
+        """Evaluations have a lane of their own, so that a burst of spans does not drop them."""
+        self.spans = Count()
+        self.evaluations = Counts()
+        self.dropped = Counts()
+        self.closed = False
+        self.heir: Intake | None = None
+        """The intake of the pipeline that replaced this one: it takes all further records."""
+        self.at_task_end: Callable[[], None] | None = None
+        """Called after each trace, in a process that may be killed any time and has no spool."""
+        self.spool: Spooling | None = None
+        live = [(sink.name, sink.live) for sink in plan.exporters if sink.live is not None]
+        self._live = sorted(live, key=lambda named: not named[1].gives_ids)
+
+    def on_start(self, span: Span) -> None:
+        """Let exporters open their library's own span."""
+        for name, live in self._live:
+            try:
+                live.on_start(span)
+            except (Exception, SystemExit) as error:
+                if not swallow(f"exporter {name}", error, calls_out=True):
+                    raise
+
+    def on_end(self, span: Span) -> None:
+        """Score a finished span and hand it over."""
+        for name, live in self._live:
+            try:
+                live.on_end(span)
+            except (Exception, SystemExit) as error:
+                if not swallow(f"exporter {name}", error, calls_out=True):
+                    raise
+        if not span.flags & 1:  # the sampler of a live library has dropped it
+            return
+        settle(span)
+        if span.kind == "retrieval" and span.retrieved_context is not None:
+            evaluation = self.early(span)
+            span.scored = None if evaluation is None else [evaluation]
+        leave_to_owner(span)
+        if span.is_evaluated:
+            self.score(span)
+        taker = self._in_force()
+        taker.spans.add()
+        taker._put(taker.lane, span, span.size)
+        if taker.at_task_end is not None and type(span.parent) is not Span:
+            taker.at_task_end()
+
+    @property
+    def reads_at_once(self) -> bool:
+        """Whether a heuristic of the app, or the spool, reads a span the moment it ends."""
+        return self.spool is not None or self._inline.reads_anything
+
+    def evaluate(self, span: Span, name: str) -> Evaluation | None:
+        """Compute one heuristic at once on what a span holds so far."""
+        heuristic = self._plan.find(name)
+        if heuristic is None or heuristic.kind != "heuristic":
+            tell("span.evaluate", f"no heuristic is named {name[:80]!r}")
+            return None
+        if state.read_calls_of is not None:
+            state.read_calls_of(span)
+        if (live := getattr(heuristic, "live", None)) is not None:
+            return live(span)  # type: ignore[no-any-return]  # when the run ends, it is scored whole
+        run = run_heuristic if is_built_in(heuristic) else _run_untraced
+        evaluation = run(heuristic, self._record(span))
+        if span.scored is None:
+            span.scored = []
+        span.scored.append(evaluation)
+        return evaluation
+
+    def early(self, span: Span) -> Evaluation | None:
+        """Score the context that an open span holds so far, wherever it came from."""
+        if self._early is None:
+            return None
+        record = early_record(span, span.gathered, retrieved=self._plan.retrieved)
+        return None if record is None else run_heuristic(self._early, record)
+
+    def submit(self, event: EvaluationEvent) -> None:
+        """Take an evaluation that the app made itself."""
+        taker = self._in_force()
+        taker.evaluations.add("submitted")
+        taker._put(taker.reserved, event, 1_000)
+
+    def take(
+        self, read: Callable[[], Iterable[Span]], size: int, *, exported: bool = False
+    ) -> None:
+        """Take spans of another library, which are scored, and exported where nobody else does."""
+        taker = self._in_force()
+        taker._put(taker.lane, Unread(read, exported), size)
+
+    def close(self, heir: Intake | None = None) -> None:
+        """Take in nothing more, and leave it to ``heir`` where there is one."""
+        self.heir = heir
+        self.closed = True
+
+    def sweep(self) -> None:
+        """Drop what came after the worker's last look. Call it when nobody else reads the lanes."""
+        for lane in (self.reserved, self.lane):
+            while (item := lane.take()) is not None:
+                self._drop("shutdown", item)
+
+    def _in_force(self) -> Intake:
+        """Return the intake that takes records now."""
+        intake = self
+        while intake.heir is not None:
+            intake = intake.heir
+        return intake
+
+    def _put(self, lane: Lane, item: object, size: int) -> None:
+        if self.closed:
+            self._drop("shutdown", item)
+            return
+        running = self._running or self._run()
+        if self.spool is not None and type(item) is not Unread:
+            item = self.spool.keep(item)
+        if not running:
+            self._drop("no_worker", item)
+        elif not lane.put(item, size):
+            self._drop("queue_full", item)
+            tell("queue", "full, records are dropped and counted")
+        elif self._asleep:
+            self.wake()
+
+    def _drop(self, reason: str, item: Any) -> None:
+        """Count a record that is dropped here, with its inline evaluations."""
+        if type(item) is Unread:
+            caught.add(f"sources: {reason}")
+            return
+        if type(item) is Spooled:
+            if item.place:  # it waits in the spool for another process
+                reason = "spooled"
+            item = item.item
+        is_span = type(item) is Span
+        inline = len(item.scored or ()) if is_span and item.is_evaluated else 0
+        self.dropped.add(reason, 1 + inline)
+        self.evaluations.add("inline", inline)
+        for name, live in self._live if is_span else ():
+            with shield(f"exporter {name}", calls_out=True):
+                live.on_drop(item)
+
+    def _run(self) -> bool:
+        """Start the worker; where none can be started, the next record tries again."""
+        self._running = self._start()
+        return self._running
+
+    def wake(self) -> None:
+        """Wake the worker. `_put` calls it only while the worker sleeps, which is seldom."""
+        self._asleep = False
+        self._wake.put(None)
+
+    def sleep(self, seconds: float, *, unless: Sized) -> bool:
+        """Let the worker wait for something to do; False where nothing came in this time."""
+        self._asleep = True
+        if not (len(self.lane) or len(self.reserved) or len(unless)):
+            try:
+                self._wake.get(timeout=seconds)
+            except Empty:
+                return False
+        self._asleep = False
+        return True
+
+    def _record(self, span: Span) -> Record:
+        plan = self._plan
+        return record_of(
+            span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
+        )
+
+    def score(self, span: Span) -> None:
+        """Run the inline heuristics on a span, unless there is nothing for them to read."""
+        if not (self._inline and (self._inline.reads_anything or span.has_metadata)):
+            return
+        record = span.record = self._record(span)
+        done = list(span.scored or ())
+        for item in span.gathered or ():
+            if type(item) is Retrieved and item.chunks is record.retrieved_context:
+                done.extend(item.evaluations)
+        names = [evaluation.name for evaluation in done]
+        done.extend(self._inline.run(record, but=names, by=_run_untraced))
+        span.scored = done
+
+
+def _run_untraced(heuristic: Heuristic, record: Record) -> Evaluation:
+    """Run a heuristic of the app untraced: it may call the very function that it scores."""
+    with disabled():
+        return run_heuristic(heuristic, own_copy(record))

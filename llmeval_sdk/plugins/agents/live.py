@@ -1,0 +1,128 @@
+"""What the live scores of an open run know, which grows with its calls instead of being read anew.
+
+The state is made when an app first asks for a live score, and stands on the span of the run. An app
+that never asks has none. It is about the calls that ended so far; asked for on the open span of a
+tool, a score also counts that call, so that an app can stop before the tool does anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from llmeval_sdk.model import Step
+from llmeval_sdk.model.chat import bounded_question
+from llmeval_sdk.model.coerce import to_text
+from llmeval_sdk.model.runs.calls import is_write, outcome_of, signature
+from llmeval_sdk.model.runs.run import LONGEST_RESULT, MOST_TEXT, ToolCall
+from llmeval_sdk.model.runs.turns import given
+from llmeval_sdk.plugins.agents.injections import AddressedPassages, Hijack
+from llmeval_sdk.plugins.agents.repetition import Circle, Circles, Repeats
+
+
+Answer = TypeVar("Answer")
+
+
+class LiveRun:
+    """The calls of an open run as far as they ended, and what repeats or was injected among them.
+
+    Args:
+        request: what the run was asked.
+    """
+
+    def __init__(self, request: Any) -> None:
+        question = bounded_question(request)
+        self.asked = question.lower() or given(request)
+        self.calls: list[ToolCall] = []
+        self._steps: list[Step] = []
+        self.repeats: list[tuple[ToolCall, int]] = []
+        """The calls that repeat an earlier one, each with the number of the earlier call's step."""
+        self.hijacks: list[Hijack] = []
+        self.is_cut = False
+        """Whether the results were so long that only a part of them was searched."""
+        self._first = 2 if question else 1
+        self._read = self._compared = self._circled = self._searched = 0
+        self._made = Repeats()
+        self._circles = Circles()
+        self._passages = AddressedPassages()
+        self._room = MOST_TEXT
+        self._turn = threading.Lock()
+
+    def ask(self, gathered: list[Any], question: Callable[[LiveRun], Answer]) -> Answer:
+        """Read what has been left to the run since it was asked last, and answer a question.
+
+        Where another thread asks at this moment, or did when this process was forked, the run is
+        read anew for this one question.
+        """
+        if not self._turn.acquire(blocking=False):
+            other = LiveRun(None)
+            other.asked, other._first = self.asked, self._first
+            return other.ask(gathered, question)
+        try:
+            left = gathered[self._read :]
+            self._read += len(left)
+            self._steps.extend(item for item in left if type(item) is Step)
+            return question(self)
+        finally:
+            self._turn.release()
+
+    def call(self, step: Step, number: int | None = None) -> ToolCall:
+        """Read a call, by default as the next one; only of a write it matters what became of it."""
+        writes = is_write(step)
+        outcome = outcome_of(step, to_text(step.result)) if writes else "done"
+        place = len(self._steps) if number is None else number
+        return ToolCall(self._first + place, step, None, outcome, writes, signature(step), 0, 0)
+
+    def _known(self, since: int) -> list[ToolCall]:
+        """Return the calls that ended so far, without the first ``since``."""
+        for step in self._steps[len(self.calls) :]:
+            self.calls.append(self.call(step, len(self.calls)))
+        return self.calls[since:]
+
+    def repeated(self, pending: ToolCall | None) -> list[tuple[ToolCall, int]]:
+        """Return the calls that repeat an earlier one although nothing has changed in between."""
+        for call in self._known(self._compared):
+            self._compared += 1
+            earlier = self._made.earlier(call.signature)
+            if earlier is not None:
+                self.repeats.append((call, earlier))
+            self._made.add(call)
+        earlier = None if pending is None else self._made.earlier(pending.signature)
+        if pending is None or earlier is None:
+            return self.repeats
+        return [*self.repeats, (pending, earlier)]
+
+    def circle(self, pending: ToolCall | None) -> Circle:
+        """Return the longest stretch of calls that repeats those before it."""
+        for call in self._known(self._circled):
+            self._circled += 1
+            self._circles.add(call.signature)
+        return (
+            self._circles.longest if pending is None else self._circles.with_call(pending.signature)
+        )
+
+    def hijacked(self, pending: ToolCall | None) -> list[Hijack]:
+        """Return the calls that do what a text in an earlier result told the agent to do."""
+        for step in self._steps[self._searched :]:
+            number = self._first + self._searched
+            self._searched += 1
+            hijack = self._follows(step, number)
+            if hijack is not None:
+                self.hijacks.append(hijack)
+            text = to_text(step.result) or ""
+            room = min(LONGEST_RESULT, self._room)
+            self.is_cut = self.is_cut or len(text) > room
+            self._room -= min(len(text), room)
+            self._passages.read(number, text[:room].lower())
+        hijack = pending and self._follows(pending.step, pending.number)
+        return [*self.hijacks, hijack] if hijack else self.hijacks
+
+    def _follows(self, step: Step, number: int) -> Hijack | None:
+        if self._passages.is_empty:
+            return None
+        return self._passages.hijack(self.call(step, number - self._first), self.asked, _spend)
+
+
+def _spend(_: float) -> None:
+    """Take any amount of work: what is read of a run is bounded already."""

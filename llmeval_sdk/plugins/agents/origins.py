@@ -1,0 +1,171 @@
+"""Tells whether an agent had seen the values in its arguments and answers, or made them up.
+
+Everything is compared in lower case with `Run.seen`. A date may be written by its month and day, a
+web address without its scheme, a path by its parts, a number with separators.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from llmeval_sdk.model.runs.calls import SEARCHES
+from llmeval_sdk.model.runs.run import Run, ToolCall
+
+
+PROSE_WORDS = 6
+"""A text of so many words is prose that the agent wrote, such as a message: it is not looked up."""
+SMALL = 10
+"""Numbers up to this are counts, ranks and flags, which an agent may choose."""
+_WORD = re.compile(r"[a-z0-9]+(?:[.@/_\-][a-z0-9]+)*")
+_DATE = re.compile(r"\d{4}-(\d\d)-(\d\d)")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_SCHEME = re.compile(r"^(?:https?://)?(?:www\.)?")
+_NUMBER = re.compile(r"(?<![\w.#\-])\$?(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\w\-])")
+_OPTIONS = re.compile(
+    r"(?:folder|mailbox|label|category|status|state|type|kind|mode|format|encoding|sort|order|direction"
+    r"|priority|severity|level|scope|view|field|column|unit|currency|language|lang|locale|period"
+    r"|interval|granularity|resolution|provider|source|channel|branch|method|engine|region|quality"
+    r"|style|time_?zone)(?:s|es|_?by|_?order|_?direction)?$",
+    re.IGNORECASE,
+)
+"""How arguments are called that take a constant of a fixed set."""
+_MODES = re.compile(
+    r"(?:^|_)(?:status|type|kind|mode|format|encoding|sort|order|direction|priority|severity|urgency"
+    r"|importance|level|visibility|unit|language|lang|locale|engine|region|period|interval"
+    r"|granularity|resolution|quality|style|time_?zone|tz)(?:s|es|_?by|_?order|_?direction)?$",
+    re.IGNORECASE,
+)
+"""Which of them do so in a call that changes something, too: they name a way and no thing."""
+_FOLDERS = re.compile(r"(?:folder|mailbox|label)s?$", re.IGNORECASE)
+_MAILBOXES = frozenset((
+    "inbox", "outbox", "sent", "archive", "archived", "trash", "bin", "drafts", "draft", "spam",
+    "junk", "starred", "important", "unread", "all",
+))  # fmt: skip
+_SIZES = re.compile(r"(?:size|resolution|dimension)s?$", re.IGNORECASE)
+_MEASURES = re.compile(r"\d{2,5} ?[x×] ?\d{2,5}")
+_DESTROYS = re.compile(
+    r"(?:^|[_\W])(?:delet|remov|clear|purg|wip|drop|trash|destroy|kill|rm(?:$|_)|cancel|terminat|revok"
+    r"|refund|pay|transfer|withdraw|buy|purchas|order|checkout)",
+    re.IGNORECASE,
+)
+"""In the names of tools after which something is gone, or paid."""
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_LONGEST_VALUE = 400
+
+
+def is_invented(name: str, value: Any, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
+    """Say whether a value of an argument stands in nothing that the agent had seen before the call.
+
+    Values that an agent may choose are never invented: booleans, small numbers, prose, the words of
+    a search, options such as ``folder='inbox'`` where nothing is destroyed, and, of a call that
+    only reads, dates and numbers.
+    """
+    is_unknown = run.cut_at is not None and run.cut_at < call.number
+    if is_unknown or value is None or isinstance(value, bool):
+        return False
+    if isinstance(value, (int, float)):
+        return _is_invented_number(value, call, run)
+    low = str(value)[: _LONGEST_VALUE + 1].strip().lower()
+    if not 2 <= len(low) <= _LONGEST_VALUE or _stands(low, call, run):
+        return False
+    if _is_option(name, str(value).strip(), call):
+        return False
+    date = _DATE.match(low)
+    if date is not None:
+        return call.writes and not _is_said_date(int(date[1]), int(date[2]), call, run)
+    words = [word for part in _SCHEME.sub("", low).split("/") for word in _WORD.findall(part)]
+    if not words or len(words) >= PROSE_WORDS:
+        return False
+    if not call.writes and SEARCHES.search(call.step.name or "") and not _has_identifier(words):
+        return False
+    telling = [word for word in words if len(word) > 2 or word.isdigit() or len(words) == 1]
+    return not all(_stands(word, call, run) for word in telling)
+
+
+def absent_figures(run: Run) -> float:
+    """Return the share of the figures in what the agent said that nothing it saw contains."""
+    total = absent = 0
+    for said in run.said:
+        if run.cut_at is not None and run.cut_at < said.number:
+            break
+        for match in _NUMBER.finditer(said.text):
+            raw = match[1]
+            if len(raw) < 2:
+                continue
+            plain = raw.replace(",", "")
+            short = plain.rstrip("0").rstrip(".") if "." in plain else plain
+            total += 1
+            absent += not any(form in run.seen for form in {raw, plain, short})
+            if total >= _MOST_FIGURES:
+                return absent / total
+    return absent / total if total else 0.0
+
+
+_MOST_FIGURES = 200
+
+
+def _stands(text: str, call: ToolCall, run: Run) -> bool:
+    return run.seen.find(text, 0, call.seen) >= 0
+
+
+def _is_option(name: str, value: str, call: ToolCall) -> bool:
+    """Say whether an argument takes a constant of a fixed set, and this is such a constant.
+
+    The name has to say so: any other word, such as somebody's name, may be made up. Of a call that
+    changes something fewer names do, because a channel or a state of an address is a thing.
+    """
+    name = name[-40:]
+    if call.writes and _DESTROYS.search(_parted(call.step.name or "")):
+        return False
+    if _FOLDERS.search(name) and value.lower() in _MAILBOXES:
+        return True
+    if _SIZES.search(name) and _MEASURES.fullmatch(value):
+        return True
+    letters = value.replace("_", "").replace("-", "")
+    is_constant = letters.isalpha() and value in (value.lower(), value.upper())
+    names = _MODES if call.writes else _OPTIONS
+    return is_constant and names.search(_parted(name)) is not None
+
+
+def _parted(name: str) -> str:
+    """Write a name with an underscore between its words."""
+    return _HUMP.sub("_", name[:200])
+
+
+def _has_identifier(words: list[str]) -> bool:
+    """Say whether words hold an address or a code, which nobody chooses freely."""
+    return any(
+        "@" in word or (len(word) >= 4 and any(letter.isdigit() for letter in word))
+        for word in words
+    )
+
+
+def _is_invented_number(value: float, call: ToolCall, run: Run) -> bool:
+    if not call.writes or not abs(value) > SMALL or value in (float("inf"), float("-inf")):
+        return False
+    whole = value == int(value)
+    forms = (str(int(value)), f"{int(value):,}") if whole else (repr(value), f"{value:.2f}")
+    return not any(_stands(form, call, run) for form in forms)
+
+
+def _is_said_date(month: int, day: int, call: ToolCall, run: Run) -> bool:
+    """Say whether a day of the year stands anywhere, in words or in figures."""
+    if not 1 <= month <= 12:
+        return False
+    forms = (f"{month}/{day}", f"{month:02}/{day:02}", f"{month:02}-{day:02}", f"{day}.{month}.")
+    if any(_stands(form, call, run) for form in forms):
+        return True
+    name = _MONTHS[month - 1]
+    digits = re.compile(rf"(?<!\d)0?{day}(?!\d)")
+    at = run.seen.find(name, 0, call.seen)
+    for _ in range(_MOST_PLACES):
+        if at < 0:
+            return False
+        if digits.search(run.seen, max(0, at - 8), min(call.seen, at + 18)):
+            return True
+        at = run.seen.find(name, at + 1, call.seen)
+    return False
+
+
+_MOST_PLACES = 1_000

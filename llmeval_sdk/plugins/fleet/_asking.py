@@ -1,0 +1,302 @@
+"""The asking side: judgements of this process go to a fleet, in messages of up to 32."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from hashlib import blake2b
+from pathlib import Path
+from random import random
+from socket import gethostname
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+from llmeval_sdk.config import Settings
+from llmeval_sdk.pipeline.dispatcher import Outlet
+from llmeval_sdk.pipeline.jobs import Job, Turn
+from llmeval_sdk.pipeline.judging import MAX_WAITING, Judging
+from llmeval_sdk.pipeline.plan import Plan
+from llmeval_sdk.plugins.fleet._keys import trouble
+from llmeval_sdk.plugins.fleet._message import (
+    FULL_BYTES,
+    MAX_JUDGEMENTS,
+    body_of,
+    envelope,
+    judgement_id,
+    judgement_text,
+    signature,
+)
+from llmeval_sdk.plugins.fleet._register import Register
+from llmeval_sdk.plugins.fleet._returning import Returning
+from llmeval_sdk.plugins.fleet.settings import FleetSettings
+from llmeval_sdk.plugins.shared.client import connect
+from llmeval_sdk.process.counters import Counts
+from llmeval_sdk.process.shield import shield, tell
+from llmeval_sdk.process.threads import OneThread
+from llmeval_sdk.tracing.internals import off
+
+
+NOTE_SECONDS = 5.0
+"""How long a verdict that was emitted waits for others until exporters are asked whether they have
+it. It is well below `HOLD_SECONDS`, after which another worker emits it again."""
+
+
+class Sending:
+    """Follows what one message emits until all exporters have it.
+
+    Args:
+        outlet: where it is emitted.
+        note: notes in the register that the exporters have the verdicts of some ids.
+    """
+
+    def __init__(self, outlet: Outlet, note: Callable[[Sequence[str]], None]) -> None:
+        self._outlet, self._note = outlet, note
+        self._emitted: list[str] = []
+        self._under_way: list[str] = []
+        self._barriers: list[Any] = []
+        self._asked_at = monotonic()
+
+    def add(self, judgement: str) -> None:
+        """Follow a verdict that was emitted just now."""
+        self._emitted.append(judgement)
+
+    def look(self) -> None:
+        """Note what has arrived, and begin to follow what was emitted since; waits for nothing."""
+        if self._under_way and all(barrier.done.is_set() for barrier in self._barriers):
+            self._note(self._under_way)
+            self._under_way = []
+        if not self._under_way and monotonic() > self._asked_at + NOTE_SECONDS:
+            self._follow()
+
+    def _follow(self) -> None:
+        self._asked_at = monotonic()
+        if self._emitted:
+            self._under_way, self._emitted = self._emitted, []
+            self._barriers = self._outlet.barriers()
+
+    def finish(self, seconds: float) -> bool:
+        """Wait so many seconds for the exporters; return whether they have all, and note it."""
+        self._emitted = self._under_way + self._emitted
+        self._follow()
+        deadline = monotonic() + seconds
+        for barrier in self._barriers if self._under_way else ():
+            if not barrier.done.wait(max(0.0, deadline - monotonic())):
+                return False
+        self.look()
+        return True
+
+
+LINGER_SECONDS = 0.05
+"""How long the first judgement of a message waits for others."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+END_SECONDS = 0.3
+"""How long the end waits for a message that is under way."""
+
+
+class FleetAsking(Judging):
+    """Takes judgements as `Judging` does, and has a fleet make them.
+
+    A judgement is done, for whoever waits for it, when the fleet has it.
+    """
+
+    def __init__(self, plan: Plan, outlet: Outlet, settings: Settings) -> None:
+        super().__init__(plan, outlet)
+        self._own = settings.of(FleetSettings)
+        assert self._own.judge_queue is not None
+        self._queue = self._own.judge_queue
+        self._host = _host_of(settings) if _returns(plan.exporters) else None
+        self.fleet = Counts()
+        self._wake = threading.Event()
+        self._urgent = threading.Event()
+        self._ended = threading.Event()
+        self._ended.set()
+        self._sender = OneThread(self._send_all, name="llmeval-fleet")
+        self._redis: Any = None
+        self._register: Register | None = None
+        self._is_away = False
+        """Whether the last attempt to put a message into the queue failed."""
+        self._away_because = ""
+        self._is_kept_whole = not plan.redactor.has_custom
+        """Whether the spool keeps all that judges read. With an own redaction it does not."""
+        self._returning = (
+            None
+            if self._host is None
+            else Returning(self._own, self._host, outlet, self.fleet, self._add_usage)
+        )
+
+    def start(self) -> bool:
+        """Start the threads if they do not run; False where none can start."""
+        if self._returning is not None:
+            self._returning.start()
+        if self.decisions is not None:
+            super().start()
+        return self._sender.start()
+
+    def submit(self, job: Job) -> Future[None] | None:
+        """Take a job for the fleet, or emit why it does not run."""
+        if self._shut:
+            self._emit(job.not_run("shutdown", "the process was ending"))
+        elif len(self._waiting) >= MAX_WAITING and not self._make_room(job):
+            return self._overflow(job)
+        elif not self.start():
+            self._emit(job.not_run("no_worker", "no thread could be started"))
+        else:
+            turn = Turn(job)
+            self._waiting[turn.done] = turn
+            self._turns.add(turn)
+            if len(self._waiting) >= MAX_JUDGEMENTS:
+                self._urgent.set()
+            self._wake.set()
+            if self._shut:  # by another thread, which may have gone through those that wait
+                self._cut(turn)
+            return turn.done
+        return None
+
+    def _make_room(self, job: Job) -> bool:
+        """Drop a waiting job that was not escalated, for one that was; False where none waits."""
+        turn = self._turns.give_up() if job.admitted.escalated else None
+        if turn is None:
+            return False
+        if self._stays(turn.job):
+            self._leave_in_spool(turn)
+        else:
+            if turn.take():
+                self._emit(self._unreachable(turn.job))
+            self._settle(turn)
+        return True
+
+    def _overflow(self, job: Job) -> Future[None] | None:
+        """Leave a job in the spool where its record is there, or count that it is lost."""
+        if not self._stays(job):
+            self._emit(self._unreachable(job))
+            return None
+        turn = Turn(job)
+        self._leave_in_spool(turn)
+        return turn.done
+
+    def _stays(self, job: Job) -> bool:
+        """Return whether the spool holds what the judge would read, for the next process.
+
+        It has no spans of other libraries, and nothing for which it had no room.
+        """
+        return self._is_kept_whole and job.in_spool
+
+    def _leave_in_spool(self, turn: Turn[Job]) -> None:
+        """Give a job up so that its record stays in the spool, for the next process."""
+        if turn.take():
+            self.fleet.add("spooled")
+        self._waiting.pop(turn.done, None)
+        if turn.done.cancel():
+            turn.done.set_running_or_notify_cancel()
+
+    def _unreachable(self, job: Job) -> Any:
+        if self._is_away:
+            return job.not_run("queue_unreachable", self._away_because)
+        return job.not_run("queue_full", f"{MAX_WAITING} judgements were waiting")
+
+    def shut(self) -> None:
+        """Give up all jobs that wait, and emit each as not run; those under way may still go."""
+        self._shut = True
+        self._urgent.set()
+        self._wake.set()
+        self._ended.wait(END_SECONDS)
+        if self._returning is not None:
+            self._returning.shut()
+        super().shut()
+
+    def _cut(self, turn: Turn[Job]) -> None:
+        """Give up a job because the process ends."""
+        if self._is_away and not self._stays(turn.job) and turn.take():
+            self._emit(self._unreachable(turn.job))
+        super()._cut(turn)
+
+    def _add_usage(self, usage: Any) -> None:
+        self._usage += usage
+
+    # -- on the sender's thread -------------------------------------------------------------------
+
+    def _send_all(self) -> None:
+        self._ended.clear()
+        off()  # spans of the client's own calls are not the app's
+        while not self._shut:
+            self._wake.wait()
+            self._urgent.wait(LINGER_SECONDS)
+            self._wake.clear()
+            self._urgent.clear()
+            with shield("fleet", on_own_thread=True):
+                while not self._shut and (turns := self._next_turns()):
+                    self._send(turns)
+        self._ended.set()
+
+    def _next_turns(self) -> list[tuple[Turn[Job], str, str]]:
+        """Write the next judgements: as many as a message may hold, by number and by size."""
+        written: list[tuple[Turn[Job], str, str]] = []
+        size = 0
+        while len(written) < MAX_JUDGEMENTS and size < FULL_BYTES:
+            turn = self._turns.next()
+            if turn is None:
+                break
+            try:
+                serial = judgement_id(turn.job.judge.name, turn.job.target)
+                text = judgement_text(turn.job, serial)
+            except Exception as error:  # a record that cannot be written costs only itself
+                if turn.take():
+                    detail = (
+                        f"too_large: {error}" if isinstance(error, ValueError) else "unwritable"
+                    )
+                    self.fleet.add(detail.partition(":")[0])
+                    self._emit(turn.job.not_run("error", detail))
+                self._settle(turn)
+                continue
+            size += len(text)
+            written.append((turn, serial, text))
+        return written
+
+    def _send(self, written: list[tuple[Turn[Job], str, str]]) -> None:
+        """Queue a message, however long that takes; at the end of the process, once more."""
+        key = self._own.fleet_key
+        assert key is not None
+        ids = [serial for _, serial, _ in written]
+        body = body_of([text for *_, text in written], ids, host=self._host)
+        name = signature(body, key)
+        message = envelope(body, name, uuid4().hex)
+        pause = FIRST_PAUSE
+        while not self._put(message, ids, name):
+            if self._shut:
+                return  # `shut` emits what became of them
+            if all(turn.done.done() for turn, *_ in written):
+                return  # all of them were given up meanwhile
+            self._urgent.wait(pause * (0.5 + random()))  # noqa: S311 - spreads attempts
+            pause = min(2 * pause, LONGEST_PAUSE)
+        for turn, *_ in written:
+            if turn.take():
+                self.fleet.add("handed_over")
+            self._settle(turn)
+
+    def _put(self, message: str, ids: list[str], name: str) -> bool:
+        try:
+            if self._register is None:
+                self._redis = connect(self._queue)
+                self._register = Register(self._redis, expiry=self._own.fleet_expiry)
+            self._is_away = self._register.put(message, ids, name=name) < 0
+            if self._is_away:
+                self._away_because = f"{self._queue.place}: its queue of judgements is full"
+                tell("fleet", self._away_because)
+        except Exception as error:
+            self._is_away, self._away_because = True, f"{self._queue.place} does not answer"
+            why = trouble(error, self._redis)
+            tell("fleet", f"{self._queue.place} cannot be reached: {why}")
+        return not self._is_away
+
+
+def _host_of(settings: Settings) -> str:
+    """Name the host to which verdicts return: all processes that share a store are one."""
+    place = f"{gethostname()}\0{Path(settings.store).absolute()}"
+    return blake2b(place.encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def _returns(exporters: Sequence[Any]) -> bool:
+    """Return whether verdicts come back: an exporter writes where only the asking host can read."""
+    return any(exporter.name in ("local", "memory", "console") for exporter in exporters)

@@ -1,0 +1,478 @@
+"""What came of a judgement, as the text that is kept and returned under its id."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from hashlib import blake2b, sha256
+from operator import attrgetter
+from time import time
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from llmeval_sdk.config import Secret
+from llmeval_sdk.evaluation.admission import Admitted
+from llmeval_sdk.model import (
+    Chunk,
+    Evaluation,
+    EvaluationEvent,
+    Extraction,
+    Failure,
+    NotRun,
+    Record,
+    SpanData,
+    Step,
+    Target,
+    Usage,
+)
+from llmeval_sdk.pipeline.jobs import Job
+from llmeval_sdk.plugins.fleet._keys import QUEUE
+from llmeval_sdk.process.shield import swallow
+
+
+T = TypeVar("T")
+
+
+class UnreadableError(ValueError):
+    """What was received is not what this release writes."""
+
+
+_NESTED: dict[type, dict[str, Any]] = {
+    Record: {
+        "retrieved_context": [Chunk],
+        "expected_retrieved_context": [Chunk],
+        "extractions": [Extraction],
+        "expected_facts": [str],
+        "usage": Usage,
+        "steps": [Step],
+        "tools": [dict],
+        "expected_trajectory": [Step],
+    },
+    EvaluationEvent: {"target": Target, "evaluation": Evaluation},
+    Evaluation: {"error": Failure, "usage": Usage},
+    NotRun: {"target": Target},
+    SpanData: {"error": Failure, "usage": Usage, "links": [Target]},
+    Chunk: {},
+    Extraction: {},
+    Step: {},
+    Failure: {},
+    Target: {"marks": [tuple]},
+    Usage: {},
+}
+"""The fields that hold objects, by class; a list stands for a tuple of them."""
+_NOT_SENT: dict[type, tuple[str, ...]] = {SpanData: ("context", "evaluations", "prompt")}
+"""Fields that the span of a judge's run never has."""
+
+
+def _reader(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], frozenset[str]]:
+    """Return the fields of a class, what reads them, and those that have no default."""
+    rows = [row for row in fields(kind) if row.name not in _NOT_SENT.get(kind, ())]
+    names = tuple(row.name for row in rows)
+    needed = (row.name for row in rows if row.default is row.default_factory is MISSING)
+    return names, attrgetter(*names), frozenset(needed)
+
+
+_READERS = {kind: _reader(kind) for kind in _NESTED}
+_KINDS: Mapping[str, type] = {
+    "evaluation": EvaluationEvent, "span": SpanData, "not_run": NotRun
+}  # fmt: skip
+_WORDS = {kind: word for word, kind in _KINDS.items()}
+
+
+def written(value: Any) -> str:
+    """Write a value as JSON; of what is no plain data only the name of its type is left."""
+    try:
+        return _encode(value)
+    except (TypeError, RecursionError):  # a key that is no text, or a list that holds itself
+        return _encode(_keyed(value, 0))
+
+
+def plain(item: Any) -> dict[str, Any]:
+    """Return the fields of an object, without those that are ``None`` by default."""
+    names, read, needed = _READERS[type(item)]
+    values = zip(names, read(item))  # noqa: B905 - as many as there are names
+    if not needed:
+        return {name: value for name, value in values if value is not None}
+    return {name: value for name, value in values if value is not None or name in needed}
+
+
+def _default(value: Any) -> Any:
+    return plain(value) if type(value) in _READERS else f"<{type(value).__name__}>"
+
+
+_encode = json.JSONEncoder(default=_default, separators=(",", ":"), check_circular=False).encode
+_DEEPEST = 40
+
+
+def _keyed(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        return "<too deep>"
+    if type(value) in _READERS:
+        value = plain(value)
+    if isinstance(value, Mapping):
+        return {str(key): _keyed(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_keyed(item, depth + 1) for item in value]
+    return value
+
+
+def parsed(text: str | bytes) -> Any:
+    """Read JSON; raises `UnreadableError` for anything else, such as ten thousand brackets."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"no JSON: {type(error).__name__}") from None
+
+
+def built(kind: type[T], plain_item: Any) -> T:
+    """Make an object of the fields that `plain` returned; unknown fields are left out.
+
+    Raises:
+        UnreadableError: they are not those of such an object.
+    """
+    if type(plain_item) is not dict:
+        raise UnreadableError(f"no {kind.__name__}")
+    nested, known = _NESTED[kind], _READERS[kind][0]
+    values = {
+        name: _made(nested[name], value) if name in nested and value is not None else value
+        for name, value in plain_item.items()
+        if name in known
+    }
+    try:
+        return kind(**values)
+    except TypeError as error:
+        raise UnreadableError(f"no {kind.__name__}: {error}"[:200]) from None
+
+
+def _made(kind: Any, value: Any) -> Any:
+    if type(kind) is not list:
+        return built(kind, value)
+    if type(value) is not list:
+        raise UnreadableError("no list")
+    if kind[0] is str:
+        return tuple(str(item) for item in value)
+    if kind[0] is dict:
+        return tuple(item for item in value if type(item) is dict)
+    if kind[0] is tuple:
+        return tuple((str(pair[0]), pair[1]) for pair in value if _is_pair(pair))
+    return tuple(built(kind[0], item) for item in value)
+
+
+def _is_pair(value: Any) -> bool:
+    return type(value) is list and len(value) == 2
+
+
+def _items_as_plain(items: list[Any]) -> list[Any]:
+    """Return what a judgement emits as plain data."""
+    return [[_WORDS[type(item)], item] for item in items]
+
+
+def _items_of(plain_items: Any) -> list[Any]:
+    """Make what a judgement emits; raises `UnreadableError` where it is nothing of that kind."""
+    if type(plain_items) is not list:
+        raise UnreadableError("no list")
+    items: list[Any] = []
+    for pair in plain_items:
+        if type(pair) is not list or len(pair) != 2 or pair[0] not in _KINDS:
+            raise UnreadableError("no evaluation, span or reason")
+        items.append(built(_KINDS[pair[0]], pair[1]))
+    return items
+
+
+VERSION = 1
+TASK = "llmeval.judge"
+MAX_JUDGEMENTS = 32
+MAX_JUDGEMENT_BYTES = 1 << 20
+MAX_MESSAGE_BYTES = 4 << 20
+_HEAD_BYTES = 4096
+MAX_ENTRY_BYTES = MAX_MESSAGE_BYTES + _HEAD_BYTES
+"""The largest entry of the queue: a message in its envelope."""
+FULL_BYTES = MAX_MESSAGE_BYTES * 3 // 4 - MAX_JUDGEMENT_BYTES - _HEAD_BYTES
+"""Text with which a message takes no further judgement; with less, there is room for the largest,
+in base 64 and with the head."""
+_BODY = "<body>"
+_BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
+_ID = re.compile(r"[0-9a-f]{32}")
+_HOST = re.compile(r"[0-9a-f]{16,32}")
+_LONGEST_NAME = 200
+_END_OF_TIME = 1e11
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One judgement as a message asks for it."""
+
+    id: str
+    judge: str
+    record: Record
+    target: Target
+    admitted: Admitted
+
+
+@dataclass(frozen=True, slots=True)
+class FleetMessage:
+    """A message that was read.
+
+    Those of its judgements that cannot be read are in ``unreadable`` by id.
+    """
+
+    host: str | None
+    """The host to which outcomes return; ``None`` where they go to the worker's exporters."""
+    sent: float
+    """When it was signed, in seconds since 1970, by the clock of the app's host."""
+    asked: tuple[Asked, ...]
+    unreadable: tuple[str, ...] = ()
+
+
+class RefusedError(Exception):
+    """A message that is refused whole.
+
+    ``reason`` is what the account counts, and ``ids`` are its judgements where they can be known.
+    """
+
+    def __init__(self, reason: str, ids: Sequence[str] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.ids = tuple(ids)
+
+
+def judgement_id(judge: str, target: Target) -> str:
+    """Identify the judgement of a span by a judge, the same in every process and at every time."""
+    marks = (f"{key}={mark}" for key, mark in target.marks)  # one verdict for each of them
+    text = "\0".join((target.trace_id or "", target.span_id or "", judge, *marks))
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def judgement_text(job: Job, serial: str) -> str:
+    """Write one judgement with its id.
+
+    Raises:
+        ValueError: it is larger than a message may carry.
+    """
+    text = written(
+        {
+            "id": serial,
+            "judge": job.judge.name,
+            "record": job.record,
+            "target": job.target,
+            "probability": job.admitted.probability,
+            "why": job.admitted.why,
+            "escalated": job.admitted.escalated,
+        }
+    )
+    if len(text) > MAX_JUDGEMENT_BYTES:
+        raise ValueError(f"{len(text)} bytes, and {MAX_JUDGEMENT_BYTES} may travel")
+    return text
+
+
+def body_of(texts: Sequence[str], ids: Sequence[str], *, host: str | None) -> str:
+    """Write a message of judgements that `judgement_text` wrote.
+
+    In base 64: the envelope is JSON in JSON, and would quote all quotation marks twice.
+    """
+    head = json.dumps({"v": VERSION, "ids": list(ids), "host": host, "sent": time()})
+    body = f'{head[:-1]}, "judgements": [{",".join(texts)}]}}'
+    return b64encode(body.encode()).decode()
+
+
+def signature(body: str, key: Secret) -> str:
+    """Sign a text with the key that apps and workers share."""
+    return hmac.new(
+        key.reveal().encode(), body.encode("utf-8", "surrogatepass"), sha256
+    ).hexdigest()
+
+
+def _is_signed(body: str, signed: Any, key: Secret) -> bool:
+    """Return whether a text was signed with the key."""
+    return isinstance(signed, str) and hmac.compare_digest(
+        signature(body, key).encode(), signed.encode("utf-8", "replace")
+    )
+
+
+def fingerprint(key: Secret) -> str:
+    """Return what tells keys apart and says nothing about them."""
+    return signature("which key is this?", key)[:12]
+
+
+def envelope(body: str, signed: str, serial: str) -> str:
+    """Wrap a message as a task of Celery (protocol 2) in the queue of its Redis transport.
+
+    An app needs neither Celery nor its transport: `Register.put` queues this text in the same step
+    in which it notes the judgements. Celery's own publisher takes 600 µs for it, and shows each of
+    our messages to the signal handlers of an app that is a Celery app itself.
+    """
+    nothing = dict.fromkeys(("callbacks", "errbacks", "chain", "chord"))
+    payload = json.dumps([[_BODY, signed], {}, nothing], separators=(",", ":"))
+    headers: Mapping[str, Any] = {
+        **dict.fromkeys(("shadow", "eta", "expires", "group", "group_index", "parent_id")),
+        "lang": "py", "task": TASK, "id": serial, "root_id": serial, "retries": 0,
+        "timelimit": [None, None], "argsrepr": "(…)", "kwargsrepr": "{}", "origin": "llmeval",
+        "ignore_result": True,
+    }  # fmt: skip
+    properties = {
+        "correlation_id": serial, "reply_to": "", "delivery_mode": 2, "priority": 0,
+        "delivery_info": {"exchange": "", "routing_key": QUEUE},
+        "body_encoding": None, "delivery_tag": serial,
+    }  # fmt: skip
+    text = json.dumps(
+        {
+            "body": payload,
+            "content-encoding": "utf-8",
+            "content-type": "application/json",
+            "headers": headers,
+            "properties": properties,
+        },
+        separators=(",", ":"),
+    )
+    return text.replace(_BODY, body, 1)
+
+
+def checked_envelope(entry: bytes, key: Secret) -> str:
+    """Return an entry of the queue as an envelope of our own, around what it signs.
+
+    Celery reads nothing else of what others may have written into the queue: on an envelope that it
+    cannot read, its worker would end.
+
+    Raises:
+        RefusedError: the entry is ``too_large``, ``unreadable`` or ``forged``.
+    """
+    if len(entry) > MAX_ENTRY_BYTES:
+        raise RefusedError("too_large")
+    try:
+        (body, signed), *_ = parsed(parsed(entry)["body"])
+        is_readable = _BASE64.fullmatch(body) is not None
+    except (ValueError, TypeError, KeyError):
+        raise RefusedError("unreadable") from None
+    if not is_readable:
+        raise RefusedError("unreadable")
+    if not _is_signed(body, signed, key):
+        raise RefusedError("forged")
+    return envelope(body, signed, uuid4().hex)
+
+
+def checked_note(note: bytes, key: Secret) -> str:
+    """Return what the transport noted of a message that a worker took, as an envelope of our own.
+
+    Raises:
+        RefusedError: it is ``too_large``, ``unreadable`` or ``forged``.
+    """
+    if len(note) > MAX_ENTRY_BYTES + _HEAD_BYTES:
+        raise RefusedError("too_large")
+    try:
+        entry, _exchange, _queue = parsed(note)
+    except (ValueError, TypeError):
+        raise RefusedError("unreadable") from None
+    return checked_envelope(json.dumps(entry).encode(), key)
+
+
+def message_of(body: Any, signed: Any, key: Secret) -> FleetMessage:
+    """Read a message.
+
+    Raises:
+        RefusedError: it is refused whole: ``too_large``, ``forged``, ``unreadable`` or
+            ``unknown_version``.
+    """
+    if not isinstance(body, str) or len(body) > MAX_MESSAGE_BYTES:
+        raise RefusedError("too_large" if isinstance(body, str) else "unreadable")
+    if not _is_signed(body, signed, key):
+        raise RefusedError("forged")
+    try:
+        message = parsed(b64decode(body, validate=True))
+        ids = [each for each in message["ids"] if _ID.fullmatch(each)]
+        version = message["v"]
+    except (ValueError, TypeError, KeyError):
+        raise RefusedError("unreadable") from None
+    read = READS.get(version) if type(version) is int else None
+    if read is None:
+        raise RefusedError("unknown_version", ids)
+    try:
+        return read(message, ids)
+    except Exception as error:
+        if not isinstance(error, (UnreadableError, TypeError, KeyError)) and not swallow(
+            "fleet", error
+        ):
+            raise
+        raise RefusedError("unreadable", ids) from None
+
+
+def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> FleetMessage:
+    asked, host, sent = [], message["host"], message["sent"]
+    if type(sent) not in (int, float) or not 0 <= sent < _END_OF_TIME:
+        raise UnreadableError("no time")
+    if host is not None and not _HOST.fullmatch(host):
+        raise UnreadableError("no host")
+    if len(message["judgements"]) > MAX_JUDGEMENTS:
+        raise UnreadableError("too many judgements")
+    for text in message["judgements"]:
+        try:
+            asked.append(_asked(text, ids))
+        except (ValueError, TypeError, KeyError):
+            continue
+    known = {each.id for each in asked}
+    return FleetMessage(
+        host, float(sent), tuple(asked), tuple(each for each in ids if each not in known)
+    )
+
+
+def _asked(fields: Any, ids: Sequence[str]) -> Asked:
+    judge, serial = fields["judge"], fields["id"]
+    target = built(Target, fields["target"])
+    if not isinstance(judge, str) or len(judge) > _LONGEST_NAME or serial not in ids:
+        raise UnreadableError("no judge")
+    if serial != judgement_id(judge, target):
+        raise UnreadableError("an id of another judgement")
+    admitted = Admitted(
+        min(1.0, max(1e-9, float(fields["probability"]))),
+        str(fields["why"]),
+        bool(fields["escalated"]),
+    )
+    return Asked(serial, judge, built(Record, fields["record"]), target, admitted)
+
+
+READS: Mapping[int, Callable[[Mapping[str, Any], Sequence[str]], FleetMessage]] = {1: _read_1}
+"""What reads each version. The next version keeps the reader of the one before it, so that workers
+can be renewed before the apps."""
+
+
+_SIGNATURE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementOutcome:
+    """What a judgement emits: the verdict or why there is none, and the trace of its run."""
+
+    id: str
+    items: list[Any]
+
+    @property
+    def field(self) -> str:
+        """Where the account counts it: ``judged``, or ``refused:`` and the reason."""
+        for item in self.items:
+            if type(item) is EvaluationEvent and item.evaluation.error is None:
+                return "judged"
+        reasons = [item.reason for item in self.items if type(item) is NotRun]
+        return f"refused:{reasons[0] if reasons else 'error'}"
+
+    def text(self, key: Secret) -> str:
+        """Write it, signed."""
+        body = written({"v": 1, "id": self.id, "items": _items_as_plain(self.items)})
+        return f"{signature(body, key)}{body}"
+
+
+def outcome_of(text: bytes, key: Secret) -> JudgementOutcome:
+    """Read an outcome; raises `UnreadableError` where it is none, or is not signed with the key."""
+    try:
+        whole = text.decode()
+    except UnicodeDecodeError:
+        raise UnreadableError("no text") from None
+    body = whole[_SIGNATURE:]
+    if not _is_signed(body, whole[:_SIGNATURE], key):
+        raise UnreadableError("its signature is not that of LLMEVAL_FLEET_KEY")
+    fields = parsed(body)
+    if type(fields) is not dict or fields.get("v") != 1 or not isinstance(fields.get("id"), str):
+        raise UnreadableError("its version is unknown")
+    return JudgementOutcome(fields["id"], _items_of(fields.get("items")))

@@ -1,0 +1,241 @@
+"""What becomes of the finished span of an instrumented call.
+
+Below no evaluated span of ours, the call is a request of its own: it is read and scored in the
+background, like the spans that other libraries make. Below one, it is read in the background before
+that span is, or at once where somebody needs what it tells the moment that span ends. Inside a span
+of a model call, it only says what that span does not know itself, so that the call is counted once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from threading import Lock
+from typing import Any
+
+from llmeval_sdk.model.coerce import to_usage
+from llmeval_sdk.model.records import OWNERS, Spent, left_by
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.plugins.openinference.otel import Branch, EvaluationSpanProcessor
+from llmeval_sdk.process.shield import swallow
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing.foreign import conventions
+from llmeval_sdk.tracing.foreign.reading import of_sdk
+from llmeval_sdk.tracing.foreign.runs import ForeignSpan, left_by_call
+from llmeval_sdk.tracing.internals import (
+    Recorder,
+    adopted,
+    current,
+    inherit_late,
+    leave_to_owner,
+    recorder,
+    state,
+)
+
+
+class _Inside(Branch):
+    """Stands for a call inside a span of ours that it belongs to."""
+
+    __slots__ = ("ours",)
+
+    def __init__(self, ours: Span) -> None:
+        super().__init__(0)
+        self.ours = ours
+
+
+class _CallReading:
+    """Reads a call once: in the worker, or earlier if the app asks for a score."""
+
+    __slots__ = ("_lock", "_read", "_spans")
+
+    def __init__(self, read: Callable[[], Iterable[Span]]) -> None:
+        self._read = read
+        self._spans: Iterable[Span] | None = None
+        self._lock = Lock()
+
+    def __call__(self) -> Iterable[Span]:
+        if not self._lock.acquire(timeout=1.0):  # a fork left it behind
+            return ()
+        try:
+            if self._spans is None:
+                self._spans = ()
+                self._spans = self._read()
+        finally:
+            self._lock.release()
+        return self._spans
+
+
+MOST_PENDING = 10_000
+"""The most spans whose unread calls are remembered, in case the app asks for a score of one.
+The worker reads the calls of the others all the same."""
+
+
+class CallProcessor(EvaluationSpanProcessor):
+    """Gets the spans of all instrumented clients. It never raises or blocks."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._pending: dict[int, list[_CallReading]] = {}
+        """The calls that are not read yet, by the number of the span that evaluates them."""
+
+    def read_now(self, span: Span) -> None:
+        """Read the calls of a span that the worker has not read yet."""
+        for reading in self._pending.pop(span.span_number, ()):
+            reading()
+
+    @property
+    def exports(self) -> bool:
+        """Whether our exporters send the calls: an app's own provider takes spans that it made."""
+        return runtime.settings().otel != "global"
+
+    def on_start(self, span: Any, parent_context: Any = None) -> None:
+        """Note which span of ours a call belongs to."""
+        ours = current.get()
+        if type(ours) is not Span:
+            if span.context.trace_id & _LOW_BITS < state.sample_below:
+                outer = self._open.get(span.parent.span_id) if span.parent is not None else None
+                self._admit(span, outer or Branch(span.context.span_id))
+        elif not ours.end_ns and _takes(ours):
+            self._admit(span, _Inside(ours))
+        else:
+            super().on_start(span, parent_context)
+
+    def on_end(self, span: Any) -> None:
+        """Hand a call over, or leave what it tells to the span of ours around it."""
+        branch = self._open.get(span.context.span_id)
+        if type(branch) is not _Inside:
+            super().on_end(span)
+            return
+        try:
+            del self._open[span.context.span_id]
+            contexts = branch.contexts.get(span.context.span_id, ())
+            target = recorder()
+            if target is not None and _may_wait(span, branch.ours, target):
+                later = _read_later(span, branch.ours, contexts)
+                read = self._expect(branch.ours, _CallReading(later))
+                target.take(read, 2_000, exported=self.exports)
+                return
+            data = of_sdk(span)
+            if data is not None:
+                _leave(data, branch.ours, contexts, exported=self.exports)
+        except Exception as error:
+            if not swallow("instrument", error):
+                raise
+
+    def _expect(self, ours: Span, reading: _CallReading) -> Callable[[], Iterable[Span]]:
+        """Keep a reading until the worker takes it; return what the worker calls."""
+        state.read_calls_of = self.read_now
+        number = (ours if ours.is_evaluated or ours.owner is None else ours.owner).span_number
+        while len(self._pending) >= MOST_PENDING:
+            self._pending.pop(next(iter(self._pending)), None)
+        self._pending.setdefault(number, []).append(reading)
+
+        def take() -> Iterable[Span]:
+            spans = reading()
+            left = self._pending.get(number, [])
+            with suppress(ValueError):  # the app asked for it before
+                left.remove(reading)
+            if not left:
+                self._pending.pop(number, None)
+            return spans
+
+        return take
+
+
+_LOW_BITS = 0xFFFFFFFFFFFFFFFF
+_CALLS = ("llm", "embedding")
+
+
+def _takes(ours: Span) -> bool:
+    """Say whether a call inside a span of ours belongs to it or to an evaluated span above it."""
+    return ours.is_evaluated or ours.owner is not None or ours.kind in _CALLS
+
+
+def _may_wait(span: Any, ours: Span, target: Recorder) -> bool:
+    """Say whether a call that ended can be read in the background; reading costs the most.
+
+    What it tells must be there when its request is scored there, and nobody may want it earlier:
+    no span of a model call, no evaluated step that passes it on when it ends.
+    """
+    owner = ours if ours.is_evaluated else ours.owner
+    return (
+        owner is not None
+        and owner.kind in OWNERS
+        and not owner.end_ns
+        and ours.kind not in _CALLS
+        and not target.reads_at_once
+        and conventions.kind_of(span.attributes or {}) in _CALLS
+    )
+
+
+def _read_later(
+    span: Any, ours: Span, contexts: tuple[Mapping[str, Any], ...]
+) -> Callable[[], Iterable[Span]]:
+    """Return what reads a call in the background, before the request that it belongs to.
+
+    The worker takes spans in the order in which they ended, and the request has not ended yet.
+    """
+
+    def read() -> Iterable[Span]:
+        data = of_sdk(span)
+        if data is None:
+            return ()
+        call = _adopted(data, ours)
+        inherit_late(call, contexts)
+        leave_to_owner(call, ended=True)
+        return (call,)
+
+    return read
+
+
+def _adopted(data: ForeignSpan, ours: Span) -> Span:
+    """Return a call as a span of ours inside one that is open."""
+    kind = "task" if data.kind in OWNERS else data.kind
+    call = adopted(replace(data, kind=kind, parent_id=ours.span_id, session_id=ours.session_id))
+    call.owner = ours if ours.is_evaluated else ours.owner
+    for item in left_by_call(data):
+        call.collect(item)
+    return call
+
+
+def _leave(
+    data: ForeignSpan, ours: Span, contexts: tuple[Mapping[str, Any], ...], *, exported: bool
+) -> None:
+    """Leave what a call tells to the spans of ours around it, and hand the call's own span on."""
+    is_known = ours.kind == data.kind and ours.kind in _CALLS and not ours.end_ns
+    call = _adopted(data, ours)
+    if is_known:
+        _complete(ours, call)
+        return
+    inherit_late(call, contexts)
+    leave_to_owner(call)
+    call.owner = call.owner or call  # where the span around it is over, it is scored nowhere
+    target = recorder()
+    if target is not None:
+        target.take(lambda: (call,), call.size, exported=exported)
+
+
+def _complete(ours: Span, call: Span) -> None:
+    """Tell the span of a model call what it does not know itself: tokens, model, first token.
+
+    Tokens that the app annotated count alone. Those of several calls in one span are summed up.
+    """
+    for item in left_by(call, keeps=False):
+        if type(item) is not Spent:
+            ours.collect(item)
+    metrics = dict(ours._metrics or {})
+    if call.usage is not None and to_usage(metrics) is None:
+        ours._usage = call.usage if ours._usage is None else ours._usage + call.usage
+    measured = dict(call._metrics or {})
+    first_token = measured.pop("time_to_first_token", None)
+    for name, number in measured.items():
+        metrics[name] = metrics.get(name, 0) + number
+    if first_token is not None:
+        metrics.setdefault("time_to_first_token", first_token)
+    ours._metrics = metrics or None
+    spec = ours.spec
+    ours.spec = spec._replace(
+        model_name=spec.model_name or call.model_name,
+        model_provider=spec.model_provider or call.spec.model_provider,
+    )

@@ -1,0 +1,290 @@
+"""Learning in an app: outcomes are heard on any thread, and the worker studies them in slices."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from time import monotonic, time
+from typing import Any, NamedTuple, TypeVar
+
+from llmeval_sdk import registry
+from llmeval_sdk.config import SCORES, Settings
+from llmeval_sdk.model import EvaluationEvent, Record
+from llmeval_sdk.pipeline.plan import Hooks
+from llmeval_sdk.plugins.learning import _file
+from llmeval_sdk.plugins.learning._fit import Slices
+from llmeval_sdk.plugins.learning._groups import advanced_groups
+from llmeval_sdk.plugins.learning._hearing import SITE, Hearing, Known, group_of
+from llmeval_sdk.plugins.learning._labels import new_labels
+from llmeval_sdk.plugins.learning._outcomes import ForeignError, Outcomes
+from llmeval_sdk.plugins.learning._weights import Score, Weights, logit_of
+from llmeval_sdk.plugins.learning.learned import LEARNS, taught
+from llmeval_sdk.plugins.learning.settings import LearnedSettings
+from llmeval_sdk.process.shield import caught, swallow, tell
+
+
+SYNC_SECONDS = 30.0
+"""How often the files of this host are looked at."""
+SYNC_OUTCOMES = 50
+"""Outcomes that wait at most before the file gets them."""
+FITTED_AFTER = 25
+"""New outcomes before it is worth looking whether a fit or a check is due."""
+
+T = TypeVar("T")
+
+
+class _FitInUse(NamedTuple):
+    version: str
+    outcomes: int
+    weights: Weights
+
+
+class Learning(Hooks):
+    """Re-fits risk scores for one pipeline, together with the other processes of its host.
+
+    Args:
+        store: The store's file; what is learned stands beside it.
+        names: Whether span names may be kept; without them all records form one group.
+        clock: Seconds that only rise.
+        now: Seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: Path,
+        *,
+        names: bool = True,
+        clock: Callable[[], float] = monotonic,
+        now: Callable[[], float] = time,
+    ) -> None:
+        self._store = store
+        self._path = store.with_suffix(".learned")
+        self._outcomes = Outcomes(store.with_suffix(".outcomes"))
+        self._clock, self._now = clock, now
+        self._owner = secrets.token_hex(8)
+        self._scores: dict[str, Score] = {}
+        self._courses: _file.Courses = {}
+        self._in_force: dict[str, dict[str, _FitInUse]] = {}
+        """Weights by part and span name; replaced whole, since other threads read it."""
+        self._names = names
+        self._hearing = Hearing(names=names)
+        self._last_label = 0
+        self._stamp: tuple[int, ...] | None = None
+        self._due = 0.0
+        self._studied = 0
+        self._session: Iterator[None] | None = None
+        self._pid = os.getpid()
+
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """The scores that learn here."""
+        return tuple(self._scores.values())
+
+    # -- scoring, on any thread -------------------------------------------------------------------
+
+    def taught(self, heuristic: Any) -> Any:
+        """Return a heuristic that asks this for its weights, if it is one that can learn."""
+        shipped: Any = registry.known(LEARNS)
+        if heuristic.name != LEARNS or heuristic is not shipped:
+            return heuristic
+        learned, score = taught(heuristic, self.weigh)
+        self._scores[score.name] = score
+        return learned
+
+    def weigh(
+        self,
+        score: Score,
+        language: str,
+        record: Record,
+        shipped: float,
+        features: Mapping[str, float],
+    ) -> tuple[float, dict[str, Any]]:
+        """Return the risk of a record, and what its evaluation says of learned weights.
+
+        Args:
+            score: The score.
+            language: Which of its models was used; each learns for itself.
+            record: The record.
+            shipped: Its risk by the shipped weights, 0..1.
+            features: What that was made of, by name.
+        """
+        part = f"{score.name}/{language}"
+        vector = tuple([float(features[name]) for name in score.names])
+        logit = logit_of(shipped)
+        if record.span_id:
+            self._hearing.scored(record.span_id, Known(part, score.features, logit, vector))
+        groups = self._in_force.get(part)
+        if not groups:
+            return shipped, {}
+        known = groups.get(group_of(record.span_name)) or groups.get("")
+        if known is None:
+            return shipped, {}
+        about = {
+            "learned": known.version,
+            "learned_from": known.outcomes,
+            "shipped_risk": round(shipped, 5),
+        }
+        return known.weights.risk(logit, vector), about
+
+    def judgement_wanted(self, judge: str, record: Record) -> None:
+        """Keep the features of a record that a judge is about to see, if it can teach a score."""
+        if registry.predictor_of(judge) in self._scores:
+            self._hearing.admitted(record)
+
+    def emitted(self, item: object) -> None:
+        """Take in what a judge or a person said; anything else is no outcome."""
+        if type(item) is EvaluationEvent and item.evaluation.evaluator_kind in ("judge", "human"):
+            self._hearing.hear(item, self._scores)
+
+    # -- studying, in the worker ------------------------------------------------------------------
+
+    def study(self) -> bool:
+        """Do a slice of about a millisecond; return whether there is more to do at once."""
+        if os.getpid() != self._pid:
+            self._begin_anew()
+        if self._session is None:
+            if self._clock() < self._due and len(self._hearing.news) < SYNC_OUTCOMES:
+                return False
+            self._due = self._clock() + SYNC_SECONDS
+            self._session = self._sessions()
+        try:
+            next(self._session)
+        except StopIteration:
+            self._session = None
+        except Exception as error:
+            self._session = None
+            if not swallow(SITE, error):
+                raise
+        return self._session is not None
+
+    def close(self) -> None:
+        """Write what was heard and let go of the files; may be called from any thread."""
+        if self._hearing.news or self._hearing.labels:
+            self._keep()
+        self._outcomes.close()
+
+    def _begin_anew(self) -> None:
+        """Leave to the parent of a fork what it heard and began."""
+        self._pid, self._owner, self._session = os.getpid(), secrets.token_hex(8), None
+        self._hearing = Hearing(names=self._names)
+
+    def _sessions(self) -> Iterator[None]:
+        """Read what other processes learned, keep what was heard, and fit where that is due."""
+        self._reload()
+        yield
+        has_outcomes = bool(self._hearing.news) or self._outcomes.is_there
+        if has_outcomes:
+            found, self._last_label = new_labels(self._store, self._last_label)
+            self._hearing.labels.extend(found)
+            yield
+        if self._hearing.news or self._hearing.labels:
+            self._keep()
+            yield
+        if not has_outcomes:
+            return
+        newest = self._outcomes.newest()
+        if newest - self._studied < FITTED_AFTER:
+            return
+        if not self._outcomes.lease(self._owner, self._now()):
+            return
+        try:
+            self._studied = newest
+            self._reload()
+            yield
+            yield from self._fit()
+        finally:
+            self._outcomes.release(self._owner)
+
+    def _keep(self) -> None:
+        """Write what was heard; where that fails, it waits for the next time."""
+        entries, labels = _taken(self._hearing.news), _taken(self._hearing.labels)
+        try:
+            try:
+                self._outcomes.add(entries)
+            except ForeignError as error:
+                self._ignore("outcomes", str(error))
+                self._outcomes = Outcomes(None)
+                self._outcomes.add(entries)
+            self._outcomes.label(labels)
+        except BaseException:
+            self._hearing.news.extendleft(reversed(entries))
+            self._hearing.labels.extendleft(reversed(labels))
+            raise
+
+    def _reload(self) -> None:
+        """Take over what the file says, if it was replaced since it was last read."""
+        stamp = _file.stamp(self._path)
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
+        courses: _file.Courses = {}
+        try:
+            parts = _file.read(self._path)
+        except _file.UnusableError as error:
+            self._ignore(error.reason, str(error))
+            return
+        for part, data in parts.items():
+            score = self._scores.get(part.partition("/")[0])
+            if score is None:
+                continue
+            try:
+                courses[part] = _file.courses_of(data, *score.made_of)
+            except _file.UnusableError as error:
+                self._ignore(error.reason, str(error))
+        self._put_in_force(courses)
+
+    def _ignore(self, reason: str, words: str) -> None:
+        caught.add(f"{SITE}: {reason}")
+        tell(f"{SITE}, {reason}", f"{self._path.name} is ignored: {words}")
+
+    def _put_in_force(self, courses: _file.Courses) -> None:
+        self._courses = courses
+        self._in_force = {
+            part: {
+                name: _FitInUse(fit.weights.version, fit.outcomes, fit.weights)
+                for name, course in groups.items()
+                if (fit := course.in_use) is not None
+            }
+            for part, groups in courses.items()
+        }
+
+    def _fit(self) -> Slices[None]:
+        courses = {part: dict(groups) for part, groups in self._courses.items()}
+        for part, features in self._outcomes.parts():
+            score = self._scores.get(part.partition("/")[0])
+            if score is not None and score.features == features:
+                groups = yield from advanced_groups(
+                    self._outcomes, part, score.made_of, courses.get(part, {}), self._now()
+                )
+                if groups:
+                    courses[part] = groups
+        if courses == self._courses:
+            return
+        self._put_in_force(courses)
+        parts = {
+            part: (self._scores[part.partition("/")[0]].features, groups)
+            for part, groups in courses.items()
+        }
+        _file.write(self._path, parts, self._now())
+        self._stamp = _file.stamp(self._path)
+
+
+def make(settings: Settings) -> Learning | None:
+    """Return what re-fits risk scores beside the store, or ``None`` where it is switched off."""
+    if not settings.of(LearnedSettings).learn:
+        return None
+    names = settings.capture_content != SCORES
+    return Learning(Path(settings.store).expanduser(), names=names)
+
+
+def _taken(waiting: deque[T]) -> list[T]:
+    """Take out what waits; another thread may be doing the same."""
+    taken = []
+    for _ in range(len(waiting)):
+        with suppress(IndexError):
+            taken.append(waiting.popleft())
+    return taken

@@ -1,0 +1,172 @@
+"""A judge that runs one Ragas metric: what it needs, what it may spend, what its score says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any, ClassVar, Literal
+
+from llmeval_sdk import config
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.model import Evaluation, Failure, ModelCall, Record, Usage
+from llmeval_sdk.model.needs import EVIDENCE, missing
+from llmeval_sdk.model.protocols import LLM
+from llmeval_sdk.model.records import evidence_of
+from llmeval_sdk.plugins.ragas import _where
+from llmeval_sdk.plugins.ragas._columns import bounded, columns_of
+from llmeval_sdk.plugins.ragas._metrics import DATADOG, Metric, variant
+from llmeval_sdk.plugins.ragas.settings import RagasSettings
+
+
+_INSTRUCTIONS = 1_500
+"""Tokens of a call's own instructions and examples, at most."""
+_REPLY = 4_096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RagasJudge:
+    """Runs a metric of Ragas on a Record. The metric is a name, or an object of the app's."""
+
+    kind: ClassVar[Literal["judge"]] = "judge"
+    per: ClassVar[Literal["answer", "chunk"]] = "answer"
+    calls_here: ClassVar[bool] = False
+    blocking: ClassVar[bool] = False
+    model: ClassVar[None] = None
+    output: ClassVar[str] = "score"
+    span_tags: ClassVar[Mapping[str, str]] = {"runner.integration": "ragas"}
+    name: str
+    metric: Any
+    limits: Metric
+    version: str = "1"
+    span_kinds: tuple[str, ...] = ()
+    """Judged before the workflow above them, where they are enough: see `Judge`."""
+    predictor: str | None = None
+    settings: Settings | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """Return the Record fields the metric reads."""
+        return self.limits.needs
+
+    @property
+    def needs_model(self) -> bool:
+        """Say whether it asks the judge model at all."""
+        return self.limits.calls + self.limits.calls_per_context > 0
+
+    def lacks(self, record: Record, /) -> str | None:
+        """Name nothing: what a metric needs are fields of a Record."""
+        return None
+
+    def configured(self, settings: Settings) -> RagasJudge:
+        """Return this judge under the settings in force."""
+        return replace(self, settings=settings)
+
+    def _with_evidence(self, record: Record) -> Record:
+        """Count what tools returned as context, where the metric compares an answer with it."""
+        if EVIDENCE not in self.needs:
+            return record
+        return replace(record, retrieved_context=evidence_of(record))
+
+    async def evaluate(self, record: Record, llm: LLM, /) -> Evaluation:
+        """Judge one Record: a score, an error, or neither where inputs are missing."""
+        absent = missing(record, self.needs)
+        if absent is not None:
+            return self._evaluation(metadata={"missing_inputs": absent})
+        columns, cut = bounded(columns_of(self._with_evidence(record)))
+        contexts = len(columns.get("retrieved_contexts", ()))
+        most = self.limits.most_calls(contexts)
+        if not most and self.limits.calls_per_context:
+            return self._evaluation(metadata={"missing_inputs": "contexts with text"})
+        settings = self.settings or config.from_environment(problems=[])
+        started = perf_counter()
+        async with _lease(llm, most, _most_usage(columns, most)) as lease:
+            job = {"metric": self.metric, "columns": columns, "calls": most}
+            job["embeddings"] = settings.of(RagasSettings).judge_embeddings
+            answer = await _where.run(job, lease.llm, settings)
+            lease.requests = answer.get("requests", 0)
+            lease.calls = [_call(each) for each in answer.get("calls", ())]
+            lease.failure = (answer.get("error") or {}).get("type")
+        return self._read(answer, lease.calls, perf_counter() - started, cut)
+
+    def _read(
+        self, answer: Mapping[str, Any], calls: list[ModelCall], seconds: float, cut: list[str]
+    ) -> Evaluation:
+        metadata = {**answer.get("metadata", {}), "ragas": answer.get("ragas")}
+        if cut:
+            metadata["cut"] = cut
+        if self.limits.definition:
+            metadata["definition"] = self.limits.definition
+        error = answer.get("error")
+        used = [call.usage for call in calls if call.usage is not None]
+        found = self._evaluation(
+            explanation=answer.get("explanation"),
+            metadata=metadata,
+            duration=seconds,
+            usage=sum(used[1:], used[0]) if used else None,
+        )
+        if error is not None:
+            return replace(found, error=Failure(error["type"], error["message"][:500]))
+        return replace(found, value=answer.get("value"))
+
+    def _evaluation(self, **fields: Any) -> Evaluation:
+        return Evaluation(
+            self.name, evaluator_kind="judge", evaluator_version=self.version, **fields
+        )
+
+
+@dataclass(slots=True)
+class _Unmetered:
+    """Stands for a lease where no budget is kept: offline."""
+
+    llm: LLM
+    calls: list[ModelCall] = field(default_factory=list)
+    requests: int = 0
+    failure: str | None = None
+
+
+@asynccontextmanager
+async def _lease(llm: Any, calls: int, most: Usage) -> AsyncIterator[Any]:
+    """Reserve the worst case with whoever keeps the budget of this LLM."""
+    lease = getattr(llm, "lease", None)
+    why_not = getattr(llm, "why_not", None)
+    if calls and why_not is not None:  # before Ragas is looked for, which is not what is missing
+        raise JudgeError(getattr(llm, "reason", "no_judge_model"), why_not)
+    if lease is None or not calls:
+        yield _Unmetered(getattr(llm, "inner", llm))
+        return
+    async with lease(calls=calls, most=most) as granted:
+        yield granted
+
+
+def _most_usage(columns: Mapping[str, Any], calls: int) -> Usage:
+    """Return the most tokens of so many calls that each may see the whole record."""
+    asked = (sum(len(str(value)) for value in columns.values()) // 3 + _INSTRUCTIONS) * calls
+    return Usage(asked, _REPLY * calls, asked + _REPLY * calls)
+
+
+def _call(told: Mapping[str, Any]) -> ModelCall:
+    usage = told.get("usage")
+    return ModelCall(**{**told, "usage": Usage(**usage) if usage else None})
+
+
+def _datadog(name: str, *, predictor: str | None = None) -> RagasJudge:
+    return RagasJudge(
+        name=f"ragas_{name}",
+        metric=f"ragas_{name}",
+        limits=DATADOG[name],
+        span_kinds=("llm",),
+        predictor=predictor,
+    )
+
+
+ragas_faithfulness = _datadog("faithfulness", predictor="groundedness_risk")
+ragas_answer_relevancy = _datadog("answer_relevancy")
+ragas_context_precision = _datadog("context_precision")
+
+
+def by_name(name: str) -> RagasJudge:
+    """Make the judge ``ragas:<name>`` of one of Ragas' own metrics."""
+    return RagasJudge(name=f"ragas:{name}", metric=name, limits=variant(name))

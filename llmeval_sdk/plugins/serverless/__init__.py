@@ -1,0 +1,45 @@
+"""Functions that are frozen between invocations: what they record is sent before they return.
+
+AWS Lambda stops all threads of a process as soon as the handler has returned, for seconds or for
+ever. `lambda_handler` and `flush_after` therefore deliver what an invocation has recorded while it
+is still running, within the time that it has left. They trace nothing by themselves: decorate the
+handler, or what it calls, with ``@llmeval.workflow`` as anywhere else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llmeval_sdk.pipeline.plan import Plugin
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.pipeline.plan import Planning
+    from llmeval_sdk.plugins.serverless._handlers import flush_after, lambda_handler
+
+__all__ = ["flush_after", "lambda_handler"]
+
+
+class ServerlessPlugin(Plugin):
+    """What ``LLMEVAL_MODE=serverless`` changes in a pipeline."""
+
+    name = "serverless"
+    settings = {"Serverless functions": "settings:ServerlessSettings"}
+
+    def prepare(self, planning: Planning) -> None:
+        """Have records sent at once, if the process may be frozen at any moment."""
+        from llmeval_sdk.plugins.serverless.settings import ServerlessSettings
+
+        if planning.settings.of(ServerlessSettings).mode == "serverless":
+            from llmeval_sdk.plugins.serverless._loop import ThawingLoop
+
+            planning.freezes, planning.new_loop = True, ThawingLoop
+
+
+plugin = ServerlessPlugin()
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        return plugin.resolve(f"_handlers:{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,20 @@
+"""The setting of conversations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llmeval_sdk.config.reading import positive, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionSettings:
+    """When a conversation is over."""
+
+    session_idle: float = setting(
+        1_800.0,
+        "LLMEVAL_SESSION_IDLE",
+        read=positive,
+        doc="Seconds without a request after which a session is evaluated, where evaluators of "
+        "sessions were asked for.",
+    )

@@ -1,0 +1,229 @@
+"""The thread of this process that talks to Redis, so that nobody else ever waits for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from llmeval_sdk.config import Secret
+from llmeval_sdk.plugins.shared.client import connect
+from llmeval_sdk.plugins.shared.redis_address import RedisAddress
+from llmeval_sdk.process.counters import Counts
+from llmeval_sdk.process.shield import shield, tell
+
+
+if TYPE_CHECKING:
+    from redis import Redis
+
+
+T = TypeVar("T")
+ANSWER_SECONDS = 0.5
+"""How long the thread waits for a connection, and for an answer. It holds up nobody else."""
+BEAT_SECONDS = 2.0
+"""How often the thread exchanges what is shared, once anything of it was used."""
+MAX_PAUSE_SECONDS = 2.0
+"""How long the thread waits at most before it tries a Redis that is away once more."""
+MAX_WAITING = 256
+"""How many questions may wait for the thread; a further one is not asked."""
+
+
+def elapsed() -> float:
+    """Return seconds that also pass while the machine sleeps, where it can tell."""
+    if sys.platform == "linux":
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return time.monotonic()
+
+
+class Member(Protocol):
+    """Something that is shared, and exchanged with every beat."""
+
+    def exchange(self, redis: Redis, /) -> None:
+        """Exchange what is new. Raises whatever the client raises."""
+
+    def leave(self, redis: Redis, /) -> None:
+        """Give back what is leased, at the end of the process."""
+
+    def forked(self) -> None:
+        """Let go of what belongs to the process that this one was forked from."""
+
+
+class RedisLink:
+    """Runs all commands on one daemon thread, which starts with the first of them.
+
+    A Redis that hangs holds up this thread alone, for `ANSWER_SECONDS` at a time. Whoever asks
+    something waits for as long as it says, and not at all once Redis is known to be away.
+    """
+
+    def __init__(self, address: Secret, *, beat: float = BEAT_SECONDS) -> None:
+        self.place = RedisAddress(address.reveal()).place
+        self.counts = Counts()
+        """What was exchanged, and what failed, by reason."""
+        self._address = address
+        self._beat = beat
+        self._members: list[Member] = []
+        self._process = _OfProcess()
+        self._failed_at: float | None = None
+        self._pause = 0.0
+
+    def join(self, member: Member) -> None:
+        """Exchange for a member with every beat from now on."""
+        self._members.append(member)
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the latest command failed."""
+        return self._failed_at is not None
+
+    @property
+    def away_seconds(self) -> float:
+        """For how long Redis has been away."""
+        return 0.0 if self._failed_at is None else elapsed() - self._failed_at
+
+    def start(self) -> None:
+        """Start the thread in this process, unless it runs; a forked child begins anew."""
+        self._mine()
+
+    def wake(self) -> None:
+        """Exchange for all members soon. Returns at once."""
+        process = self._mine()
+        if not process.is_woken:
+            process.is_woken = True
+            process.questions.put(None)
+
+    def ask(self, question: Callable[[Redis], T], patience: float = 0.0) -> T | None:
+        """Ask Redis something, and wait at most ``patience`` seconds for the answer.
+
+        The first one of a process also waits for the connection, `ANSWER_SECONDS` at most.
+        ``None`` stands for no answer: Redis is away, slow or busy. With no patience nobody waits,
+        and the question is asked all the same.
+        """
+        process = self._mine()
+        if self.is_away or process.questions.qsize() >= MAX_WAITING:
+            self.counts.add("not asked")
+            return None
+        answer = _Errand(question)
+        process.questions.put(answer)
+        if process.is_new and patience > 0:
+            process.is_new, patience = False, max(patience, ANSWER_SECONDS)
+        if patience <= 0 or not answer.done.wait(patience):
+            return None
+        result: T | None = answer.result
+        return result
+
+    def close(self, seconds: float = ANSWER_SECONDS) -> None:
+        """Give back what is leased, and end the thread; wait at most this long for it."""
+        process = self._process
+        if process.pid == os.getpid() and process.thread is not None:
+            process.is_closing = True
+            process.questions.put(None)
+            process.thread.join(seconds)
+            self._process = _OfProcess()
+
+    # -- on the thread ---------------------------------------------------------------------------
+
+    def _mine(self) -> _OfProcess:
+        process = self._process
+        if process.pid != os.getpid():
+            process = self._process = _OfProcess()
+            self._failed_at, self._pause = None, 0.0
+            for member in self._members:
+                member.forked()
+        if process.thread is None:
+            with process.lock:
+                if process.thread is None:
+                    thread = threading.Thread(
+                        target=self._serve, args=(process,), name="llmeval-shared", daemon=True
+                    )
+                    with shield("what all hosts share"):  # no thread can start at the very end
+                        thread.start()
+                        process.thread = thread
+        return process
+
+    def _serve(self, process: _OfProcess) -> None:
+        with shield("what all hosts share", on_own_thread=True):
+            try:
+                redis = connect(
+                    self._address, connect_seconds=ANSWER_SECONDS, answer_seconds=ANSWER_SECONDS
+                )
+            except Exception:
+                self._failed_at = elapsed()  # nobody will ever answer
+                raise
+            due = 0.0
+            while not process.is_closing:
+                try:
+                    question = process.questions.get(timeout=max(due - elapsed(), 0.0))
+                except Empty:
+                    question = None
+                if question is not None:
+                    self._run(question, redis)
+                is_due = elapsed() >= due
+                if is_due or (question is None and process.is_woken and not self.is_away):
+                    process.is_woken = False
+                    self._exchange(redis)
+                    due = elapsed() + (self._pause or self._beat)
+                elif question is None:
+                    process.is_woken = False
+            for member in self._members:
+                if not self.is_away:
+                    self._try(member.leave, redis)
+            redis.close()
+
+    def _run(self, question: _Errand, redis: Redis) -> None:
+        if not self.is_away:
+            question.result = self._try(question.question, redis)
+        question.done.set()
+
+    def _exchange(self, redis: Redis) -> None:
+        for member in self._members:
+            self._try(member.exchange, redis)
+            if self.is_away:
+                return
+
+    def _try(self, command: Callable[[Redis], T], redis: Redis) -> T | None:
+        from redis.exceptions import RedisError, ResponseError
+
+        try:
+            result = command(redis)
+        except ResponseError as error:  # Redis is there: only this command is refused
+            self.counts.add(f"failed: {type(error).__name__}")
+            tell("what all hosts share", f"{self.place} refuses a command: {error!s:.100}")
+            return None
+        except (RedisError, OSError) as error:
+            self.counts.add(f"failed: {type(error).__name__}")
+            self._failed_at = self._failed_at or elapsed()
+            self._pause = min(self._pause * 2 or 0.25, MAX_PAUSE_SECONDS)
+            tell("what all hosts share", f"{self.place} cannot be used: {type(error).__name__}")
+            return None
+        except Exception as error:
+            self.counts.add(f"failed: {type(error).__name__}")
+            tell("what all hosts share", f"{type(error).__name__}: {error!s:.100}")
+            return None
+        self._failed_at, self._pause = None, 0.0
+        return result
+
+
+class _Errand:
+    __slots__ = ("done", "question", "result")
+
+    def __init__(self, question: Callable[[Redis], Any]) -> None:
+        self.question = question
+        self.done = threading.Event()
+        self.result: Any = None
+
+
+class _OfProcess:
+    """What a forked child has to make anew."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.lock = threading.Lock()
+        self.questions: SimpleQueue[_Errand | None] = SimpleQueue()
+        self.thread: threading.Thread | None = None
+        self.is_new = True
+        self.is_woken = False
+        self.is_closing = False

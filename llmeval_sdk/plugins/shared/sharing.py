@@ -1,0 +1,87 @@
+"""Lets all hosts share what a plan would otherwise keep for one host: budget, verdicts, scores."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from llmeval_sdk import config
+from llmeval_sdk.config import Settings
+from llmeval_sdk.errors import ConfigurationError, missing_extra
+from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.plugins.shared.client import connect
+from llmeval_sdk.plugins.shared.host import Host
+from llmeval_sdk.plugins.shared.keeper import SharedKeeper
+from llmeval_sdk.plugins.shared.link import RedisLink
+from llmeval_sdk.plugins.shared.scores import SharedGate
+from llmeval_sdk.plugins.shared.settings import SharedSettings
+from llmeval_sdk.plugins.shared.verdicts import SharedVerdicts
+from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.ledger import HostLedger
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.pipeline.plan import Plan
+
+
+def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) -> Plan:
+    """Return the plan with what all hosts share; the same plan where ``LLMEVAL_SHARED`` is not set.
+
+    A verdict may quote the app's texts, and scores go by the names of spans: where those may not
+    leave, verdicts and scores stay on the host. Where the environment names a Redis that cannot be
+    used, or names it in a way that cannot be read, that is a line of ``problems``, and no judge
+    pays: a budget for each host would be more than the one that was asked for.
+
+    Raises:
+        ConfigurationError: the address that ``configure()`` was given cannot be used, or the
+            library is not installed; with ``strict`` also that of the environment.
+    """
+    own = settings.of(SharedSettings)
+    if own.shared is None:
+        return _unpaid(plan, problems) if _is_misspelt() else plan
+    try:
+        if strict:
+            connect(own.shared).close()
+        elif find_spec("redis") is None:  # its import takes longer than an app may be held up
+            raise missing_extra("What all hosts share", "fleet", "redis")
+    except ConfigurationError as error:
+        if strict or config.source_of("shared") == "default":
+            raise
+        problems.append(f"{config.source_of('shared')}: {error}; until then no judge pays")
+    link = RedisLink(own.shared)
+    host = Host(HostLedger(path_of(settings.store).with_suffix(".shared")))
+
+    def shared(keeper: BudgetKeeper, name: str) -> SharedKeeper:
+        return SharedKeeper.instead_of(
+            keeper,
+            host=host,
+            link=link,
+            name=name,
+            concurrency=own.shared_concurrency if name == "judges" else None,
+            longest=plan.judge_timeout + 5.0,
+        )
+
+    tier = plan.tier
+    return replace(
+        plan,
+        keeper=shared(plan.keeper, "judges"),
+        tier=None if tier is None else replace(tier, keeper=shared(tier.keeper, "decisions")),
+        gate=SharedGate(plan.gate, link) if plan.gate.shares and plan.names else plan.gate,
+        verdicts=partial(SharedVerdicts, link) if plan.content else plan.verdicts,
+    )
+
+
+def _is_misspelt() -> bool:
+    """Return whether the environment sets ``LLMEVAL_SHARED`` to what is no address of a Redis."""
+    mistakes: list[str] = []
+    config.read(SharedSettings, problems=mistakes)
+    return any(line.startswith("LLMEVAL_SHARED=") for line in mistakes)
+
+
+def _unpaid(plan: Plan, problems: list[str]) -> Plan:
+    problems.append("LLMEVAL_SHARED: no judge pays until it is the address of a Redis, or unset")
+    keeper, tier = BudgetKeeper(Budget(calls_per_minute=0)), plan.tier
+    return replace(plan, keeper=keeper, tier=None if tier is None else replace(tier, keeper=keeper))

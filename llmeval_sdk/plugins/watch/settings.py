@@ -1,0 +1,35 @@
+"""The settings of ``llmeval watch``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llmeval_sdk.config.reading import Secret, setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchSettings:
+    """Where ``llmeval watch`` tells alarms to."""
+
+    alert_webhook: Secret | None = setting(  # noqa: RUF009
+        None,
+        "LLMEVAL_ALERT_WEBHOOK",
+        read=Secret,
+        doc="Address that `llmeval watch` tells alarms to, by an HTTP POST of JSON.",
+    )
+    alert_token: Secret | None = setting(  # noqa: RUF009
+        None,
+        "LLMEVAL_ALERT_TOKEN",
+        read=Secret,
+        doc="Sent with each alarm as `Authorization: Bearer …`.",
+    )
+    alert_format: str | None = setting(
+        None,
+        "LLMEVAL_ALERT_FORMAT",
+        doc="`generic` or `slack`. Default: `slack` for an address at hooks.slack.com.",
+    )
+    viewer_url: str = setting(
+        "http://127.0.0.1:8520",
+        "LLMEVAL_VIEWER_URL",
+        doc="Where people reach `llmeval view`: alarms link to it.",
+    )

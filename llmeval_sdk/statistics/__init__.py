@@ -1,0 +1,78 @@
+"""Pure statistics: what the judged records say about all of the traffic.
+
+Plain Python without I/O, and without knowledge of where records come from. ``llmeval report``,
+``llmeval watch``, the viewer and the worker call exactly these functions. Values are in 0..1 unless
+a function takes ``bounds``; chances are inclusion probabilities above 0 and at most 1; times are
+nanoseconds since the epoch. Each module says on what assumptions its figures rest and where its
+formulas come from.
+
+`population_mean` and `assisted_mean` estimate a mean over all traffic with a 95 % interval;
+`difference` compares two of them, and `standardised_difference` two versions of an app on the same
+mix of requests, at any time; `Evidence` and `confidence_sequence` may be looked at any time;
+`corrected_mean` puts people's labels in place of a judge's mistakes; `reliability` says whether
+of the answers that get 0.8, 80 % are good, and `calibrated` corrects probabilities so; `choose`
+says which records to label; `Allocation` splits a share between catching and measuring;
+`caught_at` says what a share catches and `funnel` who was judged and why not.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.statistics.allocation import Allocation, default_control
+    from llmeval_sdk.statistics.assisted import assisted_mean
+    from llmeval_sdk.statistics.calibration import Calibration, calibrated, held_out_losses
+    from llmeval_sdk.statistics.caught import caught_at
+    from llmeval_sdk.statistics.correction import Correction, Labelled, corrected_mean
+    from llmeval_sdk.statistics.differences import Difference, difference
+    from llmeval_sdk.statistics.funnels import Funnel, funnel
+    from llmeval_sdk.statistics.labelling import Candidate, Choice, choose
+    from llmeval_sdk.statistics.mean import Estimate, population_mean
+    from llmeval_sdk.statistics.probability import (
+        Caught,
+        Reliability,
+        caught_below,
+        reliability,
+        threshold_for,
+    )
+    from llmeval_sdk.statistics.sequence import Evidence, Seen, confidence_sequence
+    from llmeval_sdk.statistics.standardised import Standardised, standardised_difference
+    from llmeval_sdk.statistics.tally import Tally
+
+_HOMES = {
+    "allocation": "Allocation default_control",
+    "assisted": "assisted_mean",
+    "calibration": "Calibration calibrated held_out_losses",
+    "caught": "caught_at",
+    "correction": "Correction Labelled corrected_mean",
+    "differences": "Difference difference",
+    "funnels": "Funnel funnel",
+    "labelling": "Candidate Choice choose",
+    "mean": "Estimate population_mean",
+    "probability": "Caught Reliability caught_below reliability threshold_for",
+    "sequence": "Evidence Seen confidence_sequence",
+    "standardised": "Standardised standardised_difference",
+    "tally": "Tally",
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "Allocation", "Calibration", "Candidate", "Caught", "Choice", "Correction", "Difference",
+    "Estimate", "Evidence", "Funnel", "Labelled", "Reliability", "Seen", "Standardised", "Tally",
+    "assisted_mean", "calibrated", "caught_at", "caught_below", "choose", "confidence_sequence",
+    "corrected_mean", "default_control", "difference", "funnel", "held_out_losses",
+    "population_mean", "reliability", "standardised_difference", "threshold_for",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name with its module: what runs beside the app needs one of them, reports need all."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,156 @@
+"""How far probabilities can be believed: reliability, calibration error, and what a bound catches.
+
+**Assumptions.** Labels are 0 (bad) or 1 (good), one for each probability of the good outcome; each
+weighs the inverse of its chance to be there. Records are independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import pi, sqrt
+
+from llmeval_sdk.statistics.caught import wilson
+
+
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """The records whose probability lies in one tenth of 0..1.
+
+    Args:
+        low: Where the tenth begins.
+        high: Where it ends.
+        count: How many records there are.
+        probability: Their mean probability of being good.
+        good: The share of them that people called good, weighted.
+        interval: The 95 % interval of ``good`` (Wilson 1927).
+    """
+
+    low: float
+    high: float
+    count: int
+    probability: float
+    good: float
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """How far probabilities are from the shares that they promise.
+
+    Args:
+        bins: Tenths that hold records, rising.
+        brier: The mean squared distance of the probability from the label (Brier 1950); 0 is
+            perfect, 0.25 is what saying 0.5 of everything gets.
+        calibration_error: The expected calibration error over the bins (Naeini et al. 2015), 0..1.
+        floor: What the calibration error of a perfect judge would be, on average, with as many
+            labels at the same probabilities. An error near its floor says nothing against a judge.
+    """
+
+    bins: tuple[Bin, ...]
+    brier: float
+    calibration_error: float
+    floor: float
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """What a bound on the probability catches.
+
+    Args:
+        threshold: Records with a lower probability of being good are called bad.
+        recall: The share of the bad records that are called bad.
+        interval: Its 95 % interval (Wilson 1927).
+        flagged: The share of all records that are called bad.
+    """
+
+    threshold: float
+    recall: float
+    interval: tuple[float, float]
+    flagged: float
+
+
+def reliability(
+    probabilities: Sequence[float], labels: Sequence[float], chances: Sequence[float] | None = None
+) -> Reliability | None:
+    """Compare probabilities with labels; ``None`` without any.
+
+    Args:
+        probabilities: Of the good outcome, 0..1.
+        labels: 1 where people called the record good, else 0.
+        chances: The chance of each record to be labelled, in 0..1, above 0; 1 by default.
+    """
+    if not labels:
+        return None
+    weights = _weights(labels, chances)
+    total = sum(weights)
+    members: dict[int, list[int]] = {}
+    for place, p in enumerate(probabilities):
+        members.setdefault(min(int(p * BINS), BINS - 1), []).append(place)
+    bins, error, floor = [], 0.0, 0.0
+    for number in sorted(members):
+        inside = members[number]
+        weight = sum(weights[i] for i in inside)
+        mean = sum(weights[i] * probabilities[i] for i in inside) / weight
+        good = sum(weights[i] * labels[i] for i in inside) / weight
+        effective = weight**2 / sum(weights[i] ** 2 for i in inside)
+        bins.append(
+            Bin(
+                number / BINS, (number + 1) / BINS, len(inside), mean, good,
+                wilson(good, effective),
+            )
+        )  # fmt: skip
+        error += weight / total * abs(mean - good)
+        spread = sum(weights[i] ** 2 * probabilities[i] * (1 - probabilities[i]) for i in inside)
+        floor += sqrt(2 / pi * spread) / total  # the mean distance of a normal from its mean
+    brier = (
+        sum(w * (p - y) ** 2 for p, y, w in zip(probabilities, labels, weights, strict=True))
+        / total
+    )
+    return Reliability(tuple(bins), brier, error, floor)
+
+
+def caught_below(
+    probabilities: Sequence[float],
+    labels: Sequence[float],
+    threshold: float,
+    chances: Sequence[float] | None = None,
+) -> Caught | None:
+    """Say what share of the bad records has a probability below a threshold; ``None``: no bad one.
+
+    Takes what `reliability` takes.
+    """
+    weights = _weights(labels, chances)
+    bad = [(p, w) for p, y, w in zip(probabilities, labels, weights, strict=True) if not y]
+    if not bad:
+        return None
+    weight = sum(w for _, w in bad)
+    recall = sum(w for p, w in bad if p < threshold) / weight
+    effective = weight**2 / sum(w * w for _, w in bad)
+    below = zip(probabilities, weights, strict=True)
+    flagged = sum(w for p, w in below if p < threshold) / sum(weights)
+    return Caught(threshold, recall, wilson(recall, effective), flagged)
+
+
+def threshold_for(
+    probabilities: Sequence[float],
+    labels: Sequence[float],
+    share: float,
+    chances: Sequence[float] | None = None,
+) -> Caught | None:
+    """Return the lowest threshold, in hundredths, that catches a share of the bad records.
+
+    ``None`` where no threshold does, or no record is bad. Takes what `reliability` takes.
+    """
+    for hundredth in range(1, 101):
+        caught = caught_below(probabilities, labels, hundredth / 100, chances)
+        if caught is not None and caught.recall >= share:
+            return caught
+    return None
+
+
+def _weights(labels: Sequence[float], chances: Sequence[float] | None) -> list[float]:
+    return [1.0] * len(labels) if chances is None else [1 / chance for chance in chances]

@@ -1,0 +1,276 @@
+"""An interval for a mean that may be looked at any time, and as often as one likes.
+
+The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2021,
+Theorem 2.2) for the contributions of `estimates.sequence`: with n records of variance v so far, the
+half-width is::
+
+    sqrt(2 * (n v r + 1) / (n**2 * r) * log(sqrt(n v r + 1) / alpha))
+
+where r is chosen so that it is narrowest at ``tightest`` records. It is wider than an interval for
+one look, by about half at that size, and covers the mean at all sizes at once with 95 %.
+
+**Assumptions.** Enough records for the normal approximation from the first look on (some hundred
+judged ones); chances that are those the records were really drawn with; a mean that stays. For
+alarms use `Evidence`, which needs neither the first nor the last of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from math import exp, log, sqrt
+from typing import Any, NamedTuple
+
+from llmeval_sdk.statistics.funnels import FAILED, NOT_BUDGETED, NOT_ELIGIBLE, NOT_SELECTED
+from llmeval_sdk.statistics.mean import Bounds, Estimate, within
+
+
+def step_of(reason: str) -> str | None:
+    """Return the first step that a record with this reason missed; ``None`` for ``cached``."""
+    return _STEP_OF.get(reason, "run")
+
+
+_STEP_OF: dict[str, str | None] = {
+    "cached": None,
+    **dict.fromkeys(NOT_ELIGIBLE, "eligible"),
+    **dict.fromkeys(NOT_SELECTED, "selected"),
+    **dict.fromkeys(NOT_BUDGETED, "budgeted"),
+    **dict.fromkeys(FAILED, "scored"),
+}
+
+
+HORIZON_HOURS = 720.0
+"""The stretch of time for which the rate of false alarms is promised."""
+DROPS, PARTS = (0.05, 0.10), (0.7, 0.3)
+"""The changes of the mean that the stakes are made for, and the part of the wealth that is bet on
+each: more on the small one, which is harder to see."""
+LEAST_FACTOR = 0.1
+MEMORY = 0.99
+"""The factor by which older requests count less after each period, for slope and variance: with
+periods of an hour, by half after three days."""
+FEW = 50
+"""The effective number of judged requests from which on the free score's slope is used."""
+
+
+class Seen(NamedTuple):
+    """One request that could have been judged."""
+
+    value: float | None
+    """The verdict, 0..1; ``None`` where it was not judged."""
+    chance: float = 1.0
+    """The inclusion probability, above 0; it does not matter where there is no verdict."""
+    predictor: float | None = None
+    """The free score, on any scale."""
+
+
+@dataclass(slots=True)
+class _Past:
+    """Weighted sums over the requests before this period, older ones counting less."""
+
+    weight: float = 0.0
+    squared_weight: float = 0.0
+    x: float = 0.0
+    y: float = 0.0
+    xx: float = 0.0
+    xy: float = 0.0
+    deviation: float = 0.0
+    """Sum of the squared distances of contributions to the bound."""
+    count: float = 0.0
+    least: float = 1.0
+    """The smallest chance so far."""
+
+    def fade(self) -> None:
+        """Let older requests count less than those of the period that begins."""
+        for name in _FADING:
+            setattr(self, name, getattr(self, name) * MEMORY)
+
+
+_FADING = tuple(each.name for each in fields(_Past) if each.name != "least")
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What the requests so far say against "the mean is at least ``bound``".
+
+    Feed it one period after the other with `add`; `total` is the evidence and may be compared with
+    ``1 / alpha`` at any time. For "at most", give it ``1 - value`` and ``1 - bound``.
+    """
+
+    bound: float
+    wealth: list[float] = field(default_factory=lambda: [0.0] * len(DROPS))
+    """By drop, in parts of one wealth."""
+    gains: list[float] = field(default_factory=lambda: [0.0] * len(DROPS))
+    """The logarithm of what the best start has gained, by drop."""
+    starts: list[int] = field(default_factory=lambda: [0] * len(DROPS))
+    """When the best start was, in nanoseconds since the epoch, by drop."""
+    judged: int = 0
+    past: _Past = field(default_factory=_Past)
+
+    @property
+    def total(self) -> float:
+        """The evidence: how many times the gamblers' wealth has grown."""
+        return sum(part * wealth for part, wealth in zip(PARTS, self.wealth, strict=True))
+
+    @property
+    def since_ns(self) -> int | None:
+        """When the change began, as far as can be said; ``None`` where nothing points to one."""
+        best = max(range(len(DROPS)), key=lambda place: self.gains[place])
+        return self.starts[best] if self.gains[best] > 0 else None
+
+    def add(self, start_ns: int, hours: float, seen: Sequence[Seen]) -> None:
+        """Take in the requests of one period.
+
+        Args:
+            start_ns: When the period began, in nanoseconds since the epoch.
+            hours: How long it was.
+            seen: All requests of it that could have been judged. An empty period changes nothing.
+        """
+        if not seen:
+            return
+        judged = [each for each in seen if each.value is not None]
+        past = self.past
+        past.fade()
+        past.least = min([past.least, *(each.chance for each in judged)])
+        stakes = self._stakes(_variance(past, self.bound, judged))
+        centre, middle, slope = _line(past, self.bound)
+        lowest = self._lowest_prediction(max(stakes))
+        factors = [1.0] * len(stakes)
+        logs = [0.0] * len(stakes)
+        for value, chance, predictor in seen:
+            x = centre if predictor is None else centre + slope * (predictor - middle)
+            x = min(max(x, lowest), 1.0)
+            if value is not None:
+                x += (value - x) / chance
+            off = self.bound - x
+            past.deviation += off * off
+            for place, stake in enumerate(stakes):
+                factors[place] *= 1 + stake * off
+            if not 1e-100 < factors[0] < 1e100 or not 1e-100 < factors[-1] < 1e100:
+                logs = [total + log(factor) for total, factor in zip(logs, factors, strict=True)]
+                factors = [1.0] * len(stakes)
+        self._grow(start_ns, hours, [a + log(b) for a, b in zip(logs, factors, strict=True)])
+        self.judged += len(judged)
+        past.count += len(seen)
+        _remember(past, judged)
+
+    def variance(self) -> float:
+        """Return the variance of one request's contribution, judged or not."""
+        return self.past.deviation / self.past.count if self.past.count else 0.0
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what `from_plain` reads, in types of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Evidence:
+        """Read what `as_plain` returned. Raises `KeyError` or `TypeError` for anything else."""
+        past = {each.name: float(plain["past"][each.name]) for each in fields(_Past)}
+        return cls(
+            float(plain["bound"]),
+            [float(part) for part in plain["wealth"]],
+            [float(part) for part in plain["gains"]],
+            [int(part) for part in plain["starts"]],
+            int(plain["judged"]),
+            _Past(**past),
+        )
+
+    def _stakes(self, variance: float) -> list[float]:
+        """Return the part of the wealth to bet on each drop, per unit of the scale."""
+        most = (1 - LEAST_FACTOR) / max(1 - self.bound, 0.05)
+        return [min(drop / (variance + drop * drop), most) for drop in DROPS]
+
+    def _lowest_prediction(self, stake: float) -> float:
+        """Return the least f for which no contribution is so high that a factor is too small."""
+        least = self.past.least
+        if least >= 1:
+            return 0.0
+        highest = self.bound + (1 - LEAST_FACTOR) / stake
+        return min(max((1 / least - highest) / (1 / least - 1), 0.0), 1.0)
+
+    def _grow(self, start_ns: int, hours: float, logs: list[float]) -> None:
+        for place, gain in enumerate(logs):
+            begins = hours / HORIZON_HOURS
+            self.wealth[place] = min((self.wealth[place] + begins) * _exp(gain), 1e300)
+            if self.gains[place] <= 0:
+                self.gains[place], self.starts[place] = 0.0, start_ns
+            self.gains[place] += gain
+
+
+def _exp(power: float) -> float:
+    return exp(min(max(power, -690.0), 690.0))
+
+
+def _variance(past: _Past, bound: float, judged: Sequence[Seen]) -> float:
+    """Return the variance of a contribution, from earlier periods as far as there are any."""
+    prior, few = max(bound * (1 - bound), 0.01), 200.0
+    weights = [1 / each.chance for each in judged]
+    if weights:
+        prior *= sum(w * w for w in weights) / sum(weights)
+    return (past.deviation + few * prior) / (past.count + few)
+
+
+def _line(past: _Past, bound: float) -> tuple[float, float, float]:
+    """Return the prediction for a usual request, what is usual, and the slope on the free score."""
+    if past.weight <= 0 or past.weight**2 < FEW * past.squared_weight:
+        return bound, 0.0, 0.0
+    middle, centre = past.x / past.weight, past.y / past.weight
+    spread = past.xx / past.weight - middle * middle
+    joint = past.xy / past.weight - middle * centre
+    return centre, middle, joint / spread if spread > 1e-12 else 0.0
+
+
+def _remember(past: _Past, judged: Sequence[Seen]) -> None:
+    """Add this period's judged requests to the sums, for the line of the next one."""
+    usual = past.x / past.weight if past.weight else 0.0
+    for value, chance, predictor in judged:
+        x = usual if predictor is None else predictor
+        if value is None:
+            continue
+        weight = 1 / chance
+        past.weight += weight
+        past.squared_weight += weight * weight
+        past.x += weight * x
+        past.y += weight * value
+        past.xx += weight * x * x
+        past.xy += weight * x * value
+
+
+ALPHA = 0.05
+FEWEST = 30
+"""Judged records below which nothing is said."""
+
+
+def confidence_sequence(
+    seen: Sequence[Seen],
+    *,
+    prediction: float = 0.5,
+    tightest: int = 5_000,
+    bounds: Bounds = (0.0, 1.0),
+) -> Estimate | None:
+    """Estimate the mean over all records, judged or not, at any time.
+
+    Args:
+        seen: All records that could have been judged, so far.
+        prediction: The value that an unjudged record counts with. Any number that was fixed
+            beforehand is right on average; one near the mean gives the narrowest interval.
+        tightest: The number of records at which the interval is narrowest, compared with one for a
+            single look.
+        bounds: The ends of the scale; ``None`` where there are none.
+
+    Returns:
+        ``None`` with fewer than 30 judged records.
+    """
+    judged = [(each.value, each.chance) for each in seen if each.value is not None]
+    if len(judged) < FEWEST:
+        return None
+    count = len(seen)
+    corrections = [(value - prediction) / chance for value, chance in judged]
+    mean = prediction + sum(corrections) / count
+    squares = sum(each * each for each in corrections) / count
+    variance = max(squares - (mean - prediction) ** 2, 1e-12)
+    rate = (-2 * log(ALPHA) + log(-2 * log(ALPHA) + 1)) / (tightest * variance)
+    grown = count * variance * rate + 1
+    half = sqrt(2 * grown / (count * count * rate) * log(sqrt(grown) / ALPHA))
+    if bounds is not None:
+        mean = min(max(mean, bounds[0]), bounds[1])
+    return within(Estimate(mean, mean - half, mean + half, "weighted"), bounds)

@@ -1,0 +1,499 @@
+"""A Record's passages searched once: where a value stands, its rivals, and the cues beside both."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import islice
+from math import fsum
+from typing import Any, NamedTuple
+
+from llmeval_sdk.model import Record
+from llmeval_sdk.text.extraction._values import abstained, items, normal, text_of
+from llmeval_sdk.text.extraction.cues import cues
+
+
+MAX_TEXT = 40_000
+"""Characters of all passages together; where there are more, the cited ones come first."""
+MAX_PASSAGE = 10_000
+MAX_CHUNKS = 500
+MAX_QUOTES = 20
+_GAP = "\n\n"
+_SHOWN = 200
+
+
+class PossibleValue(NamedTuple):
+    """Something in the text that could be a value."""
+
+    start: int
+    end: int
+    value: str
+    """As written, without the marks at its edges."""
+    form: str
+    """Its normal form; empty where nothing is left of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """The retrieved passages, and what extractions quote from elsewhere."""
+
+    text: str
+    lowered: str
+    """The same in lower case, character for character."""
+    starts: tuple[int, ...]
+    numbers: tuple[int, ...]
+    """The 1-based chunk number of each passage; 0 for quoted evidence."""
+    cut: bool
+    """Whether there was more than is read."""
+    kept: dict[str, tuple[PossibleValue, ...]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """Kind -> everything of that kind in the text, where that was asked for before."""
+
+    def number_at(self, place: int) -> int:
+        """Return the chunk number of a place in the text; 0 in quoted evidence."""
+        return self.numbers[max(0, bisect_right(self.starts, place) - 1)] if self.starts else 0
+
+    def line_at(self, start: int, end: int) -> str:
+        """Return the line or lines around a place, at most 200 characters."""
+        first = max(self.text.rfind("\n", 0, start) + 1, start - _SHOWN // 2)
+        last = self.text.find("\n", end)
+        stop = min(last if last >= 0 else len(self.text), end + _SHOWN // 2)
+        return self.text[first:stop].strip()[:_SHOWN]
+
+    def shown(self, value: str, start: int, end: int) -> dict[str, Any]:
+        """Describe a value at a place for people, judges and metadata."""
+        return {
+            "value": value[:_SHOWN],
+            "chunk_number": self.number_at(start) or None,
+            "evidence": self.line_at(start, end),
+        }
+
+
+def passages_of(record: Record) -> Passages:
+    """Join what a record retrieved and what its extractions quote beyond that, without repeats."""
+    chunks = [
+        (number, chunk.content)
+        for number, chunk in enumerate((record.retrieved_context or ())[:MAX_CHUNKS], start=1)
+        if isinstance(chunk.content, str) and chunk.content.strip()
+    ]
+    extractions = (record.extractions or ())[:MAX_CHUNKS]
+    if sum(len(content) for _, content in chunks) > MAX_TEXT:
+        cited = {e.chunk_number for e in extractions if isinstance(e.chunk_number, int)}
+        chunks.sort(key=lambda chunk: (chunk[0] not in cited, chunk[0]))
+    contents = [content for _, content in chunks]
+    for extraction in extractions[:MAX_QUOTES]:
+        quote = extraction.evidence
+        if isinstance(quote, str) and quote.strip() and not _stands_in(quote, contents):
+            contents.append(quote)
+            chunks.append((0, quote))
+    return _join(tuple((number, content[: MAX_PASSAGE + 1]) for number, content in chunks))
+
+
+def _stands_in(quote: str, contents: list[str]) -> bool:
+    """Say whether a quote is a part of one of the texts, line breaks and spaces aside."""
+    quote = quote[:MAX_PASSAGE]
+    if any(quote in content for content in contents):
+        return True
+    plain = " ".join(quote.split())
+    return any(plain in " ".join(content[:MAX_PASSAGE].split()) for content in contents)
+
+
+@lru_cache(32)  # every field of a document asks about the same passages; at most 4 MB of text
+def _join(chunks: tuple[tuple[int, str], ...]) -> Passages:
+    numbers: dict[str, int] = {}
+    for number, content in chunks:
+        numbers.setdefault(content[:MAX_PASSAGE], number)
+    parts: list[str] = []
+    starts: list[int] = []
+    size = 0
+    for content in numbers:
+        if size >= MAX_TEXT:
+            break
+        starts.append(size)
+        parts.append(content[: MAX_TEXT - size])
+        size += len(parts[-1]) + len(_GAP)
+    text = _GAP.join(parts)
+    cut = sum(map(len, parts)) < sum(map(len, numbers)) or any(
+        len(content) > MAX_PASSAGE for _, content in chunks
+    )
+    return Passages(text, lower(text), tuple(starts), tuple(numbers.values())[: len(parts)], cut)
+
+
+def lower(text: str) -> str:
+    """Lower a text without moving anything in it."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
+
+
+BEFORE, AFTER = 120, 90
+"""Characters before and after a value in which a cue counts. Measured: 60 to 160 hardly differ."""
+MAX_PLACES = 200
+"""Of one cue."""
+_AFTER_WEIGHT = 0.6
+_OTHER_LINE = tuple(0.75**lines for lines in range(5))
+"""For each number of line breaks between a cue and the value; more than four count as four."""
+_LONGEST_CUE = 30
+
+
+class Marks(NamedTuple):
+    """The cues of a field in one text, in the order of their places."""
+
+    lowered: str
+    starts: list[int]
+    ends: list[int]
+    which: list[int]
+    weights: list[float]
+    """Of each cue: what it is worth, less where it stands everywhere."""
+
+    @classmethod
+    def of(cls, lowered: str, cues: Iterable[tuple[str, float]]) -> Marks:
+        """Find cues, each a stem and what it is worth, in a lower-case text."""
+        marks: list[tuple[int, int, int]] = []
+        weights: list[float] = []
+        for stem, worth in cues:
+            places = _places(lowered, stem)
+            if places:
+                marks += [(place, place + len(stem), len(weights)) for place in places]
+                weights.append(worth / len(places) ** 0.25)
+        marks.sort()
+        return cls(
+            lowered, [m[0] for m in marks], [m[1] for m in marks], [m[2] for m in marks], weights
+        )
+
+    def near(self, start: int, end: int) -> float:
+        """Say how much the cues speak for a place, as the sum over the nearest of each."""
+        starts = self.starts
+        low = bisect_left(starts, start - BEFORE - _LONGEST_CUE)
+        if low == len(starts) or starts[low] > end + AFTER:  # no cue is near: the usual case
+            return 0.0
+        return fsum([near for near, _ in self._nearest(start, end).values()])
+
+    def best(self, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int] | None, float]:
+        """Return the place that cues speak for most, and how much they do."""
+        best, most = (spans[0] if spans else None), 0.0
+        for start, end in spans:
+            near = self.near(start, end)
+            if near > most:
+                best, most = (start, end), near
+        return best, most
+
+    def word(self, start: int, end: int) -> str | None:
+        """Return the cue that speaks most for a place, as the text writes it."""
+        nearest = self._nearest(start, end)
+        if not nearest:
+            return None
+        _, place = max(nearest.values(), key=lambda say: (say[0], -say[1]))
+        stop = place
+        while stop < min(len(self.lowered), place + _LONGEST_CUE) and self.lowered[stop].isalnum():
+            stop += 1
+        return self.lowered[place:stop]
+
+    def _nearest(self, start: int, end: int) -> dict[int, tuple[float, int]]:
+        """Return how much each cue near a place speaks for it, and where that cue stands.
+
+        The nearest of a cue on each side decides: what stands farther away is worth less, and no
+        fewer line breaks part it from the place.
+        """
+        lowered, starts, ends, cues, weights = self
+        low = bisect_left(starts, start - BEFORE - _LONGEST_CUE)
+        middle = bisect_left(starts, end, low)
+        high = bisect_right(starts, end + AFTER, middle)
+        best: dict[int, tuple[float, int]] = {}
+        for at in range(middle - 1, low - 1, -1):
+            which = cues[at]
+            if which in best:
+                continue
+            place, stop = starts[at], ends[at]
+            if stop > start:  # a part of the value, as in "MIT License"
+                best[which] = weights[which], place
+            elif (near := 1 - (start - stop) / BEFORE) > 0:
+                near *= weights[which]
+                lines = lowered.count("\n", stop, start)
+                best[which] = near * _OTHER_LINE[min(lines, 4)] if lines else near, place
+        passed: set[int] = set()
+        for at in range(middle, high):
+            which = cues[at]
+            if which in passed:
+                continue
+            passed.add(which)
+            place = starts[at]
+            near = _AFTER_WEIGHT * (1 - (place - end) / AFTER) * weights[which]
+            most = best[which][0] if which in best else 0.0
+            if near <= most:  # line breaks would only make it less
+                continue
+            if lines := lowered.count("\n", end, place):
+                near *= _OTHER_LINE[min(lines, 4)]
+            if near > most:
+                best[which] = near, place
+        return best
+
+
+def _places(lowered: str, stem: str) -> list[int]:
+    """Return where words that begin with a stem stand."""
+    places = []
+    at = lowered.find(stem)
+    for _ in range(MAX_PLACES):
+        if at < 0:
+            break
+        if at == 0 or not lowered[at - 1].isalnum():
+            places.append(at)
+        at = lowered.find(stem, at + len(stem))
+    return places
+
+
+MAX_CANDIDATES = 300
+"""Of one kind in one record; a text is not searched for more."""
+FREE_FORM = ("name", "line", "text")
+"""Kinds that nothing about a value itself can check."""
+
+# Each pattern begins with a set of characters and looks back from behind it, so that the engine
+# skips to the next one of the set: five times as fast as a look-behind at the beginning.
+_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_MONTHS = rf"{_MONTH}[a-z]{{0,6}}\.?"
+_NO_DIGIT = r"(?!\d)"
+_ENDS = r"(?![\d.,]*\d)"
+_FIGURES_FIRST = (
+    rf"\d(?<![\d/.-]\d)\d{{0,3}}(?:([-/.])\d{{1,2}}\1\d{{2,4}}{_NO_DIGIT}"
+    rf"|(?:st|nd|rd|th)?(?: of)?[ -]?{_MONTHS},?[ -]{{0,2}}\d{{2,4}}{_NO_DIGIT})"
+)
+_MONTH_FIRST = (
+    rf"{_MONTH}(?<![a-z]...)[a-z]{{0,6}}\.?,? "
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?,? ?\d{{4}}|\d{{4}}){_NO_DIGIT}"
+)
+_PATTERNS = {
+    "email": (r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,5}",),
+    "url": (r"https?://[^\s<>\"'`)\]]{3,200}", r"www\.[^\s<>\"'`)\]]{3,200}"),
+    "date": (_FIGURES_FIRST, _MONTH_FIRST),
+    "year": (r"[12](?<![\d.,/-].)(?:[0-9])\d\d(?![\d.,/-]*\d)",),
+    "money": (rf"\d(?<![\d.,]\d)\d{{0,2}}(?:[, ]?\d{{3}}){{0,6}}[.,]\d{{2}}{_ENDS}",),
+    "version": (
+        r"\d(?<![\d.]\d)\d{0,3}\.\d{1,4}(?:\.\d{1,4}){0,4}(?:[a-z]{1,3}\d{0,3})?(?![\d.]*\d)",
+    ),
+    "number": (rf"\d(?<![\d.,]\d)(?:\d{{0,2}}(?:[, ]\d{{3}}){{1,6}}|\d*)(?:[.,]\d+)?{_ENDS}",),
+    "code": (r"[a-z\d](?<![\w-].)(?=[a-z/-]{0,12}\d|(?<=\d))[a-z\d/-]{3,30}(?![\w-])",),
+}
+_COMPILED = {kind: tuple(map(re.compile, patterns)) for kind, patterns in _PATTERNS.items()}
+_ASCII = {  # a fixed first set is found a quarter faster than the digits of all scripts
+    kind: tuple(re.compile(re.sub(r"^\\d", "[0-9]", pattern)) for pattern in patterns)
+    for kind, patterns in _PATTERNS.items()
+}
+_NAME = re.compile(  # the only kind that capitals make
+    r"[^\W\d_a-z](?<![^\W_].)[\w&.'’-]{0,30}"
+    r"(?:[ ,]{1,2}(?:of|the|and|de|van|von|der|&|\(?[^\W_a-z][\w&.'’)-]{0,30})){0,7}"
+)
+_LINE = re.compile(r"[^\n]{3,160}")
+_SENTENCE = re.compile(r"[^\n.!?]{20,400}[.!?]?")
+_AROUND = re.compile(r"[^\w]{0,4}(?:[A-Za-z]{1,3} ?|[$€£¥₹] ?)?")
+_WHOLE = ("email", "url", "code")
+_LONGEST_LINE, _MOST_WORDS = 120, 15
+
+
+def kind_of(value: str) -> str:
+    """Name the kind of a value, from the strictest that fits all of it.
+
+    ``email url date year money version number code``, else ``name`` (capitalised words), ``line``
+    or, where it is longer than a line, ``text``.
+    """
+    text = value.strip()
+    lowered = text.lower()
+    if len(text) <= _LONGEST_LINE:
+        around = _AROUND.match(lowered)
+        bare = lowered[around.end() :] if around is not None else lowered
+        for kind, patterns in _COMPILED.items():
+            for candidate in (lowered,) if kind in _WHOLE else (lowered, bare):
+                end = len(candidate.rstrip(" .,;:)%"))
+                for pattern in patterns:
+                    match = pattern.match(candidate)
+                    if match is not None and match.end() >= end > 0:
+                        return kind
+    if not text or len(text) > _LONGEST_LINE or text.count(" ") >= _MOST_WORDS:
+        return "text"
+    match = _NAME.match(text)
+    return "name" if match is not None and match.end() >= len(text) - 2 else "line"
+
+
+def candidates(kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
+    """Yield where something of a kind stands, at most `MAX_CANDIDATES` times.
+
+    A ``line`` is a whole line, ``text`` a sentence.
+    """
+    left = MAX_CANDIDATES
+    if kind in _COMPILED:
+        patterns = (_ASCII if passages.lowered.isascii() else _COMPILED)[kind]
+        searches = [pattern.finditer(passages.lowered) for pattern in patterns]
+    else:
+        pattern = _NAME if kind == "name" else _LINE if kind == "line" else _SENTENCE
+        searches = [pattern.finditer(passages.text)]
+    for search in searches:
+        for match in search:
+            yield match.span()
+            left -= 1
+            if left <= 0:
+                return
+
+
+MAX_VALUES = 10
+"""Items of a list or table that are read; the metadata of a score says when there were more."""
+MAX_OCCURRENCES = 20
+MAX_SHOWN = 5
+_EDGES = " ,.;:'\"()"
+
+
+class Rival(NamedTuple):
+    """Another value of the same kind, at the place that cues speak for most."""
+
+    value: str
+    start: int
+    end: int
+    cue: float
+    times: int
+    """How often it stands in the passages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What stands in the passages about one value."""
+
+    value: str
+    form: str
+    """The value's normal form."""
+    kind: str
+    passages: Passages
+    marks: Marks
+    spans: tuple[tuple[int, int], ...]
+    """Where the value stands."""
+    best: tuple[int, int] | None
+    """The place among them that cues speak for most."""
+    cue: float
+    """How much they do: 0 for not at all, about 1 for the field's name right before it."""
+    rivals: tuple[Rival, ...]
+    """Other values of its kind, the one that cues speak for most first."""
+
+    def shown(self, rival: Rival) -> dict[str, Any]:
+        """Describe a rival as `Passages.shown` does."""
+        return self.passages.shown(rival.value, rival.start, rival.end)
+
+
+def value_of(record: Record) -> Any:
+    """Return what the app settled on: the record's value, or its response where it has none."""
+    return record.value if record.value is not None else record.response
+
+
+def values_of(record: Record) -> list[Any]:
+    """Return the single values in a record's value that are an answer, one more than are read."""
+    answers = (item for item in items(value_of(record)) if not abstained(item))
+    return list(islice(answers, MAX_VALUES + 1))
+
+
+def read(record: Record, *, most: int = MAX_VALUES, with_rivals: bool = True) -> list[Reading]:
+    """Read the single values of a record against its passages; empty where it has no value.
+
+    ``most`` values are read. Without ``with_rivals`` nothing competes with them, which is cheaper.
+    """
+    values = [text for value in values_of(record)[:most] if (text := text_of(value))]
+    passages = passages_of(record)
+    marks = Marks.of(passages.lowered, cues(record.field_config, record.request))
+    forms = frozenset(map(normal, values))
+    return [_read(value, forms, passages, marks, with_rivals=with_rivals) for value in values]
+
+
+def rivals(record: Record) -> list[dict[str, Any]]:
+    """Describe the values that compete with a record's value, the strongest first, at most five.
+
+    Each has a ``value``, its ``chunk_number`` (``None`` in quoted evidence) and the ``evidence``
+    around it.
+    """
+    every = [(reading, rival) for reading in read(record) for rival in reading.rivals[:MAX_SHOWN]]
+    every.sort(key=lambda pair: -pair[1].cue)
+    return [reading.shown(rival) for reading, rival in every[:MAX_SHOWN]]
+
+
+def _read(
+    value: str, forms: Collection[str], passages: Passages, marks: Marks, *, with_rivals: bool
+) -> Reading:
+    kind = kind_of(value)
+    form = normal(value)
+    spans = tuple(_spans(value, form, kind, passages))
+    best, cue = marks.best(spans)
+    opponents = _rivals(kind, spans, forms, passages, marks) if with_rivals else ()
+    return Reading(value, form, kind, passages, marks, spans, best, cue, opponents)
+
+
+def _spans(value: str, form: str, kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
+    """Find where a value stands: as written, else as another spelling of the same value."""
+    lowered, text = lower(value), passages.lowered
+    count, at = 0, text.find(lowered)
+    while at >= 0 and count < MAX_OCCURRENCES:
+        end = at + len(lowered)
+        inside = lowered[0].isalnum() and text[at - 1 : at].isalnum()
+        if not inside and not (lowered[-1].isalnum() and text[end : end + 1].isalnum()):
+            count += 1
+            yield at, end
+        at = text.find(lowered, end)
+    if count == 0 and kind not in ("text", "line"):
+        for start, end in candidates(kind, passages):
+            if normal(passages.text[start:end]) == form:
+                yield start, end
+
+
+def _rivals(
+    kind: str,
+    spans: tuple[tuple[int, int], ...],
+    forms: Collection[str],
+    passages: Passages,
+    marks: Marks,
+) -> tuple[Rival, ...]:
+    """Collect the other values of a kind, each once, at the place that cues speak for most."""
+    best: dict[str, tuple[float, PossibleValue]] = {}
+    times: dict[str, int] = {}
+    competes: dict[str, bool] = {}
+    for candidate in _everything(kind, passages):
+        start, end, _, form = candidate
+        is_rival = competes.get(form)
+        if is_rival is None:
+            is_rival = competes[form] = _competes(form, kind, forms)
+        if not is_rival:
+            continue
+        for begin, stop in spans:
+            if start < stop and end > begin:
+                break
+        else:
+            cue = marks.near(start, end)
+            times[form] = times.get(form, 0) + 1
+            if form not in best or cue > best[form][0]:
+                best[form] = cue, candidate
+    found = [Rival(c.value, c.start, c.end, cue, times[c.form]) for cue, c in best.values()]
+    return tuple(sorted(found, key=lambda rival: (-rival.cue, rival.start)))
+
+
+def _everything(kind: str, passages: Passages) -> tuple[PossibleValue, ...]:
+    """Return everything of a kind in the passages, which the fields of one document share."""
+    kept = passages.kept.get(kind)
+    if kept is None:
+        values = (
+            (*span, passages.text[slice(*span)].strip(_EDGES))
+            for span in candidates(kind, passages)
+        )
+        kept = tuple(
+            PossibleValue(start, end, value, normal(value)) for start, end, value in values
+        )
+        passages.kept[kind] = kept
+    return kept
+
+
+def _competes(form: str, kind: str, forms: Collection[str]) -> bool:
+    """Say whether a candidate is another value: none of those given, nor a part of one."""
+    if not form or form in forms:
+        return False
+    return kind not in ("name", "line") or not any(_is_part(form, other) for other in forms)
+
+
+def _is_part(one: str, other: str) -> bool:
+    """Say whether one of two names is a part of the other."""
+    return f" {one} " in f" {other} " or f" {other} " in f" {one} "

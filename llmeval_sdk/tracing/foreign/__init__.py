@@ -1,0 +1,1 @@
+"""Spans that other libraries made: what their attributes and messages say, read into ours."""

@@ -1,0 +1,103 @@
+"""Each feature of `extraction_risk` alone: what raises it, and what does not."""
+
+from dataclasses import replace
+
+import pytest
+
+from llmeval_sdk.heuristics.aggregated_confidence import aggregated_confidence
+from llmeval_sdk.heuristics.extraction import _fit, _place, _rivalry, _votes
+from llmeval_sdk.model import Chunk, Extraction, Record
+from llmeval_sdk.text.extraction import read
+
+
+RECEIPT = "DATE: 25/12/2018\nSUBTOTAL 41.50\nTAX 3.32\nTOTAL DUE 44.82\nCASH 50.00"
+GOOD = Record(
+    request="What is the total?",
+    value="44.82",
+    confidence="HIGH",
+    field_config={"name": "total", "description": "amount to pay"},
+    extractions=(Extraction("44.82", 1, 0.9), Extraction("44.82", 2, 0.8)),
+    retrieved_context=(
+        Chunk(RECEIPT, chunk_id="a", score=0.9, retrieval_method="bm25"),
+        Chunk(RECEIPT, chunk_id="a", score=0.8, retrieval_method="knn"),
+        Chunk("Opening hours 9-17", chunk_id="b", score=0.2, retrieval_method="bm25"),
+    ),
+)
+
+
+def of(module, record):
+    (reading,) = read(record)
+    if module is _rivalry:
+        return module.measure(reading)
+    confidence = aggregated_confidence(record)
+    if module is _votes:
+        return module.measure(record, reading, confidence.value)
+    if module is _fit:
+        return module.measure(record, reading, fits=confidence.metadata.get("format_valid"))
+    return module.measure(record, reading)
+
+
+CASES = [
+    (_votes, "against", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
+    (_votes, "split", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
+    (_votes, "outvoted", {"extractions": (Extraction("41.50", 1),) * 2}),
+    (_votes, "lone", {"extractions": (Extraction("44.82", 1, 0.9),)}),
+    (_votes, "few_sources", {"extractions": (Extraction("44.82", 1),) * 2}),
+    (_votes, "unsure", {"confidence": "LOW"}),
+    (_votes, "unsure_self", {"extractions": (Extraction("44.82", 1, 0.2),) * 2}),
+    (_rivalry, "rival_nearer", {"value": "41.50"}),
+    (_rivalry, "no_cue", {"value": "50.00"}),
+    (_rivalry, "outnumbered", {"retrieved_context": (Chunk(RECEIPT), Chunk("3.32 a 3.32 b 3.32"))}),
+    (_fit, "wrong_format", {"field_config": {"name": "total", "format": "date"}}),
+    (_fit, "wrong_kind", {"value": "CASH"}),
+    (_fit, "free_form", {"value": "CASH"}),
+    (_fit, "has_label", {"value": "TOTAL DUE: 44.82"}),
+    (_fit, "long", {"value": "word " * 30}),
+    (_fit, "cut_off", {"value": "Opening hours 9"}),
+    (_place, "absent", {"value": "99.99"}),
+    (_place, "uncited", {"extractions": (Extraction("44.82", 3),)}),
+    (_place, "low_rank", {"extractions": (Extraction("44.82", 3),)}),
+    (_place, "low_score", {"extractions": (Extraction("44.82", 3),)}),
+    (_place, "one_side", {"extractions": (Extraction("44.82", 3),)}),
+    (_place, "qualified", {"value": "3.32"}),
+]
+
+
+@pytest.mark.parametrize(("module", "name", "changes"), CASES, ids=lambda case: str(case)[:40])
+def test_a_feature_rises_where_its_sign_of_trouble_is(module, name, changes):
+    """Beside a sound record, one change raises it; it stays within 0..1."""
+    sound, odd = of(module, GOOD)[name], of(module, replace(GOOD, **changes))[name]
+    assert 0 <= sound < odd <= 1
+
+
+def test_common_words_are_no_name():
+    """A name whose words the passages use in lower case is probably none."""
+    text = "The License applies to the license holders. Written by Ada Lovelace."
+    assert of(_fit, Record(value="The License", retrieved_context=(Chunk(text),)))["common"] > 0
+    assert of(_fit, Record(value="Ada Lovelace", retrieved_context=(Chunk(text),)))["common"] == 0
+
+
+def test_an_address_of_somebody_else_is_unrelated():
+    """A rival address has the name that the request asks about."""
+    text = "See https://example.org/rich and https://example.org/other for more."
+    made = Record(
+        request="Where is the source of rich?",
+        value="https://example.org/other",
+        retrieved_context=(Chunk(text),),
+    )
+    assert of(_fit, made)["unrelated"] == 1
+    assert of(_fit, replace(made, value="https://example.org/rich"))["unrelated"] == 0
+
+
+def test_extractions_in_lists_vote_for_each_item():
+    """An extraction of two values supports both."""
+    made = replace(GOOD, value=["a", "b"], extractions=(Extraction(["a", "b"], 1),) * 2)
+    for reading in read(made):
+        assert _votes.measure(made, reading, 0.9)["against"] == 0
+
+
+def test_ten_thousand_extractions_cost_no_more_than_two_hundred():
+    """Only the first ones are read."""
+    many = replace(GOOD, extractions=(*GOOD.extractions, *(Extraction("1.00", 1),) * 10_000))
+    two_hundred = replace(many, extractions=many.extractions[:200])
+    assert of(_votes, many) == of(_votes, two_hundred)

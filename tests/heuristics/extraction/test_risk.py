@@ -1,0 +1,170 @@
+"""`extraction_risk` and `abstention_risk` as a whole."""
+
+from dataclasses import replace
+
+import pytest
+from machine import is_within
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import registry
+from llmeval_sdk.heuristics.extraction.abstention import abstention_risk
+from llmeval_sdk.heuristics.extraction.risk import _WHY, extraction_risk, shipped
+from llmeval_sdk.model import Chunk, Extraction, Record
+from llmeval_sdk.testing import capture
+
+
+CONTRACT = (
+    "This agreement is effective as of 1 July 2021. It was signed on 28 June 2021 in Oslo.\n"
+    "The agreement expires on 30 June 2024 unless it is renewed in writing."
+)
+
+
+def dated(value, **changes):
+    made = Record(
+        request="When does the agreement expire?",
+        value=value,
+        field_config={"name": "expiry_date", "description": "Date on which it expires"},
+        extractions=(Extraction(value, 1, 0.9, evidence=None),),
+        retrieved_context=(Chunk(CONTRACT),),
+    )
+    return replace(made, **changes)
+
+
+def test_a_wrong_value_from_the_right_document_is_riskier_than_the_right_one():
+    """Both stand in the text, so no test of groundedness tells them apart."""
+    right, wrong = (extraction_risk.evaluate(dated(v)) for v in ("30 June 2024", "1 July 2021"))
+    assert 0 <= right.value < wrong.value <= 1
+
+
+def test_the_explanation_names_the_rival_and_the_cue():
+    """A person sees at once what competes with the value."""
+    found = extraction_risk.evaluate(dated("1 July 2021"))
+    assert found.metadata["rival"]["value"] == "30 June 2024"
+    assert found.metadata["rival"]["chunk_number"] == 1
+    assert "30 June 2024" in found.explanation
+    assert "'expires'" in found.explanation
+    assert found.metadata["reasons"][0] == "rival_nearer"
+
+
+@pytest.mark.parametrize("empty", [None, "", "N/A", [], "There is no expiry date."], ids=repr)
+def test_an_empty_answer_is_abstained_and_has_a_risk_of_its_own(empty):
+    """It has no risk of being wrong; a date beside "expires" says that a value was missed."""
+    made = dated(empty, extractions=(), response=None)
+    score = extraction_risk.evaluate(made)
+    assert (score.value, score.label, score.error) == (None, "abstained", None)
+    missed = abstention_risk(made)
+    assert missed.label == "abstained"
+    assert missed.metadata["candidate"]["value"] == "30 June 2024"
+    silent = abstention_risk(replace(made, retrieved_context=(Chunk("Opening hours"),)))
+    assert missed.value > silent.value == 0
+    dropped = abstention_risk(replace(made, extractions=(Extraction("30 June 2024", 1),)))
+    assert dropped.value > missed.value
+
+
+def test_an_answer_has_no_abstention_risk():
+    """The two never speak about the same record."""
+    assert abstention_risk(dated("30 June 2024")).value is None
+
+
+def test_a_table_is_as_risky_as_its_riskiest_item():
+    """The metadata names the item."""
+    both = extraction_risk.evaluate(dated({"a": "30 June 2024", "b": ["1 July 2021"]}))
+    assert both.metadata["value"] == "1 July 2021"
+    many = extraction_risk.evaluate(dated([f"value {n}" for n in range(100)]))
+    assert many.metadata["values_cut"] is True
+
+
+def test_without_anything_to_compare_with_it_does_not_apply():
+    """One extraction without a passage gives the reason, not a number."""
+    found = extraction_risk.evaluate(Record(value="x", extractions=(Extraction("x"),)))
+    assert found.value is None
+    assert "neither a passage nor a second extraction" in found.explanation
+
+
+def test_without_a_field_name_it_still_scores():
+    """What the extractors say and where the value stands remain."""
+    assert extraction_risk.evaluate(dated("1 July 2021", field_config=None)).value is not None
+
+
+def test_every_weight_has_a_feature_and_a_sentence():
+    """No weight is dead, none is negative, and every reason can be told."""
+    weights = shipped()
+    (made,) = [extraction_risk.evaluate(dated("1 July 2021"))]
+    assert made.value is not None
+    assert all(weight >= 0 for weight in weights.weights.values())
+    assert set(weights.weights) - {"rival_nearer"} == set(_WHY)
+    assert set(weights.means) == set(weights.weights)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1.00 " * 200_000, "9" * 1_000_000, "a@" * 500_000, "http://" * 140_000, "Aa " * 330_000,
+        "total " * 160_000, "1/1/" * 250_000, "٤" * 1_000_000, "漢" * 1_000_000, "\n" * 1_000_000,
+        "Jan 1 " * 160_000, "-" * 1_000_000, "1,000" * 200_000, "a1-" * 330_000, "{[" * 500_000,
+    ],
+    ids=lambda text: text[:8],
+)  # fmt: skip
+def test_a_hostile_megabyte_is_cut_and_scored_quickly(text):
+    """No text is read beyond its bound; the time is that of an ordinary long record."""
+    from time import thread_time
+
+    made = dated("9.00", retrieved_context=(Chunk(text),), extractions=(Extraction(text, 1),))
+    begun = thread_time()
+    found = extraction_risk.evaluate(made)
+    assert found.error is None
+    assert is_within(thread_time() - begun, 0.2)  # 20 ms on a quiet machine
+    assert extraction_risk.evaluate(replace(made, value=text)).error is None
+    assert abstention_risk(replace(made, value=None)).error is None
+
+
+def test_it_runs_in_the_background_and_at_once_where_it_is_asked_for():
+    """The app can act on it inside the span; the worker scores every record with extractions."""
+    with capture() as captured:
+        with llmeval.workflow("extract_field", request="When does it expire?") as span:
+            llmeval.annotate(
+                extractions=[{"value": "1 July 2021", "chunk_number": 1}],
+                retrieved_context=[{"content": CONTRACT}],
+                field_config={"name": "expiry_date"},
+                value="1 July 2021",
+            )
+            at_once = span.evaluate("extraction_risk")
+    (later,) = [
+        e.evaluation for e in captured.evaluations if e.evaluation.name == "extraction_risk"
+    ]
+    assert at_once.value == later.value
+
+
+def test_chat_answers_have_no_extraction_risk():
+    """Only a record that has extractions or describes a field is one of an extraction."""
+    with capture() as captured:
+        with llmeval.workflow("chat", request="Which roof?") as span:
+            span.response = "It is slate."
+    names = {event.evaluation.name for event in captured.evaluations}
+    assert not names & {"extraction_risk", "abstention_risk"}
+
+
+def test_a_format_that_is_code_of_the_app_runs_aside():
+    """A pattern or function of the app never holds up the worker."""
+    risk = registry.evaluator("extraction_risk")
+    assert risk.postponed(dated("x", field_config={"name": "d", "format": r"\d+"}))
+    assert not risk.postponed(dated("x", field_config={"name": "d", "format": "date"}))
+
+
+def test_at_once_and_in_the_background_it_knows_the_same_history():
+    """What the worker learnt counts for the score that an app asks for inside a span."""
+    from llmeval_sdk.pipeline import runtime
+
+    with capture() as captured:
+        for _ in range(40):
+            with llmeval.workflow("extract_field", request="total?"):
+                llmeval.annotate(
+                    extractions=[{"value": "9.00"}],
+                    retrieved_context=[{"content": "Total 9.00"}],
+                    value="9.00",
+                )
+        captured.drain()
+        plan = runtime.pipeline().plan
+        at_once, planned = plan.find("extraction_risk"), plan.background.get("extraction_risk")
+    assert at_once is planned
+    assert at_once.histories._fields["extract_field/"].values == 40

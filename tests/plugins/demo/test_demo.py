@@ -1,0 +1,208 @@
+"""The whole demo in a process of its own, and what it says when it cannot run."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from llmeval_sdk.plugins.demo import run
+from llmeval_sdk.plugins.demo.run import main
+from llmeval_sdk.store.lookup import spans_like
+from llmeval_sdk.store.reader import StoreReader
+
+
+for needed in run.NEEDED:
+    pytest.importorskip(needed)
+
+from rich.console import Console  # noqa: E402 - it comes with the demo
+
+from llmeval_sdk.plugins.demo.show import next_steps  # noqa: E402
+
+
+ROOT = Path(run.__file__).parents[3]
+
+
+def demo(folder, *arguments, **environment):
+    ours = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_")
+    clean = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    return subprocess.run(
+        [sys.executable, "-m", "llmeval_sdk.plugins.demo", *arguments],
+        cwd=folder,
+        env={**clean, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **environment},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=50,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    result = demo(folder, "--limit", "3", "--store", "traces.db", "--judge-concurrency", "2")
+    assert result.returncode == 0, result.stderr
+    return folder, result.stdout
+
+
+def test_json_is_one_document_on_standard_output(tmp_path):
+    """The figures are those of the tables, which go to standard error."""
+    done = demo(tmp_path, "--limit", "2", "--store", "traces.db", "--json")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)
+    assert {"records", "outcomes", "scores", "not_run", "stats", "judge"} <= set(shown)
+    assert shown["records"] == sum(sum(each.values()) for each in shown["outcomes"].values()) > 0
+    assert "Extraction against ground truth" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def reader(finished):
+    with StoreReader(finished[0] / "traces.db") as opened:
+        yield opened
+
+
+def test_every_part_is_shown(finished):
+    """Accuracy, scores, patterns, escalation, verdicts, times and delivery are all there."""
+    for heading in (
+        "Extraction against ground truth",
+        "Scores, mean by field",
+        "Which score finds a wrong answer?",
+        "Agreement between chunks",
+        "Escalation: recall below 0.7 or a hit limit",
+        "Verdicts of stand-in",
+        "A good record",
+        "Time of one request",
+        "what the SDK added to a request",
+        "Delivery:",
+    ):
+        assert heading in finished[1]
+
+
+def test_the_stand_in_is_called_one_wherever_it_speaks(finished, reader):
+    """The introduction and the verdicts say that it is no model, and so does every rationale."""
+    assert "The judge is a stand-in" in finished[1]
+    assert "rules on shared words, no model" in finished[1]
+    verdicts = [
+        event.evaluation
+        for ref in reader.read(lambda c: spans_like(c, "", 1000))
+        for event in reader.evaluations_of(ref.span_id)
+        if event.evaluation.evaluator_kind == "judge"
+    ]
+    for verdict in verdicts:
+        assert verdict.metadata["model"] == "stand-in"
+        assert (verdict.explanation or "").startswith(("stand-in", "Nothing was retrieved"))
+
+
+def test_the_store_holds_what_the_tables_say(finished, reader):
+    """The records counted in the first table are the requests in the store, each one graded."""
+    requests = [
+        ref for ref in reader.read(lambda c: spans_like(c, "", 1000)) if ref.name == "extract_field"
+    ]
+    graded = [
+        event.evaluation.value
+        for ref in requests
+        for event in reader.evaluations_of(ref.span_id)
+        if event.evaluation.name == "against_header"
+    ]
+    counts = Counter(graded)
+    row = re.search(
+        r"^all +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(?:\d+%|–) +(\d+) +(\d+)",
+        finished[1],
+        re.MULTILINE,
+    )
+    assert row is not None
+    records, stated, right, wrong, missed, abstained, invented = map(int, row.groups())
+    assert records == len(requests) == len(graded) > 10
+    assert stated == right + wrong + missed
+    shown = {"right": right, "wrong": wrong, "missed": missed}
+    shown |= {"abstained": abstained, "invented": invented}
+    assert {name: count for name, count in shown.items() if count} == counts
+
+
+def test_each_request_has_its_steps_and_scores(reader):
+    """A request is four spans, with both retrieval methods, and the free scores stand on it."""
+    ref = next(
+        ref for ref in reader.read(lambda c: spans_like(c, "", 1000)) if ref.name == "extract_field"
+    )
+    spans = reader.trace(ref.trace_id)
+    assert Counter(span.name for span in spans) == Counter(
+        ["extract_field", "hybrid_search", "extract", "aggregate"]
+    )
+    names = {event.evaluation.name for event in reader.evaluations_of(ref.span_id)}
+    assert {"context_relevance", "context_precision", "context_recall_heuristic"} <= names
+    assert {"aggregated_confidence", "semantic_validation", "against_header"} <= names
+
+
+def test_everything_was_delivered(finished):
+    """The account of the local exporter adds up, with nothing lost."""
+    row = re.search(r"^local +(\d+) +(\d+) +(\d+) +(\d+) +(\d+) +(\w+)", finished[1], re.MULTILINE)
+    assert row is not None
+    assert row[1] == row[2]
+    assert row.groups()[2:] == ("0", "0", "0", "yes")
+
+
+def test_the_commands_it_suggests_name_the_store_and_a_span(finished, reader):
+    """What to try next can be copied: the store's path, and a span that is in it."""
+    program = r"(?:llmeval|\S+ -m llmeval_sdk)"
+    assert re.search(rf"^ +{program} report --store traces.db$", finished[1], re.MULTILINE)
+    span = re.search(rf"{program} explain ([0-9a-f]{{16}}) --store traces.db", finished[1])
+    assert span is not None
+    assert reader.span(span[1]) is not None
+
+
+def test_a_suggested_command_stays_on_one_line(capsys, tmp_path):
+    """However narrow the terminal and however deep the store, a command can be copied whole."""
+    store = str(tmp_path / "a folder" / ("deep-" * 30) / "traces.db")
+    next_steps(Console(width=40), store, [], 0.7)
+    told = capsys.readouterr().out.splitlines()
+    assert any(line.endswith(f" report --store '{store}'") for line in told)
+
+
+def test_a_missing_library_is_named_with_its_extra(capsys, monkeypatch):
+    """Without the extra the demo says what to install, and exits with 2."""
+    monkeypatch.setattr(run, "NEEDED", ("no_such_library",))
+    assert main([]) == 2
+    told = capsys.readouterr().err
+    assert "no_such_library" in told
+    assert "pip install 'llmeval-inprocess[demo]'" in told
+
+
+@pytest.mark.parametrize("arguments", [["--limit", "0"], ["--limit", "x"], ["--fields", "licence"]])
+def test_a_wrong_option_is_explained(capsys, arguments):
+    """What cannot be used is refused with what can."""
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert arguments[0] in capsys.readouterr().err
+
+
+def test_switched_off_it_says_so(tmp_path):
+    """With the SDK off there is nothing to show, and the message says why."""
+    result = demo(tmp_path, "--limit", "1", "--fields", "license", LLMEVAL_ENABLED="false")
+    assert result.returncode == 2
+    assert "LLMEVAL_ENABLED" in result.stderr
+
+
+def test_a_cascade_shows_three_tiers_and_calls_stand_ins_stand_ins(tmp_path):
+    """--cascade: each tier with its share and cost, what it found, and that no model spoke."""
+    result = demo(tmp_path, "--cascade", "--limit", "3", "--store", "traces.db")
+    assert result.returncode == 0, result.stderr
+    assert "Three tiers of extraction_correctness (stand-ins, no models)" in result.stdout
+    for tier in ("1 free score", "2 decision model", "3 judge model, where uncertain"):
+        assert re.search(rf"^{tier}.*%", result.stdout, re.MULTILINE)
+    assert "Both models are STAND-INS" in result.stdout
+    with StoreReader(tmp_path / "traces.db") as store:
+        kinds = {
+            event.evaluation.evaluator_kind
+            for ref in store.read(lambda c: spans_like(c, "", limit=1000))
+            for event in store.evaluations_of(ref.span_id)
+            if event.evaluation.name == "extraction_correctness"
+        }
+    assert "decision" in kinds

@@ -1,0 +1,3 @@
+"""The fixtures of the core that these tests use too."""
+
+from cli_fixtures import *  # noqa: F403 - pytest finds fixtures by their names here

@@ -1,0 +1,102 @@
+"""Evidence against a bound: rarely false, soon there, and the same after a restart."""
+
+import json
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.quality import alarms
+from llmeval_sdk.statistics.sequence import Evidence, Seen
+
+
+HOUR = alarms.HOUR_NS
+
+
+def test_at_the_bound_alarms_are_rare():
+    """Of four months at the bound, looked at each hour, at most one reaches the level of 5 %.
+
+    At 5 % each, two or more would happen in 1.4 % of such fours; the full count is `make quality`.
+    """
+    assert sum(top >= 20 for top in alarms.false_alarms(4)) <= 1
+
+
+@pytest.mark.parametrize("mishap", alarms.MISHAPS, ids=lambda mishap: mishap.name)
+def test_at_the_bound_alarms_are_rare_whatever_goes_wrong(mishap):
+    """A judge that dies and verdicts that arrive late raise no more false alarms than usual."""
+    highest = [max(alarms.told_evidence(seed, 20, mishap)) for seed in range(2)]
+    assert sum(top >= 20 for top in highest) <= 1
+
+
+def test_a_drop_is_found_within_days():
+    """Ten points within a day and a half, in the median of a few streams."""
+    late = sorted(alarms.delays(3, 0.10, {1: 20.0}, days=13)[1])
+    assert late[len(late) // 2] <= 1.5
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.floats(0.02, 1.0),
+    st.floats(0.5, 0.95),
+    st.floats(0.05, 1.0),
+)
+def test_no_bet_can_lose_everything(least, bound, predicted):
+    """However unlucky the verdicts and however small a chance, the wealth stays above zero."""
+    evidence = Evidence(bound)
+    rng = random.Random(4)
+    for hour in range(30):
+        seen = [Seen(1.0, least, predicted * rng.random()) for _ in range(5)]
+        seen += [Seen(None, 1.0, rng.random()) for _ in range(20)]
+        evidence.add(hour * HOUR, 1.0, seen)
+        assert all(part > 0 for part in evidence.wealth)
+
+
+def test_a_fair_game_does_not_grow():
+    """At the bound the mean of the evidence after two days stays near what was put in."""
+    rng = random.Random(11)
+    totals = []
+    for _ in range(300):
+        evidence = Evidence(0.8)
+        for hour in range(48):
+            seen = []
+            for _ in range(6):
+                chance = rng.choice((0.1, 0.5, 1.0))
+                judged = rng.random() < chance
+                seen.append(Seen(float(rng.random() < 0.8) if judged else None, chance))
+            evidence.add(hour * HOUR, 1.0, seen)
+        totals.append(evidence.total)
+    assert sum(totals) / len(totals) == pytest.approx(48 / 720, rel=0.5)
+
+
+def test_it_says_when_the_change_began():
+    """After forty good hours and eight bad ones, the start is within some hours of the change."""
+    rng = random.Random(2)
+    evidence = Evidence(0.9)
+    for hour in range(48):
+        bad = 0.05 if hour < 40 else 0.5
+        evidence.add(hour * HOUR, 1.0, [Seen(float(rng.random() > bad)) for _ in range(30)])
+    assert evidence.total > 20
+    assert evidence.since_ns is not None
+    assert abs(evidence.since_ns / HOUR - 40) <= 3
+
+
+def test_it_goes_on_where_it_stopped():
+    """Written as JSON and read again between two hours, nothing changes."""
+    rng = random.Random(5)
+    straight, broken = Evidence(0.9), Evidence(0.9)
+    for hour in range(20):
+        seen = [Seen(float(rng.random() > 0.2), 0.5, rng.random()) for _ in range(20)]
+        straight.add(hour * HOUR, 1.0, seen)
+        broken = Evidence.from_plain(json.loads(json.dumps(broken.as_plain())))
+        broken.add(hour * HOUR, 1.0, seen)
+    assert broken == straight
+
+
+def test_constant_scores_and_empty_hours_are_no_trouble():
+    """A judge that always says yes gathers no evidence; hours without traffic change nothing."""
+    evidence = Evidence(0.9)
+    for hour in range(100):
+        evidence.add(hour * HOUR, 1.0, [Seen(1.0, 0.2, 0.5)] * 10 if hour % 2 else [])
+    assert evidence.total < 1
+    assert evidence.since_ns is None
