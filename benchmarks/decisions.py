@@ -41,7 +41,7 @@ from benchmarks.quality import decided
 from llmeval_sdk import registry
 from llmeval_sdk.config import from_environment
 from llmeval_sdk.evaluation.deciding import Decider
-from llmeval_sdk.evaluation.decision_budget import BUDGET, host_keeper
+from llmeval_sdk.evaluation.decision_budget import BUDGET, host_limiter
 from llmeval_sdk.evaluation.unlimited import Unlimited
 from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.judges.models.decisions import HttpDecisions
@@ -208,11 +208,11 @@ def exact_budget(table, url, calls=200, threads=8):
     granted, refused = [], []
     with tempfile.TemporaryDirectory() as folder:
         settings = from_environment(problems=[], store=str(Path(folder) / "store.db"))
-        keeper = host_keeper(settings, llmeval.Budget(calls_per_minute=calls, usd_per_day=None))
+        limiter = host_limiter(settings, llmeval.Budget(calls_per_minute=calls, usd_per_day=None))
 
         def spend(thread):
             async def decide_all():
-                decider = Decider(HttpDecisions(NAME, base_url=url), keeper)
+                decider = Decider(HttpDecisions(NAME, base_url=url), limiter)
                 for n in range(2 * calls // threads):
                     got = await decider.decide(record(f"{thread}.{n}"), JUDGES[:1])
                     error = got.evaluations["groundedness"].error
@@ -225,7 +225,7 @@ def exact_budget(table, url, calls=200, threads=8):
             worker.start()
         for worker in workers:
             worker.join()
-        keeper.close()
+        limiter.close()
     requests = decision_service.asked(url) - before
     is_counted = all(error.type == "over_budget" for error in refused)
     table.row(

@@ -47,7 +47,7 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
     from llmeval_sdk.config import Secret
     from llmeval_sdk.evaluation.admission import Admitted
     from llmeval_sdk.model import Chunk, Record, Target
-    from llmeval_sdk.pipeline.jobs import Job, Turn
+    from llmeval_sdk.pipeline.jobs import Job, QueuedJob
     from llmeval_sdk.plugins.fleet._asking import FleetAsking
 
     own = FleetSettings(
@@ -57,8 +57,8 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
         tier=None, exporters=(), spool=None, concurrency=8, models=lambda: None, verdicts=lambda: None,
         redactor=SimpleNamespace(has_custom=False),
     )  # fmt: skip
-    outlet = SimpleNamespace(emit_judged=print)
-    asking = FleetAsking(plan, outlet, Settings(extensions={FleetSettings: own}))  # type: ignore[arg-type]
+    dispatcher = SimpleNamespace(emit_judged=print)
+    asking = FleetAsking(plan, dispatcher, Settings(extensions={FleetSettings: own}))  # type: ignore[arg-type]
     record = Record(
         request="What is the roof made of, and when was it last repaired?" * 2,
         response="The roof is made of slate and was last repaired in 2019." * 4,
@@ -74,7 +74,7 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
             target = Target(
                 f"{n + 10**6:032x}", f"{n + 10**6 + in_message * 10**8:016x}", "a", "workflow"
             )
-            asking._turns.add(Turn(Job(judge, record, target, Admitted(1.0, "asked"))))  # type: ignore[arg-type]
+            asking._turns.add(QueuedJob(Job(judge, record, target, Admitted(1.0, "asked"))))  # type: ignore[arg-type]
         begun = time.thread_time()
         asking._send(asking._next_turns())
         if begin >= 0:

@@ -18,12 +18,12 @@ from statistics import mean
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from redis_server import SERVER, WHY_SKIPPED, running_redis
-from shared_hosts import Hosts, keeper_of, most_in_a_minute
+from shared_hosts import Hosts, limiter_of, most_in_a_minute
 
 from benchmarks import fleet_model
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.store.ledger import HostLedger
 
 
@@ -33,7 +33,7 @@ RATIO_BAR = 1.5
 """A reservation out of a lease may take this much of one of the host's ledger, which it contains."""
 
 
-def microseconds(keeper, times=400, *, ahead=False):
+def microseconds(limiter, times=400, *, ahead=False):
     """Return the mean CPU time of a reservation and its settlement on the caller's thread.
 
     With ``ahead`` the books are written for several calls at a time, as the judges of one host do.
@@ -41,27 +41,27 @@ def microseconds(keeper, times=400, *, ahead=False):
     figures = []
     for _ in range(times):
         begun = time.thread_time()
-        granted = keeper.reserve("judge", **PRICE, ahead=ahead)
+        granted = limiter.reserve("judge", **PRICE, ahead=ahead)
         if isinstance(granted, Refused):
             time.sleep(0.05)
             continue
-        keeper.settle(granted, calls=1, tokens=500, usd=0.0005, later=True)
+        limiter.settle(granted, calls=1, tokens=500, usd=0.0005, later=True)
         figures.append((time.thread_time() - begun) * 1e6)
     return mean(figures)
 
 
 def opened(folder, server, budget=PLENTY, **options):
     """Return a keeper whose budget is open."""
-    keeper = keeper_of(folder, server.address, budget=budget, rebuild=2.0, **options)
-    while isinstance(granted := keeper.reserve("judge", **PRICE), Refused):
+    limiter = limiter_of(folder, server.address, budget=budget, rebuild=2.0, **options)
+    while isinstance(granted := limiter.reserve("judge", **PRICE), Refused):
         time.sleep(0.05)
-    keeper.settle(granted, tokens=500, usd=0.0005)
-    return keeper
+    limiter.settle(granted, tokens=500, usd=0.0005)
+    return limiter
 
 
 def cost(folder):
     """Compare the keepers; return the means of one host, one host ahead, and all hosts."""
-    alone = BudgetKeeper(PLENTY, HostLedger(folder / "alone" / "llmeval.budget"))
+    alone = BudgetLimiter(PLENTY, HostLedger(folder / "alone" / "llmeval.budget"))
     (folder / "alone").mkdir()
     with running_redis(folder / "redis") as server:
         shared = opened(folder / "host", server)
@@ -86,17 +86,17 @@ def redis_load(folder, processes, rate, seconds=8.0):
         while (now := time.monotonic()) < end:
             if before is None and now >= settle:
                 before, made = fleet_model.counters(server.client()), 0
-            for keeper in keepers:
-                granted = keeper.reserve("judge", **PRICE)
+            for limiter in keepers:
+                granted = limiter.reserve("judge", **PRICE)
                 if not isinstance(granted, Refused):
-                    keeper.settle(granted, tokens=500, usd=0.0005)
+                    limiter.settle(granted, tokens=500, usd=0.0005)
                     made += 1
             due += 1 / rate
             time.sleep(max(due - time.monotonic(), 0))
         after = fleet_model.counters(server.client())
         memory = server.client().info("memory")["used_memory_dataset"]
-        for keeper in keepers:
-            keeper.close()
+        for limiter in keepers:
+            limiter.close()
     return fleet_model.Point(
         processes=processes,
         rate=made / seconds / processes,
@@ -158,17 +158,17 @@ def verdict_bytes(server_folder):
     from llmeval_sdk.plugins.shared.verdicts import SharedVerdicts
 
     with running_redis(server_folder) as server:
-        keeper = opened(server_folder / "host", server)
-        verdicts = SharedVerdicts(keeper.link)
+        limiter = opened(server_folder / "host", server)
+        verdicts = SharedVerdicts(limiter.link)
         before = server.client().info("memory")["used_memory"]
         text = "The answer names a year that no passage holds. " * 4
         for number in range(200):
             key = VerdictKey(number.to_bytes(16, "big"), lasts=True)
             verdicts.put(key, Evaluation("groundedness", 0.5, explanation=text))
-        while keeper.link.counts.snapshot().get("verdicts shared", 0) < 200:
+        while limiter.link.counts.snapshot().get("verdicts shared", 0) < 200:
             time.sleep(0.01)
         after = server.client().info("memory")["used_memory"]
-        keeper.close()
+        limiter.close()
     return (after - before) / 200
 
 

@@ -6,7 +6,7 @@ and costs the same online and offline.
 
 from llmeval_sdk.evaluation._budgeted_llm import BudgetedLLM
 from llmeval_sdk.evaluation._heuristics import Heuristics
-from llmeval_sdk.evaluation._judging import Crew, Judgement, judge_record
+from llmeval_sdk.evaluation._judging import Judgement, WorkerPool, judge_record
 from llmeval_sdk.evaluation._models import Models, NoModel, configured_model
 from llmeval_sdk.evaluation._running import (
     addressed,
@@ -23,7 +23,22 @@ from llmeval_sdk.evaluation._running import (
 
 
 __all__ = [
-    "BudgetedLLM", "Crew", "Heuristics", "Judgement", "Models", "NoModel", "addressed",
-    "configured_model", "failed", "is_built_in", "judge_record", "not_applicable", "outcome",
-    "own_copy", "raised", "run_heuristic", "run_judge", "run_requested",
+    "BudgetedLLM",
+    "Heuristics",
+    "Judgement",
+    "Models",
+    "NoModel",
+    "WorkerPool",
+    "addressed",
+    "configured_model",
+    "failed",
+    "is_built_in",
+    "judge_record",
+    "not_applicable",
+    "outcome",
+    "own_copy",
+    "raised",
+    "run_heuristic",
+    "run_judge",
+    "run_requested",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from time import time_ns
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation._rate_limiter import RateLimiter
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.model import Completion, Decision, ModelCall, Usage
 from llmeval_sdk.model.protocols import further_request
@@ -32,7 +32,7 @@ class Spending:
         judge: Whose limits count beside those of all.
     """
 
-    def __init__(self, model: Any, turnstile: Turnstile, judge: str) -> None:
+    def __init__(self, model: Any, turnstile: RateLimiter, judge: str) -> None:
         self.model = getattr(model, "model", "") or type(model).__name__
         self.usage: Usage | None = None
         self.calls: list[ModelCall] = []
@@ -139,7 +139,7 @@ class _Payment:
     def free(self, trouble: JudgeError | None) -> None:
         """Give back the tokens of the latest request where the server did no work."""
         if trouble is not None and trouble.type in FREE and self._reserved:
-            self._turnstile.keeper.settle(self._reserved.pop(), calls=1, tokens=0, usd=0.0)
+            self._turnstile.limiter.settle(self._reserved.pop(), calls=1, tokens=0, usd=0.0)
 
     def settle(
         self,
@@ -157,13 +157,13 @@ class _Payment:
         call = replace(self._call, model=model or self._call.model, response=response)
         priced = None if used is None else self._account.priced(call.model, used)
         self._account.add(replace(call, end_ns=time_ns(), usage=priced, error=error))
-        keeper = self._turnstile.keeper
+        limiter = self._turnstile.limiter
         for place, reservation in enumerate(self._reserved):
             if priced is None:
-                keeper.settle(reservation, later=True)
+                limiter.settle(reservation, later=True)
             elif place == 0:  # it carries the sum of all, and requests that nobody asked about
                 calls = 1 + max(0, requests - self._requests)
                 tokens, usd = priced.total_tokens, priced.cost_usd
-                keeper.settle(reservation, calls=calls, tokens=tokens, usd=usd, later=True)
+                limiter.settle(reservation, calls=calls, tokens=tokens, usd=usd, later=True)
             else:
-                keeper.settle(reservation, calls=1, tokens=0, usd=0.0, later=True)
+                limiter.settle(reservation, calls=1, tokens=0, usd=0.0, later=True)

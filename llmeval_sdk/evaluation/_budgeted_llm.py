@@ -10,7 +10,7 @@ from typing import Any
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN, FREE, Spending
-from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation._rate_limiter import RateLimiter
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.judges.prompt import fair_limit, shortened
 from llmeval_sdk.model import Completion, Message, ModelCall, Usage
@@ -41,7 +41,7 @@ class Lease:
 class BudgetedLLM(Spending, LLM):
     """The judge model as one judgement sees it; adds up what the judgement used."""
 
-    def __init__(self, llm: LLM, turnstile: Turnstile, judge: str) -> None:
+    def __init__(self, llm: LLM, turnstile: RateLimiter, judge: str) -> None:
         super().__init__(llm, turnstile, judge)
         self.inner = llm
         """The model itself, which charges nothing to the budget."""
@@ -88,7 +88,7 @@ class BudgetedLLM(Spending, LLM):
         spent where a call did not say what it used, or where the block ended in an exception that
         is no `JudgeError`. Raises `JudgeError` with the counted reason where the budget refuses.
         """
-        keeper = self.turnstile.keeper
+        limiter = self.turnstile.limiter
         async with self.turnstile.passage() as passing:
             reserved = self.turnstile.reserve(self.judge, self.model, most, calls=calls)
             lease = Lease(self.inner)
@@ -96,17 +96,17 @@ class BudgetedLLM(Spending, LLM):
                 yield lease
             except JudgeError as error:
                 passing.is_unused = True
-                (keeper.settle if error.type == "worker_lost" else keeper.release)(reserved)
+                (limiter.settle if error.type == "worker_lost" else limiter.release)(reserved)
                 raise
             except BaseException:
-                keeper.settle(reserved)
+                limiter.settle(reserved)
                 raise
             passing.failure = lease.failure
             self._settle_lease(reserved, lease)
 
     def _settle_lease(self, reserved: Reservation, lease: Lease) -> None:
         made = max(len(lease.calls), lease.requests)
-        keeper = self.turnstile.keeper
+        limiter = self.turnstile.limiter
         used: list[Usage] = []
         for call in lease.calls:
             if call.usage is None:
@@ -115,10 +115,10 @@ class BudgetedLLM(Spending, LLM):
                 used.append(self.priced(call.model, call.usage))
                 self.add(replace(call, usage=used[-1]))
         if any(call.usage is None and call.error not in FREE for call in lease.calls):
-            keeper.settle(reserved, calls=made)
+            limiter.settle(reserved, calls=made)
             return
         total = sum(used[1:], used[0]) if used else Usage(cost_usd=0.0)
-        keeper.settle(reserved, calls=made, tokens=total.total_tokens, usd=total.cost_usd)
+        limiter.settle(reserved, calls=made, tokens=total.total_tokens, usd=total.cost_usd)
 
     def ask(
         self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096

@@ -69,7 +69,7 @@ def _located(judge: Judge, verdict: Evaluation, record: Record) -> Evaluation:
     return judge.located(verdict, record) if isinstance(judge, BaseJudge) else verdict
 
 
-class Crew:
+class WorkerPool:
     """A bounded number of tasks on one event loop, each of which does one job after another.
 
     A task that has finished a job takes the next one at once, so that the connections of the

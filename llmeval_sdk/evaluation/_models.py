@@ -10,9 +10,9 @@ from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, MissingExtraError
 from llmeval_sdk.evaluation._budgeted_llm import BudgetedLLM
-from llmeval_sdk.evaluation._turnstile import Turnstile
+from llmeval_sdk.evaluation._rate_limiter import RateLimiter
 from llmeval_sdk.evaluation.admission import NotRunReason
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.model import ModelCall, Usage
 from llmeval_sdk.model.protocols import LLM, Judge
 
@@ -49,13 +49,13 @@ class Models:
         keeper: of the budget of all calls.
         concurrency: calls to one model at a time, at most.
         prices: own prices by model, in USD per million input and output tokens.
-        patience: seconds that a call waits for a model that is down; see `Turnstile`.
+        patience: seconds that a call waits for a model that is down; see `RateLimiter`.
     """
 
     def __init__(
         self,
         configured: Callable[[], LLM | None],
-        keeper: BudgetKeeper,
+        limiter: BudgetLimiter,
         *,
         concurrency: int,
         prices: Mapping[str, tuple[float, ...]] | None = None,
@@ -63,9 +63,9 @@ class Models:
     ) -> None:
         self._configured = configured
         self._new_turnstile = partial(
-            Turnstile, keeper, concurrency=concurrency, prices=prices, patience=patience
+            RateLimiter, limiter, concurrency=concurrency, prices=prices, patience=patience
         )
-        self._made: dict[Any, tuple[LLM, Turnstile] | NoModel] = {}
+        self._made: dict[Any, tuple[LLM, RateLimiter] | NoModel] = {}
 
     async def of(self, judge: Judge) -> BudgetedLLM | NoModel:
         """Return the model that a judge asks, for one judgement; made and warmed once.

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN, Spending
+from llmeval_sdk.evaluation._rate_limiter import RateLimiter
 from llmeval_sdk.evaluation._running import failed, not_applicable
-from llmeval_sdk.evaluation._turnstile import Turnstile
 from llmeval_sdk.evaluation.calibrations import Calibrations
 from llmeval_sdk.evaluation.decision_budget import BUDGET
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.judges.base import LEAST_CHANCE, Typed, TypedForm, typed_form_of
@@ -209,7 +209,7 @@ class ModelReply(NamedTuple):
 
 
 async def answered(
-    model: DecisionModel, inquiry: Inquiry, turnstile: Turnstile, until: float
+    model: DecisionModel, inquiry: Inquiry, turnstile: RateLimiter, until: float
 ) -> Decision:
     """Ask a model, which has to answer by ``until``, a time of the running loop.
 
@@ -374,7 +374,7 @@ class Decider:
         timeout: Seconds that a record may take.
         thresholds: By the name of the judge, the probability from which on its outcome is good.
         prices: Own prices by model, in USD per million input and output tokens.
-        patience: Seconds that a request waits for a model that is down; see `Turnstile`.
+        patience: Seconds that a request waits for a model that is down; see `RateLimiter`.
         verdicts: Where answers of earlier records are found, and those of this run are kept.
         calibrations: What corrects a judge's probabilities, by judge.
 
@@ -385,7 +385,7 @@ class Decider:
     def __init__(
         self,
         model: DecisionModel,
-        keeper: BudgetKeeper,
+        limiter: BudgetLimiter,
         *,
         concurrency: int = BUDGET.concurrency,
         timeout: float = 60.0,
@@ -398,8 +398,8 @@ class Decider:
         self.model = model
         self.left_out: Counter[str] = Counter()
         """Parts of requests that were not shown, because they are no text, by their type."""
-        self._turnstile = Turnstile(
-            keeper, concurrency=concurrency, prices=prices, patience=patience
+        self._turnstile = RateLimiter(
+            limiter, concurrency=concurrency, prices=prices, patience=patience
         )
         self._timeout = timeout
         self.thresholds = checked_thresholds(thresholds)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.ledger import HostLedger
 
@@ -17,7 +17,7 @@ BUDGET = Budget(calls_per_minute=None, tokens_per_minute=1_000_000, usd_per_day=
 day and a million tokens a minute pay for."""
 
 
-def host_keeper(settings: Settings, budget: Budget | None = None) -> BudgetKeeper:
+def host_limiter(settings: Settings, budget: Budget | None = None) -> BudgetLimiter:
     """Return the keeper of the decisions' budget, which all processes of this host share.
 
     Its limits are those of the settings, where none are given.
@@ -29,4 +29,4 @@ def host_keeper(settings: Settings, budget: Budget | None = None) -> BudgetKeepe
             usd_per_day=own.decision_usd_per_day,
             tokens_per_minute=own.decision_tokens_per_minute,
         )
-    return BudgetKeeper(budget, HostLedger(path_of(settings.store).with_suffix(".decisions")))
+    return BudgetLimiter(budget, HostLedger(path_of(settings.store).with_suffix(".decisions")))

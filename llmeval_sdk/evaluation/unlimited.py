@@ -6,10 +6,10 @@ from typing import Any
 
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 
 
-class Unlimited(BudgetKeeper):
+class Unlimited(BudgetLimiter):
     """Grants everything and keeps no books, for offline runs without a budget."""
 
     __slots__ = ()

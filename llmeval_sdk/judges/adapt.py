@@ -13,7 +13,7 @@ from llmeval_sdk.judges.base import BaseJudge
 from llmeval_sdk.judges.function import FunctionJudge, finished, is_async, outcome
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.protocols import LLM, Evaluator
-from llmeval_sdk.process.aside import Aside
+from llmeval_sdk.process.helper_threads import HelperThreads
 
 
 _FOREIGN_NAMES = {"input_data", "output_data", "expected_output"}
@@ -110,7 +110,7 @@ class ForeignJudge(BaseJudge):
         registry.check_name(name)
         self.name = name
         self.blocking = not is_async(function) if blocking is None else blocking
-        self._aside = Aside(f"judge {name}")
+        self._aside = HelperThreads(f"judge {name}")
         self._function = function
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, combine, failure, r
 from llmeval_sdk.judges.prompt import Template
 from llmeval_sdk.model import Chunk, Evaluation, Record, Step, Unit, values
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.process.aside import Aside
+from llmeval_sdk.process.helper_threads import HelperThreads
 
 
 Verdict: TypeAlias = "bool | float | str | Evaluation | None"
@@ -59,7 +59,7 @@ class FunctionJudge(BaseJudge, Generic[F]):
         self.version = version
         self.needs = needs
         self.blocking = not is_async(function)
-        self._aside = Aside(f"judge {name}")
+        self._aside = HelperThreads(f"judge {name}")
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
 

@@ -1,7 +1,7 @@
 """Runs the heuristics of the app beside the worker.
 
 Built-in heuristics run in the worker itself. A function of the app may never return, so it runs on
-a thread that can be abandoned, by the rules of `llmeval_sdk.process.aside`.
+a thread that can be abandoned, by the rules of `llmeval_sdk.process.helper_threads`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from collections.abc import Callable
 from llmeval_sdk.evaluation import failed, is_built_in, own_copy, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.protocols import Heuristic
-from llmeval_sdk.process.aside import Aside, NoAnswerError, NotCalledError, NoThreadError
+from llmeval_sdk.process.helper_threads import (
+    HelperThreads,
+    NoAnswerError,
+    NotCalledError,
+    NoThreadError,
+)
 
 
 PATIENCE_SECONDS = 5.0
@@ -26,15 +31,15 @@ class AppHeuristics:
 
     def __init__(self, ending: Callable[[], bool]) -> None:
         self._ending = ending
-        self._asides: dict[str, Aside] = {}
+        self._asides: dict[str, HelperThreads] = {}
         self._last_patience = LAST_PATIENCE_SECONDS
 
     def run(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
         """Run a heuristic; one of the app runs as in `run_aside`."""
-        run = run_heuristic if is_built_in(heuristic) else self.run_aside
+        run = run_heuristic if is_built_in(heuristic) else self.run_with_deadline
         return run(heuristic, record)
 
-    def run_aside(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
+    def run_with_deadline(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
         """Run a heuristic that calls code of the app, and wait for it until its deadline.
 
         Returns ``None`` where it is not called because too many of its calls hang; this is counted.
@@ -42,7 +47,7 @@ class AppHeuristics:
         name = heuristic.name
         aside = self._asides.get(name)
         if aside is None:
-            aside = self._asides[name] = Aside(f"heuristic {name}")
+            aside = self._asides[name] = HelperThreads(f"heuristic {name}")
         try:
             return aside.call(_run, heuristic, own_copy(record), patience=self._patience)
         except NoThreadError as error:

@@ -12,12 +12,12 @@ from llmeval_sdk.heuristics import limit_processor_time
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.pipeline.batch_exporter import Barrier, Barriers, Delivery
-from llmeval_sdk.pipeline.dispatcher import Outlet
+from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.evaluating import Evaluating, Subject
 from llmeval_sdk.pipeline.judging import Judging
 from llmeval_sdk.pipeline.plan import Hooks, Plan, Running
 from llmeval_sdk.pipeline.recovery import Spooled, Spooling
-from llmeval_sdk.pipeline.span_processor import Intake, Unread
+from llmeval_sdk.pipeline.span_processor import SpanProcessor, Unread
 from llmeval_sdk.process.shield import shield, swallow, write_notices
 from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing import Span, disabled
@@ -64,7 +64,7 @@ class Worker:
     def __init__(
         self,
         plan: Plan,
-        intake: Intake,
+        span_processor: SpanProcessor,
         deliveries: Iterable[Delivery],
         privacy: Privacy,
         spooling: Spooling | None = None,
@@ -72,19 +72,26 @@ class Worker:
         often: Callable[[], None] = write_notices,
     ) -> None:
         self._plan = plan
-        self._intake = intake
+        self._span_processor = span_processor
         self._privacy = privacy
         self._spooling = spooling
         self._often = often
-        counts = intake.evaluations
-        self._outlet = Outlet(plan, deliveries, privacy, spans=intake.spans, evaluations=counts)
-        self.judged, self.not_run = self._outlet.judged, self._outlet.not_run
-        self.judging: Judging = (plan.judging or Judging)(plan, self._outlet)
+        counts = span_processor.evaluations
+        self._dispatcher = Dispatcher(
+            plan, deliveries, privacy, spans=span_processor.spans, evaluations=counts
+        )
+        self.judged, self.not_run = self._dispatcher.judged, self._dispatcher.not_run
+        self.judging: Judging = (plan.judging or Judging)(plan, self._dispatcher)
         self._app_heuristics = AppHeuristics(lambda: self._stop)
         self._evaluating = Evaluating(
-            plan, self._outlet, self.judging, self._app_heuristics, counts=counts, rest=self._rest
+            plan,
+            self._dispatcher,
+            self.judging,
+            self._app_heuristics,
+            counts=counts,
+            rest=self._rest,
         )
-        running = Running(self._evaluating.evaluate_case, self._outlet.barriers)
+        running = Running(self._evaluating.evaluate_case, self._dispatcher.barriers)
         for hooks in plan.hooks:
             with shield("plugins", calls_out=True):
                 hooks.begin(running)
@@ -115,7 +122,7 @@ class Worker:
         barrier = self._barriers.add()
         self._hurry = True
         self._urgent.set()
-        self._intake.wake()
+        self._span_processor.wake()
         return barrier
 
     def work(self) -> None:
@@ -137,7 +144,7 @@ class Worker:
             if self._spooling is not None:
                 patience = min(patience, self._spooling.patience)
             patience = min(patience, LINGER_SECONDS) if self._learn() else patience
-            if not self._intake.sleep(patience, unless=self._barriers):
+            if not self._span_processor.sleep(patience, unless=self._barriers):
                 self._pace.begin()
                 self._tend()
                 self._often()
@@ -192,9 +199,9 @@ class Worker:
         """Deal with the records that wait now, and not with those that come meanwhile.
 
         Under steady load there would be no end, and barriers wait for one. One record more is asked
-        for than there were: only a `Lane` that is found empty corrects its sum of bytes.
+        for than there were: only a `BoundedQueue` that is found empty corrects its sum of bytes.
         """
-        for lane in (self._intake.reserved, self._intake.lane):
+        for lane in (self._span_processor.reserved, self._span_processor.lane):
             for _ in range(len(lane) + 1):
                 if self._over or (item := lane.take()) is None:
                     break
@@ -209,9 +216,9 @@ class Worker:
         if self._spooling is not None:
             for kept in self._spooling.tend():
                 if type(kept.item) is Span:
-                    self._intake.spans.add()
+                    self._span_processor.spans.add()
                 else:
-                    self._intake.evaluations.add("submitted")
+                    self._span_processor.evaluations.add("submitted")
                 self._take(kept)
                 self._rest()
 
@@ -230,7 +237,7 @@ class Worker:
                 subject = Subject(item, is_foreign, is_whole, judgements, in_spool, is_exported)
                 self._evaluating.evaluate(subject)
             else:
-                self._outlet.emit(item)
+                self._dispatcher.emit(item)
         except Exception as error:
             if not swallow("worker", error):
                 raise
@@ -242,9 +249,9 @@ class Worker:
         try:
             for span in item.read():
                 if span.owner is None:
-                    self._intake.score(span)
+                    self._span_processor.score(span)
                 if item.exported:
-                    self._intake.spans.add()
+                    self._span_processor.spans.add()
                 self._take(span, is_foreign=True, is_exported=item.exported)
                 self._rest()
         except Exception as error:

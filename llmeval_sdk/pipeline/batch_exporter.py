@@ -16,7 +16,7 @@ from typing import Any
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.model.protocols import BaseExporter
-from llmeval_sdk.pipeline.queue import Lane
+from llmeval_sdk.pipeline.queue import BoundedQueue
 from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.process.counters import Counts
 from llmeval_sdk.process.due import due_by, left
@@ -78,8 +78,8 @@ class Delivery:
     def __init__(self, exporter: BaseExporter, *, max_records: int, max_bytes: int) -> None:
         self.exporter = exporter
         self.name = exporter.name
-        self._spans = Lane(max_records=max_records, max_bytes=max_bytes)
-        self._evaluations = Lane(max_records=4 * max_records, max_bytes=max_bytes)
+        self._spans = BoundedQueue(max_records=max_records, max_bytes=max_bytes)
+        self._evaluations = BoundedQueue(max_records=4 * max_records, max_bytes=max_bytes)
         self._wake = threading.Event()
         self._urgent = threading.Event()
         self._closing = threading.Event()

@@ -15,7 +15,7 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation import Crew, addressed, own_copy
+from llmeval_sdk.evaluation import WorkerPool, addressed, own_copy
 from llmeval_sdk.evaluation.admission import NOT_RUN_REASONS, Admitted, Refused
 from llmeval_sdk.evaluation.conditions import compared_by
 from llmeval_sdk.evaluation.deciding import Decided, Decider, ModelReply, Prepared
@@ -24,7 +24,7 @@ from llmeval_sdk.evaluation.escalation import Escalation, default_escalation
 from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.model import Evaluation, NotRun, Target, Usage, tier_name
 from llmeval_sdk.model.protocols import DecisionModel, Evaluator, Judge
-from llmeval_sdk.pipeline.jobs import Turn, not_run
+from llmeval_sdk.pipeline.jobs import QueuedJob, not_run
 from llmeval_sdk.pipeline.judging import JudgesLoop
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.process.shield import shield, swallow, tell
@@ -33,7 +33,7 @@ from llmeval_sdk.store.files import path_of
 
 if TYPE_CHECKING:
     from llmeval_sdk.evaluation.deciding import Decider
-    from llmeval_sdk.evaluation.keeper import BudgetKeeper
+    from llmeval_sdk.evaluation.limiter import BudgetLimiter
     from llmeval_sdk.pipeline.evaluating import Case
     from llmeval_sdk.pipeline.judging import JudgesLoop
     from llmeval_sdk.pipeline.plan import Plan
@@ -46,7 +46,7 @@ JobT = TypeVar("JobT")
 ReadyT = TypeVar("ReadyT")
 
 
-class Desk(Generic[JobT, ReadyT]):
+class Prefetch(Generic[JobT, ReadyT]):
     """Makes jobs ready and reads their answers, one piece of work at a time.
 
     Args:
@@ -221,7 +221,7 @@ class Tier:
     """The escalations that were configured, with the cascades of the settings."""
     everywhere: frozenset[str]
     """The judges that are decided about all traffic."""
-    keeper: BudgetKeeper
+    limiter: BudgetLimiter
     thresholds: Mapping[str, float]
     settings: Settings
 
@@ -243,7 +243,7 @@ class Tier:
         path = path_beside(path_of(self.settings.store))
         return Decider(
             self.model,
-            self.keeper,
+            self.limiter,
             timeout=plan.judge_timeout,
             thresholds=self.thresholds,
             prices=plan.prices,
@@ -253,7 +253,7 @@ class Tier:
 
     def close(self) -> None:
         """Let go of the budget's file."""
-        self.keeper.close()
+        self.limiter.close()
 
 
 def make_tier(
@@ -280,7 +280,7 @@ def make_tier(
             problems.append(_of_cascade("no decision model is named: set LLMEVAL_DECISION_MODEL"))
         return None
     from llmeval_sdk.evaluation.deciding import checked_thresholds
-    from llmeval_sdk.evaluation.decision_budget import host_keeper
+    from llmeval_sdk.evaluation.decision_budget import host_limiter
 
     model, why_not = _model(decisions, settings, problems, strict=strict)
     if escalations is not None:
@@ -307,7 +307,7 @@ def make_tier(
         requested=[*requested, *read],
         escalations=escalations,
         everywhere=frozenset(judge.name for judge in typed),
-        keeper=host_keeper(settings),
+        limiter=host_limiter(settings),
         thresholds=checked_thresholds(own.decision_thresholds),
         settings=settings,
     )
@@ -465,11 +465,11 @@ class Deciding:
         self._gate = plan.gate
         self._loop = loop
         self._emit = emit
-        self._desk = Desk(self._made_ready, self._start_more, ahead=BUDGET.concurrency)
-        self._waiting: dict[Future[None], Turn[Undecided]] = {}
+        self._desk = Prefetch(self._made_ready, self._start_more, ahead=BUDGET.concurrency)
+        self._waiting: dict[Future[None], QueuedJob[Undecided]] = {}
         self._undecided: set[Future[None]] = set()
         """Those of the waiting that have no decision yet."""
-        self._crew = Crew(BUDGET.concurrency, self._next)
+        self._pool = WorkerPool(BUDGET.concurrency, self._next)
         self._typed: dict[int, tuple[Judge, bool]] = {}
         self._shut = False
         self._is_warm = False
@@ -545,7 +545,7 @@ class Deciding:
         elif not self._loop.is_ready():
             why = "no_worker", "no thread could be started"
         else:
-            turn = Turn(undecided)
+            turn = QueuedJob(undecided)
             self._waiting[turn.done] = turn
             self._undecided.add(turn.done)
             if self._desk.put(turn):
@@ -577,7 +577,7 @@ class Deciding:
     def shut(self) -> None:
         """Give up all records that wait, and emit each as not run."""
         self._shut = True
-        self._crew.dismiss()
+        self._pool.dismiss()
         for turn in list(self._waiting.values()):
             if turn.take():
                 self._give_up(turn.job, "shutdown", "the process was ending")
@@ -586,13 +586,15 @@ class Deciding:
     # -- on the judges' thread --------------------------------------------------------------------
 
     def _start_more(self) -> None:
-        self._crew.call()
+        self._pool.call()
 
     def _next(self) -> Coroutine[Any, Any, None] | None:
         ready = None if self._shut else self._desk.next()
         return None if ready is None else self._ask_model(*ready)
 
-    def _made_ready(self, turn: Turn[Undecided]) -> tuple[Turn[Undecided], Prepared] | None:
+    def _made_ready(
+        self, turn: QueuedJob[Undecided]
+    ) -> tuple[QueuedJob[Undecided], Prepared] | None:
         """Return what has to be asked about a record."""
         if self._shut:
             return None
@@ -603,7 +605,7 @@ class Deciding:
             self._fail(turn, error)
             return None
 
-    async def _ask_model(self, turn: Turn[Undecided], prepared: Prepared) -> None:
+    async def _ask_model(self, turn: QueuedJob[Undecided], prepared: Prepared) -> None:
         try:
             await self._warm()
             reply = await self._made().ask(prepared)
@@ -614,7 +616,9 @@ class Deciding:
         else:
             self._desk.read_later(partial(self._read, turn, prepared, reply))
 
-    def _read(self, turn: Turn[Undecided], prepared: Prepared, reply: ModelReply | None) -> None:
+    def _read(
+        self, turn: QueuedJob[Undecided], prepared: Prepared, reply: ModelReply | None
+    ) -> None:
         try:
             items, evaluations = turn.job.decided_by(self._made().read(prepared, reply))
             self._add_usage(evaluations.values())
@@ -623,7 +627,7 @@ class Deciding:
         else:
             self._conclude(turn, items, evaluations)
 
-    def _fail(self, turn: Turn[Undecided], error: BaseException) -> None:
+    def _fail(self, turn: QueuedJob[Undecided], error: BaseException) -> None:
         """Report that a record is not decided because of an exception, if that is ours to catch."""
         is_cancelled = isinstance(error, asyncio.CancelledError)  # by the model itself
         if not is_cancelled and not swallow("decisions", error, calls_out=True):
@@ -632,7 +636,10 @@ class Deciding:
         self._conclude(turn, turn.job.refused("error", type(error).__name__), {})
 
     def _conclude(
-        self, turn: Turn[Undecided], items: Iterable[Any], evaluations: Mapping[str, Evaluation]
+        self,
+        turn: QueuedJob[Undecided],
+        items: Iterable[Any],
+        evaluations: Mapping[str, Evaluation],
     ) -> None:
         """Emit what came of a record, and let the judges that waited for it go on."""
         self._undecided.discard(turn.done)
@@ -664,7 +671,7 @@ class Deciding:
                 with shield("decision model", calls_out=True):
                     await warm()
 
-    def _settle(self, turn: Turn[Undecided], *, is_cut: bool = False) -> None:
+    def _settle(self, turn: QueuedJob[Undecided], *, is_cut: bool = False) -> None:
         """Say that a record is dealt with; where that was cut short, the spool keeps the record."""
         self._undecided.discard(turn.done)
         if self._waiting.pop(turn.done, None) is None:

@@ -23,7 +23,7 @@ LOUD = frozenset((
 _CLIENTS = ("openai", "anthropic", "litellm", "google.genai", "langchain_core", "boto3")
 
 
-class Outlet:
+class Dispatcher:
     """Hands records to the deliveries. Called by the worker and by the judges' thread.
 
     Args:

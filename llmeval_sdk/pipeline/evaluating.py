@@ -15,7 +15,7 @@ from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.model.protocols import Evaluator, Judge
 from llmeval_sdk.model.records import ANSWERED, record_of, spent_by, with_steps
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
-from llmeval_sdk.pipeline.dispatcher import Outlet
+from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.jobs import Job, not_run
 from llmeval_sdk.pipeline.judging import Judging
 from llmeval_sdk.pipeline.plan import Plan
@@ -74,7 +74,7 @@ class Evaluating:
     def __init__(
         self,
         plan: Plan,
-        outlet: Outlet,
+        dispatcher: Dispatcher,
         judging: Judging,
         app_heuristics: AppHeuristics,
         *,
@@ -82,7 +82,7 @@ class Evaluating:
         rest: Callable[[], None],
     ) -> None:
         self._plan = plan
-        self._outlet = outlet
+        self._dispatcher = dispatcher
         self._judging = judging
         self._app_heuristics = app_heuristics
         self._counts = counts
@@ -98,7 +98,7 @@ class Evaluating:
             return
         for evaluation in span.scored or ():
             self._counts.add("inline")
-            self._outlet.emit(addressed(evaluation, target))
+            self._dispatcher.emit(addressed(evaluation, target))
         record = span.record or record_of(
             span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
@@ -122,7 +122,9 @@ class Evaluating:
 
     def evaluate_case(self, case: Case, heuristics: Heuristics, judges: list[Judge]) -> None:
         """Evaluate what is no span, such as a session; its judgements go to its subject."""
-        scores = heuristics.run(case.record, by=self._app_heuristics.run_aside, rest=self._rest)
+        scores = heuristics.run(
+            case.record, by=self._app_heuristics.run_with_deadline, rest=self._rest
+        )
         self._emit(scores, case.target, case.evaluations)
         self._consider(case, judges)
 
@@ -134,16 +136,18 @@ class Evaluating:
             evaluations[evaluation.name] = evaluation
             self._counts.add("background")
             emit = (
-                self._outlet.emit
+                self._dispatcher.emit
                 if evaluation.name in registry.heuristics()
-                else self._outlet.emit_written
+                else self._dispatcher.emit_written
             )
             emit(addressed(evaluation, target))
 
     def _hand_on(self, subject: Subject) -> Target:
         span = subject.span
         data = with_cost(span_data(span, content=self._plan.content), own=self._plan.prices)
-        (self._outlet.emit if subject.is_exported else self._outlet.emit_foreign)(data, span.size)
+        (self._dispatcher.emit if subject.is_exported else self._dispatcher.emit_foreign)(
+            data, span.size
+        )
         return Target(data.trace_id, data.span_id, data.name, data.kind)
 
     def _considered(self, span: Span, named: list[Judge]) -> list[Judge]:
@@ -180,7 +184,7 @@ class Evaluating:
                 if evaluation is not None:
                     yield evaluation
                 self._rest()
-        aside = self._app_heuristics.run_aside
+        aside = self._app_heuristics.run_with_deadline
         yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
         background = self._plan.background
         yield from background.run(record, but=done, by=aside, rest=self._rest)
@@ -195,7 +199,7 @@ class Evaluating:
         futures = case.subject.judgements
         judges = self._without_misses(case, judges)
         if (decisions := self._judging.decisions) is not None:
-            judges, decision = decisions.take(case, judges, self._outlet.emit, self._decide)
+            judges, decision = decisions.take(case, judges, self._dispatcher.emit, self._decide)
             futures += [] if decision is None else [decision]
         for judge in judges:
             judgement = self._decide(case, judge, case.evaluations)
@@ -208,7 +212,7 @@ class Evaluating:
             return judges
         misses = {miss.name: miss for miss in _misses(case.record, judges)}
         for miss in misses.values():
-            self._outlet.emit(addressed(miss, case.target))
+            self._dispatcher.emit(addressed(miss, case.target))
         return [judge for judge in judges if judge.name not in misses] if misses else judges
 
     def _decide(
@@ -227,10 +231,10 @@ class Evaluating:
             judge, record, evaluations, off=None if may_spend else "no_judge_model"
         )
         if isinstance(decision, Refused):
-            self._outlet.emit(not_run(judge, target, decision.reason, decision.detail))
+            self._dispatcher.emit(not_run(judge, target, decision.reason, decision.detail))
             return None
         if not case.subject.is_whole:
-            self._outlet.emit(not_run(judge, target, "error", "the redaction failed"))
+            self._dispatcher.emit(not_run(judge, target, "error", "the redaction failed"))
             return None
         for hooks in self._plan.hooks:
             with shield("plugins", calls_out=True):

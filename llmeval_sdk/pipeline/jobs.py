@@ -33,7 +33,7 @@ class Job:
         return not_run(self.judge, self.target, reason, detail)
 
 
-class Turn(Generic[JobT]):
+class QueuedJob(Generic[JobT]):
     """A job that waits or runs; whoever takes it first emits its outcome, and nobody else does."""
 
     __slots__ = ("_taken", "done", "job")
@@ -48,18 +48,18 @@ class Turn(Generic[JobT]):
         return next(self._taken) == 0
 
 
-class Turns:
+class JobQueue:
     """The waiting jobs. The worker adds and gives up, the judges' thread takes the next one."""
 
     def __init__(self) -> None:
-        self._escalated: deque[Turn[Job]] = deque()
-        self._others: deque[Turn[Job]] = deque()
+        self._escalated: deque[QueuedJob[Job]] = deque()
+        self._others: deque[QueuedJob[Job]] = deque()
 
-    def add(self, turn: Turn[Job]) -> None:
+    def add(self, turn: QueuedJob[Job]) -> None:
         """Add a job behind those of its kind, escalated or not."""
         (self._escalated if turn.job.admitted.escalated else self._others).append(turn)
 
-    def next(self) -> Turn[Job] | None:
+    def next(self) -> QueuedJob[Job] | None:
         """Take the escalated job that waited longest, else another; ``None`` where none waits."""
         for waiting in (self._escalated, self._others):
             if waiting:
@@ -69,7 +69,7 @@ class Turns:
                     continue
         return None
 
-    def give_up(self) -> Turn[Job] | None:
+    def give_up(self) -> QueuedJob[Job] | None:
         """Take the newest job that was not escalated, to make room for one that was."""
         try:
             return self._others.pop()

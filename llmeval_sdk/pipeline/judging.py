@@ -11,12 +11,12 @@ from dataclasses import replace
 from time import time_ns
 from typing import Any
 
-from llmeval_sdk.evaluation import Crew, addressed, judge_record
+from llmeval_sdk.evaluation import WorkerPool, addressed, judge_record
 from llmeval_sdk.evaluation.admission import NOT_RUN_REASONS
 from llmeval_sdk.model import JUDGE_TAG, Evaluation, Failure, ModelCall, SpanData, Usage
 from llmeval_sdk.pipeline.batch_exporter import Emitted
-from llmeval_sdk.pipeline.dispatcher import Outlet
-from llmeval_sdk.pipeline.jobs import Job, Turn, Turns
+from llmeval_sdk.pipeline.dispatcher import Dispatcher
+from llmeval_sdk.pipeline.jobs import Job, JobQueue, QueuedJob
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.process.counters import Counts
 from llmeval_sdk.process.due import left
@@ -82,17 +82,17 @@ class Judging:
     fleet = Counts()
     """What became of judgements that another process is to make."""
 
-    def __init__(self, plan: Plan, outlet: Outlet) -> None:
+    def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
         self._usage = Usage()
         """What all judgements used together; only the judges' thread adds to it."""
         self.cut_prompts = 0
         """Judgements whose prompt was cut to its limit."""
         self._plan = plan
-        self._emit = emit = outlet.emit_judged
+        self._emit = emit = dispatcher.emit_judged
         self._verdicts = plan.verdicts()
-        self._waiting: dict[Future[None], Turn[Job]] = {}
-        self._turns = Turns()
-        self._crew = Crew(plan.concurrency, self._next)
+        self._waiting: dict[Future[None], QueuedJob[Job]] = {}
+        self._turns = JobQueue()
+        self._pool = WorkerPool(plan.concurrency, self._next)
         self._loop = JudgesLoop(plan.new_loop)
         self._models = plan.models()
         self._shut = False
@@ -115,7 +115,7 @@ class Judging:
         elif not self._loop.is_ready():
             self._emit(job.not_run("no_worker", "no thread could be started"))
         else:
-            turn = Turn(job)
+            turn = QueuedJob(job)
             self._waiting[turn.done] = turn
             self._turns.add(turn)
             self._loop.call(self._run_more)
@@ -158,14 +158,14 @@ class Judging:
     def shut(self) -> None:
         """Give up all jobs that wait or run, and emit each as not run."""
         self._shut = True
-        self._crew.dismiss()
+        self._pool.dismiss()
         if self.decisions is not None:
             self.decisions.shut()
         for turn in list(self._waiting.values()):
             self._cut(turn)
         self._loop.shut()
 
-    def _cut(self, turn: Turn[Job]) -> None:
+    def _cut(self, turn: QueuedJob[Job]) -> None:
         """Give up a job because the process ends."""
         if turn.take():
             self._emit(turn.job.not_run("shutdown", "the process was ending"))
@@ -177,13 +177,13 @@ class Judging:
     def _run_more(self) -> None:
         """Call another task where there is a job for it."""
         if self._turns and not self._shut:
-            self._crew.call()
+            self._pool.call()
 
     def _next(self) -> Coroutine[Any, Any, None] | None:
         turn = None if self._shut else self._turns.next()
         return None if turn is None else self._take(turn)
 
-    async def _take(self, turn: Turn[Job]) -> None:
+    async def _take(self, turn: QueuedJob[Job]) -> None:
         """Judge, and emit the outcome unless the worker has given the job up meanwhile."""
         job = turn.job
         try:
@@ -204,7 +204,7 @@ class Judging:
                 self._emit(item)
         self._settle(turn)
 
-    def _settle(self, turn: Turn[Job]) -> None:
+    def _settle(self, turn: QueuedJob[Job]) -> None:
         """Wake whoever waits until a job is dealt with."""
         if self._waiting.pop(turn.done, None) is not None:
             turn.done.set_result(None)

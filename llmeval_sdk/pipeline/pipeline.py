@@ -15,7 +15,7 @@ from llmeval_sdk.pipeline._worker import LINGER_SECONDS, Worker
 from llmeval_sdk.pipeline.batch_exporter import Delivery
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.pipeline.recovery import Spooling
-from llmeval_sdk.pipeline.span_processor import Intake
+from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.process import shield
 from llmeval_sdk.process.due import left
@@ -53,7 +53,7 @@ class Pipeline:
     ) -> None:
         self.plan = plan
         self._begun = begun
-        self._intake = Intake(plan, self.start)
+        self._span_processor = SpanProcessor(plan, self.start)
         self._deliveries = {
             exporter.name: Delivery(
                 exporter, max_records=plan.queue_records, max_bytes=plan.queue_bytes
@@ -63,9 +63,14 @@ class Pipeline:
         privacy = Privacy(plan.redactor, content=plan.content)
         self._spooling = self._spool(privacy)
         if plan.spool is not None:
-            self._intake.spool = self._spooling
+            self._span_processor.spool = self._spooling
         self._worker = Worker(
-            plan, self._intake, self._deliveries.values(), privacy, self._spooling, often=often
+            plan,
+            self._span_processor,
+            self._deliveries.values(),
+            privacy,
+            self._spooling,
+            often=often,
         )
         if plan.freezes:
             self._expect_freezing()
@@ -74,9 +79,9 @@ class Pipeline:
         self._done = threading.Event()
         self._ending = count()
         self._ender: int | None = None
-        self.on_start = self._intake.on_start
-        self.on_end = self._intake.on_end
-        self.take = self._intake.take
+        self.on_start = self._span_processor.on_start
+        self.on_end = self._span_processor.on_end
+        self.take = self._span_processor.take
 
     def _spool(self, privacy: Privacy) -> Spooling | None:
         folder = self.plan.spool or self.plan.children
@@ -112,26 +117,26 @@ class Pipeline:
     @property
     def reads_at_once(self) -> bool:
         """Whether something reads a span, with all that was left to it, the moment it ends."""
-        return self._intake.reads_at_once
+        return self._span_processor.reads_at_once
 
     def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""
-        return self._intake.evaluate(span, name)
+        return self._span_processor.evaluate(span, name)
 
     def early(self, span: Span, /) -> Evaluation | None:
         """Score the context that a span holds before it ends."""
-        return self._intake.early(span)
+        return self._span_processor.early(span)
 
     def submit(self, event: EvaluationEvent) -> None:
         """Take an evaluation that the app made itself."""
-        self._intake.submit(event)
+        self._span_processor.submit(event)
 
     def stats(self) -> Stats:
         """Return all counters as they stand."""
         counted = {hooks.counted_as: hooks.stats() for hooks in self.plan.hooks}
-        intake, worker, spooling = self._intake, self._worker, self._spooling
-        dropped = intake.dropped.snapshot()
-        spans, evaluations = intake.spans.value, intake.evaluations.total
+        span_processor, worker, spooling = self._span_processor, self._worker, self._spooling
+        dropped = span_processor.dropped.snapshot()
+        spans, evaluations = span_processor.spans.value, span_processor.evaluations.total
         if spooling is not None and (killed := spooling.killed.value):
             dropped["killed"], spans = killed, spans + killed
         return Stats(
@@ -151,14 +156,14 @@ class Pipeline:
             spool={} if spooling is None else spooling.stats(),
             left_out=worker.judging.left_out,
             fleet=worker.judging.fleet.snapshot(),
-            shared=self.plan.keeper.stats(),
+            shared=self.plan.limiter.stats(),
             sessions=counted.get("sessions", {}),
         )
 
     def flush(self, timeout: float) -> Stats:
         """Wait, at most ``timeout`` s, until all records so far are scored, judged, delivered."""
         deadline = monotonic() + timeout
-        if self._intake.closed:  # another thread is ending this pipeline, or has ended it
+        if self._span_processor.closed:  # another thread is ending this pipeline, or has ended it
             self._wait_for_end(deadline)
             return self._outcome()
         complete = self._finish(deadline, deadline, self._look_for_left_records())
@@ -173,8 +178,8 @@ class Pipeline:
             return self._outcome()
         self._ender = get_ident()
         left_by_children = self._look_for_left_records()
-        if not self._intake.closed:
-            self._intake.close()
+        if not self._span_processor.closed:
+            self._span_processor.close()
         judges_until = monotonic() + timeout * JUDGES_SHARE
         complete = delivered = True
         if left_by_children is not None:
@@ -186,7 +191,7 @@ class Pipeline:
             for delivery in self._deliveries.values():
                 delivered &= delivery.join(deadline)
         if self._worker.join(monotonic() + 0.25):  # the record in hand is scored and counted first
-            self._intake.sweep()
+            self._span_processor.sweep()
         if self._spooling is not None:
             self._spooling.close(delivered=delivered)
         self.plan.close()
@@ -197,7 +202,7 @@ class Pipeline:
     def _look_for_left_records(self) -> Spooling | None:
         """Return the spooling if children of this process have left records to deliver here."""
         spooling = self._spooling if self.plan.spool is None else None
-        if spooling is None or self._intake.spool is not None or not spooling.has_left:
+        if spooling is None or self._span_processor.spool is not None or not spooling.has_left:
             return None
         spooling.look()
         self.start()
@@ -226,12 +231,12 @@ class Pipeline:
                 return False
             sleep(0.01)
 
-    def retire(self, heir: Pipeline) -> None:
+    def retire(self, successor: Pipeline) -> None:
         """Leave all further records to another pipeline; exporters that it uses too stay open."""
         with self._starting:
-            self._intake.close(heir._intake)
+            self._span_processor.close(successor._span_processor)
         for name, delivery in self._deliveries.items():
-            other = heir._deliveries.get(name)
+            other = successor._deliveries.get(name)
             delivery.closes = other is None or other.exporter != delivery.exporter
 
     def _hasten(self, deadline: float, timeout: float) -> None:
@@ -256,8 +261,8 @@ class Pipeline:
 
         The interpreter would look at each object several times: half a second for full queues.
         """
-        self._intake.lane.clear()
-        self._intake.reserved.clear()
+        self._span_processor.lane.clear()
+        self._span_processor.reserved.clear()
         for delivery in self._deliveries.values():
             delivery.clear()
 
@@ -269,7 +274,7 @@ class Pipeline:
         if self.plan.role == "off":
             return False
         with self._starting:
-            if not self._started and not self._intake.closed:
+            if not self._started and not self._span_processor.closed:
                 self._prepare_for_the_kill()
                 self._start_others()
                 if self._worker.start() and not self._started:  # a finaliser may have got here too
@@ -284,15 +289,15 @@ class Pipeline:
         if self._spooling is None or self.plan.spool is not None or not is_to_be_killed():
             return
         if self._spooling.open(crowded=self._worker.hasten):
-            self._intake.spool = self._spooling
+            self._span_processor.spool = self._spooling
             self._worker.linger = CHILD_LINGER_SECONDS
         else:
-            self._intake.at_task_end = self._deliver_at_once
+            self._span_processor.at_task_end = self._deliver_at_once
 
     def _deliver_at_once(self) -> None:
         """Deliver before the task ends, for as long as that works in time."""
         if not self.flush(TASK_SECONDS).complete:
-            self._intake.at_task_end = None
+            self._span_processor.at_task_end = None
             shield.tell("spool", "records are lost when the parent terminates this process")
 
     def _start_others(self) -> None:

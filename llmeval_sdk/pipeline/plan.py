@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.config import Settings
     from llmeval_sdk.evaluation import Heuristics, Models
     from llmeval_sdk.evaluation.gate import JudgeGate
-    from llmeval_sdk.evaluation.keeper import BudgetKeeper
+    from llmeval_sdk.evaluation.limiter import BudgetLimiter
     from llmeval_sdk.evaluation.verdicts import Verdicts
     from llmeval_sdk.exporters.redaction import Redactor
     from llmeval_sdk.model import Record
@@ -151,7 +151,7 @@ class Plan:
     llm: Callable[[], LLM | None]
     """Makes the judge model; ``None`` when no judge may spend anything."""
     has_model: bool = False
-    keeper: BudgetKeeper
+    limiter: BudgetLimiter
     concurrency: int = 8
     judge_timeout: float = 60.0
     retrieved: str = "last"
@@ -192,7 +192,7 @@ class Plan:
 
     def close(self) -> None:
         """Let go of files; last of the link to Redis, which takes what the other parts leave."""
-        for part in (*self.hooks, self.tier, self.keeper):
+        for part in (*self.hooks, self.tier, self.limiter):
             if part is not None:
                 with shield("the files of a plan"):
                     part.close()
@@ -222,4 +222,4 @@ class Plan:
         """Return the judge models, none of them made yet."""
         from llmeval_sdk.evaluation import Models
 
-        return Models(self.llm, self.keeper, concurrency=self.concurrency, prices=self.prices)
+        return Models(self.llm, self.limiter, concurrency=self.concurrency, prices=self.prices)

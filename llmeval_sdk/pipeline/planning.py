@@ -14,7 +14,7 @@ from llmeval_sdk.evaluation import Heuristics, configured_model
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.escalation import Escalation
 from llmeval_sdk.evaluation.gate import JudgeGate
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.resolve import (
     considered_judges,
     escalations_in_force,
@@ -219,7 +219,7 @@ def make_plan(
         gate=JudgeGate(sampling, escalations),
         llm=partial(configured_model, llm, settings),
         has_model=spending,
-        keeper=BudgetKeeper(budget, _ledger_of(settings)),
+        limiter=BudgetLimiter(budget, _ledger_of(settings)),
         concurrency=budget.concurrency,
         judge_timeout=settings.judge_timeout,
         retrieved=settings.retrieved_context,

@@ -6,7 +6,7 @@ from queue import SimpleQueue
 from typing import Any
 
 
-class Lane:
+class BoundedQueue:
     """First in, first out, bounded by records and bytes.
 
     ``SimpleQueue`` is one C call each way and safe under signal handlers and finalisers, which

@@ -11,7 +11,7 @@ from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.model.protocols import Heuristic
 from llmeval_sdk.model.records import Retrieved, early_record, record_of
 from llmeval_sdk.pipeline.plan import Plan
-from llmeval_sdk.pipeline.queue import Lane
+from llmeval_sdk.pipeline.queue import BoundedQueue
 from llmeval_sdk.pipeline.recovery import Spooled, Spooling
 from llmeval_sdk.process.counters import Count, Counts
 from llmeval_sdk.process.shield import caught, shield, swallow, tell
@@ -31,7 +31,7 @@ class Unread(NamedTuple):
     """Whether our exporters send them; otherwise the library does."""
 
 
-class Intake:
+class SpanProcessor:
     """Takes finished spans and submitted evaluations, on the threads of the app.
 
     After the first record it takes no lock and writes nothing but the spool's mapped memory.
@@ -45,14 +45,14 @@ class Intake:
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._inline = plan.inline
         self._early = plan.inline.get(_EARLY)
-        self.lane = Lane(max_records=plan.queue_records, max_bytes=plan.queue_bytes)
-        self.reserved = Lane(max_records=4 * plan.queue_records, max_bytes=plan.queue_bytes)
+        self.lane = BoundedQueue(max_records=plan.queue_records, max_bytes=plan.queue_bytes)
+        self.reserved = BoundedQueue(max_records=4 * plan.queue_records, max_bytes=plan.queue_bytes)
         """Evaluations have a lane of their own, so that a burst of spans does not drop them."""
         self.spans = Count()
         self.evaluations = Counts()
         self.dropped = Counts()
         self.closed = False
-        self.heir: Intake | None = None
+        self.successor: SpanProcessor | None = None
         """The intake of the pipeline that replaced this one: it takes all further records."""
         self.at_task_end: Callable[[], None] | None = None
         """Called after each trace, in a process that may be killed any time and has no spool."""
@@ -134,9 +134,9 @@ class Intake:
         taker = self._in_force()
         taker._put(taker.lane, Unread(read, exported), size)
 
-    def close(self, heir: Intake | None = None) -> None:
+    def close(self, successor: SpanProcessor | None = None) -> None:
         """Take in nothing more, and leave it to ``heir`` where there is one."""
-        self.heir = heir
+        self.successor = successor
         self.closed = True
 
     def sweep(self) -> None:
@@ -145,14 +145,14 @@ class Intake:
             while (item := lane.take()) is not None:
                 self._drop("shutdown", item)
 
-    def _in_force(self) -> Intake:
+    def _in_force(self) -> SpanProcessor:
         """Return the intake that takes records now."""
-        intake = self
-        while intake.heir is not None:
-            intake = intake.heir
-        return intake
+        span_processor = self
+        while span_processor.successor is not None:
+            span_processor = span_processor.successor
+        return span_processor
 
-    def _put(self, lane: Lane, item: object, size: int) -> None:
+    def _put(self, lane: BoundedQueue, item: object, size: int) -> None:
         if self.closed:
             self._drop("shutdown", item)
             return

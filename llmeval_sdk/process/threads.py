@@ -10,8 +10,8 @@ from collections.abc import Callable, Coroutine
 from itertools import count
 from typing import Any, TypeVar
 
-from llmeval_sdk.process.aside import Aside
 from llmeval_sdk.process.due import left
+from llmeval_sdk.process.helper_threads import HelperThreads
 
 
 T = TypeVar("T")
@@ -65,7 +65,7 @@ class DaemonLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, selector: Any = None) -> None:
         super().__init__(selector)
-        self._lookups = Aside("name lookup", MAX_LOOKUPS)
+        self._lookups = HelperThreads("name lookup", MAX_LOOKUPS)
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any

@@ -24,7 +24,7 @@ _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class HostLedger:
-    """Books next to the store, for `llmeval_sdk.evaluation.keeper` and the histories of fields.
+    """Books next to the store, for `llmeval_sdk.evaluation.limiter` and the histories of fields.
 
     Opened when first used, and again after a fork, which closes it. Blocks for about ``timeout``
     seconds at most while other processes write, then raises ``sqlite3.OperationalError``. Where

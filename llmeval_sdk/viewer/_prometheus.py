@@ -89,7 +89,7 @@ def _budget_of(store: Path) -> Budget:
     is_the_app = runtime.stats().exporters and path_of(settings.store) == store
     pipeline = runtime.pipeline() if is_the_app else None
     if pipeline is not None:
-        return pipeline.plan.keeper.budget
+        return pipeline.plan.limiter.budget
     return Budget(usd_per_day=settings.usd_per_day)
 
 

@@ -16,7 +16,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.books import DAY, Reservation, Used
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import HOLD_SECONDS, BudgetKeeper, MemoryLedger
+from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, BudgetLimiter, MemoryLedger
 
 
 NOON = 20_000 * DAY + DAY / 2
@@ -30,9 +30,9 @@ class Clock:
         return self.now
 
 
-def keeper(clock=None, ledger=None, **limits):
+def limiter(clock=None, ledger=None, **limits):
     limits = {"calls_per_minute": None, "usd_per_day": None} | limits
-    return BudgetKeeper(Budget(**limits), ledger, clock=clock or Clock())
+    return BudgetLimiter(Budget(**limits), ledger, clock=clock or Clock())
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_limits_of_judges_do_not_nest():
 def test_calls_come_back_after_a_minute():
     """The limit is exact, and the refusal says when to ask again."""
     clock = Clock()
-    keep = keeper(clock, calls_per_minute=3)
+    keep = limiter(clock, calls_per_minute=3)
     granted = [keep.reserve("polite") for _ in range(3)]
     assert all(isinstance(each, Reservation) for each in granted)
     refused = keep.reserve("polite")
@@ -87,7 +87,7 @@ def test_calls_come_back_after_a_minute():
 def test_no_minute_ever_holds_a_call_too_many(steps, limit):
     """Whenever and however many calls are asked for, any 60 seconds hold the limit at most."""
     clock, made = Clock(), deque()
-    keep = keeper(clock, calls_per_minute=limit)
+    keep = limiter(clock, calls_per_minute=limit)
     for pause, calls in steps:
         clock.now += pause
         got = keep.reserve("polite", calls=calls)
@@ -105,7 +105,7 @@ def test_no_minute_ever_holds_a_call_too_many(steps, limit):
 def test_less_than_one_call_a_minute_is_one_call_in_longer(rate, gap):
     """Half a call a minute is one in two."""
     clock = Clock()
-    keep = keeper(clock, calls_per_minute=rate)
+    keep = limiter(clock, calls_per_minute=rate)
     assert isinstance(keep.reserve("polite"), Reservation)
     clock.now += gap - 2
     assert isinstance(keep.reserve("polite"), Refused)
@@ -115,16 +115,16 @@ def test_less_than_one_call_a_minute_is_one_call_in_longer(rate, gap):
 
 def test_zero_allows_nothing():
     """A limit of 0 is a switch."""
-    assert isinstance(keeper(calls_per_minute=0).reserve("polite"), Refused)
-    assert isinstance(keeper(tokens_per_minute=0).reserve("polite", tokens=1), Refused)
-    assert isinstance(keeper(usd_per_day=0).reserve("polite", usd=0.01), Refused)
-    assert isinstance(keeper(usd_per_day=0).reserve("polite", usd=None), Refused)
-    assert isinstance(keeper(usd_per_day=0).reserve("polite", usd=0.0), Reservation)
+    assert isinstance(limiter(calls_per_minute=0).reserve("polite"), Refused)
+    assert isinstance(limiter(tokens_per_minute=0).reserve("polite", tokens=1), Refused)
+    assert isinstance(limiter(usd_per_day=0).reserve("polite", usd=0.01), Refused)
+    assert isinstance(limiter(usd_per_day=0).reserve("polite", usd=None), Refused)
+    assert isinstance(limiter(usd_per_day=0).reserve("polite", usd=0.0), Reservation)
 
 
 def test_none_lifts_a_limit():
     """Without limits everything is granted."""
-    keep = keeper()
+    keep = limiter()
     assert all(
         isinstance(keep.reserve("p", tokens=10**9, usd=1e6), Reservation) for _ in range(200)
     )
@@ -132,7 +132,7 @@ def test_none_lifts_a_limit():
 
 def test_tokens_are_counted_and_corrected():
     """What was reserved too much is free again at once."""
-    keep = keeper(tokens_per_minute=1000)
+    keep = limiter(tokens_per_minute=1000)
     first = keep.reserve("polite", tokens=900)
     assert isinstance(keep.reserve("polite", tokens=200), Refused)
     keep.settle(first, tokens=300)
@@ -142,14 +142,14 @@ def test_tokens_are_counted_and_corrected():
 
 def test_a_want_larger_than_the_limit_is_told_never_to_come_back():
     """Waiting does not help then, so no time is promised."""
-    assert keeper(tokens_per_minute=100).reserve("polite", tokens=101).retry_after is None
-    assert keeper(usd_per_day=1).reserve("polite", usd=1.01).retry_after is None
-    assert keeper(calls_per_minute=2).reserve("polite", calls=3).retry_after is None
+    assert limiter(tokens_per_minute=100).reserve("polite", tokens=101).retry_after is None
+    assert limiter(usd_per_day=1).reserve("polite", usd=1.01).retry_after is None
+    assert limiter(calls_per_minute=2).reserve("polite", calls=3).retry_after is None
 
 
 def test_unused_calls_are_given_back():
     """A judgement reserves its worst case and settles with what it called."""
-    keep = keeper(calls_per_minute=10)
+    keep = limiter(calls_per_minute=10)
     keep.settle(keep.reserve("polite", calls=10), calls=4)
     assert isinstance(keep.reserve("polite", calls=6), Reservation)
     assert isinstance(keep.reserve("polite"), Refused)
@@ -157,14 +157,14 @@ def test_unused_calls_are_given_back():
 
 def test_a_released_reservation_leaves_nothing():
     """A call that was never made costs nothing."""
-    keep = keeper(calls_per_minute=1, tokens_per_minute=10, usd_per_day=1)
+    keep = limiter(calls_per_minute=1, tokens_per_minute=10, usd_per_day=1)
     keep.release(keep.reserve("polite", tokens=10, usd=1.0))
     assert isinstance(keep.reserve("polite", tokens=10, usd=1.0), Reservation)
 
 
 def test_money_is_held_until_it_is_settled():
     """Reserved and spent money count alike; settling replaces one by the other."""
-    keep = keeper(usd_per_day=1.0)
+    keep = limiter(usd_per_day=1.0)
     first = keep.reserve("polite", usd=0.9)
     refused = keep.reserve("polite", usd=0.2)
     assert isinstance(refused, Refused)
@@ -177,7 +177,7 @@ def test_money_is_held_until_it_is_settled():
 
 def test_ten_dimes_are_a_dollar():
     """Rounding of binary fractions never costs a call."""
-    keep = keeper(usd_per_day=1.0)
+    keep = limiter(usd_per_day=1.0)
     for _ in range(10):
         keep.settle(keep.reserve("polite", usd=0.1))
     assert isinstance(keep.reserve("polite", usd=0.001), Refused)
@@ -185,7 +185,7 @@ def test_ten_dimes_are_a_dollar():
 
 def test_settling_twice_counts_once():
     """A second settlement of the same reservation is ignored."""
-    keep = keeper(usd_per_day=1.0)
+    keep = limiter(usd_per_day=1.0)
     first = keep.reserve("polite", usd=0.4)
     keep.settle(first)
     keep.settle(first)
@@ -195,7 +195,7 @@ def test_settling_twice_counts_once():
 def test_the_day_is_utc_and_a_call_belongs_to_the_day_it_was_made():
     """At midnight the money is new, and a late bill goes to yesterday."""
     clock = Clock(NOON + DAY / 2 - 5)
-    keep = keeper(clock, usd_per_day=1.0)
+    keep = limiter(clock, usd_per_day=1.0)
     late = keep.reserve("polite", usd=1.0)
     assert keep.reserve("polite", usd=0.1).retry_after == pytest.approx(5)
     clock.now += 5
@@ -209,7 +209,7 @@ def test_the_day_is_utc_and_a_call_belongs_to_the_day_it_was_made():
 def test_a_reservation_that_nobody_settles_runs_out():
     """A process that died in between keeps neither calls nor money for ever."""
     clock = Clock()
-    keep = keeper(clock, calls_per_minute=1, usd_per_day=1.0)
+    keep = limiter(clock, calls_per_minute=1, usd_per_day=1.0)
     keep.reserve("polite", usd=1.0)
     clock.now += 61
     assert "USD" in keep.reserve("polite", usd=1.0).detail
@@ -220,7 +220,7 @@ def test_a_reservation_that_nobody_settles_runs_out():
 def test_a_bill_that_comes_after_its_hold_ran_out_still_counts():
     """Late is not free."""
     clock = Clock()
-    keep = keeper(clock, usd_per_day=1.0)
+    keep = limiter(clock, usd_per_day=1.0)
     late = keep.reserve("polite", usd=1.0)
     clock.now += HOLD_SECONDS + 1
     keep.settle(late, usd=0.8)
@@ -230,7 +230,7 @@ def test_a_bill_that_comes_after_its_hold_ran_out_still_counts():
 
 def test_a_judge_has_its_own_limits_inside_the_whole():
     """One judge cannot use up the budget of the others, nor all of them more than the whole."""
-    keep = keeper(calls_per_minute=5, judges={"polite": Budget(calls_per_minute=2)})
+    keep = limiter(calls_per_minute=5, judges={"polite": Budget(calls_per_minute=2)})
     assert [type(keep.reserve("polite")) for _ in range(3)] == [Reservation, Reservation, Refused]
     assert "polite: 2 calls" in keep.reserve("polite").detail
     assert [type(keep.reserve("safety")) for _ in range(4)] == [Reservation] * 3 + [Refused]
@@ -241,7 +241,7 @@ def test_a_judge_has_its_own_limits_inside_the_whole():
 
 def test_a_refusal_in_one_account_takes_nothing_from_another():
     """Nothing is written before every limit agreed."""
-    keep = keeper(calls_per_minute=5, judges={"polite": Budget(calls_per_minute=0)})
+    keep = limiter(calls_per_minute=5, judges={"polite": Budget(calls_per_minute=0)})
     for _ in range(9):
         keep.reserve("polite")
     assert keep.used().calls == 0
@@ -250,7 +250,7 @@ def test_a_refusal_in_one_account_takes_nothing_from_another():
 def test_a_clock_that_was_set_back_does_not_close_the_budget():
     """Use that lies in the future is forgotten; the money of a wrong day too, but not for free."""
     clock = Clock(NOON + 3 * DAY)
-    keep = keeper(clock, calls_per_minute=1, usd_per_day=1.0)
+    keep = limiter(clock, calls_per_minute=1, usd_per_day=1.0)
     keep.settle(keep.reserve("polite", usd=1.0))
     clock.now = NOON
     keep.settle(keep.reserve("polite", usd=1.0))
@@ -265,7 +265,7 @@ def test_a_ledger_that_fails_refuses():
         def update(self, change):
             raise OSError("disk on fire")
 
-    refused = keeper(ledger=Broken()).reserve("polite")
+    refused = limiter(ledger=Broken()).reserve("polite")
     assert refused == Refused("over_budget", "the ledger cannot be used: OSError", 1.0)
 
 
@@ -273,13 +273,13 @@ def test_unreadable_books_refuse():
     """Books that were damaged are not taken for empty ones."""
     ledger = MemoryLedger()
     ledger.update(lambda text: ('{"accounts": 3}', None))
-    assert "ValueError" in keeper(ledger=ledger).reserve("polite").detail
+    assert "ValueError" in limiter(ledger=ledger).reserve("polite").detail
 
 
 def test_the_books_stay_small():
     """Days of traffic leave a minute of it."""
     clock, ledger = Clock(), MemoryLedger()
-    keep = keeper(clock, ledger, calls_per_minute=600, usd_per_day=100)
+    keep = limiter(clock, ledger, calls_per_minute=600, usd_per_day=100)
     for _ in range(3000):
         clock.now += 1.5
         keep.settle(keep.reserve("polite", tokens=1000, usd=0.0001))
@@ -288,7 +288,7 @@ def test_the_books_stay_small():
 
 def test_eight_threads_get_exactly_the_limit():
     """Threads that hammer one keeper are granted neither a call too many nor one too few."""
-    keep = keeper(calls_per_minute=100, usd_per_day=1.0)
+    keep = limiter(calls_per_minute=100, usd_per_day=1.0)
     granted = []
 
     def hammer():
@@ -314,7 +314,7 @@ class TestUnknownPrice:
     def test_a_default_of_tokens_a_minute_holds(self):
         """The refusal says what is missing, and when asking again may succeed."""
         clock = Clock()
-        keep = keeper(clock, usd_per_day=5.0)
+        keep = limiter(clock, usd_per_day=5.0)
         granted = [keep.reserve("polite", tokens=50_000) for _ in range(5)]
         assert [type(each) for each in granted] == [Reservation] * 4 + [Refused]
         assert "price is unknown: set LLMEVAL_PRICES" in granted[-1].detail
@@ -323,30 +323,31 @@ class TestUnknownPrice:
 
     def test_a_known_price_has_the_limit_in_dollars_instead(self):
         """Free and priced models are not held back."""
-        keep = keeper(usd_per_day=5.0)
+        keep = limiter(usd_per_day=5.0)
         for _ in range(20):
             assert isinstance(keep.reserve("polite", tokens=50_000, usd=0.0), Reservation)
 
     def test_a_judgement_larger_than_the_minute_takes_all_of_it(self):
         """It is not refused for ever, and nothing else runs beside it."""
-        keep = keeper(usd_per_day=5.0)
+        keep = limiter(usd_per_day=5.0)
         assert isinstance(keep.reserve("polite", tokens=900_000), Reservation)
         assert isinstance(keep.reserve("polite", tokens=1), Refused)
 
     def test_a_limit_of_ones_own_replaces_the_default(self):
         """More, less, or none."""
         assert isinstance(
-            keeper(usd_per_day=5.0, tokens_per_minute=10**9).reserve("p", tokens=10**8), Reservation
+            limiter(usd_per_day=5.0, tokens_per_minute=10**9).reserve("p", tokens=10**8),
+            Reservation,
         )
-        lifted = keeper(usd_per_day=5.0, unpriced_tokens_per_minute=None)
+        lifted = limiter(usd_per_day=5.0, unpriced_tokens_per_minute=None)
         lifted.reserve("p", tokens=10**9)
         assert isinstance(lifted.reserve("p", tokens=10**9), Reservation)
-        none = keeper(usd_per_day=5.0, unpriced_tokens_per_minute=0)
+        none = limiter(usd_per_day=5.0, unpriced_tokens_per_minute=0)
         assert isinstance(none.reserve("p", tokens=1), Refused)
 
     def test_who_lifts_the_limit_in_dollars_lifts_its_stand_in(self):
         """No money limit, nothing to stand in for."""
-        keep = keeper(usd_per_day=None)
+        keep = limiter(usd_per_day=None)
         keep.reserve("p", tokens=10**9)
         assert isinstance(keep.reserve("p", tokens=10**9), Reservation)
 
@@ -370,8 +371,8 @@ class CountingLedger(MemoryLedger):
 def test_what_is_settled_later_shares_the_transaction_of_the_next_reservation():
     """Until then all that was reserved counts, so that the total is never exceeded."""
     ledger = CountingLedger()
-    other = keeper(ledger=ledger, usd_per_day=1.0)
-    own = keeper(ledger=ledger, usd_per_day=1.0)
+    other = limiter(ledger=ledger, usd_per_day=1.0)
+    own = limiter(ledger=ledger, usd_per_day=1.0)
     own.settle(own.reserve("polite", usd=0.6), usd=0.1, later=True)
     assert other.used().reserved_usd == 0.6
     before = ledger.changes
@@ -383,7 +384,7 @@ def test_what_is_settled_later_shares_the_transaction_of_the_next_reservation():
 def test_a_refusal_writes_what_was_settled_as_well():
     """A budget that is used up does not stay so for want of another reservation."""
     ledger = CountingLedger()
-    own, other = (keeper(ledger=ledger, usd_per_day=1.0) for _ in range(2))
+    own, other = (limiter(ledger=ledger, usd_per_day=1.0) for _ in range(2))
     own.settle(own.reserve("polite", usd=0.9), usd=0.5, later=True)
     assert isinstance(own.reserve("polite", usd=0.9), Refused)
     assert (other.used().usd, other.used().reserved_usd) == (0.5, 0.0)
@@ -392,7 +393,7 @@ def test_a_refusal_writes_what_was_settled_as_well():
 def test_what_could_not_be_written_is_written_once_the_ledger_works_again():
     """In the order in which it was settled, and each once."""
     ledger = CountingLedger()
-    own = keeper(ledger=ledger, usd_per_day=1.0)
+    own = limiter(ledger=ledger, usd_per_day=1.0)
     for usd in (0.1, 0.2):
         own.settle(own.reserve("polite", usd=0.3), usd=usd, later=True)
     ledger.fails = True
@@ -408,7 +409,7 @@ def test_what_could_not_be_written_is_written_once_the_ledger_works_again():
 
 def test_eight_threads_that_settle_later_book_every_cent():
     """Nothing settled by one thread and written by another is lost, or counted twice."""
-    own = keeper(usd_per_day=10.0)
+    own = limiter(usd_per_day=10.0)
 
     def spend():
         for _ in range(50):
@@ -430,7 +431,7 @@ def many(own, count, **want):
 def test_who_reserves_often_needs_few_transactions():
     """A hundred calls in one second are reserved in a tenth as many, and each is in the books."""
     ledger = CountingLedger()
-    own = keeper(ledger=ledger, usd_per_day=1_000.0)
+    own = limiter(ledger=ledger, usd_per_day=1_000.0)
     granted = many(own, 100, tokens=10, usd=0.01)
     assert len({one.id for one in granted}) == 100
     assert ledger.changes <= 12
@@ -445,7 +446,7 @@ def test_what_is_reserved_ahead_never_takes_the_last_of_a_budget(limits):
     """Two that share a budget get exactly what it holds, whoever asks and in whatever order."""
     ledger = MemoryLedger()
     clock = Clock()
-    both = [keeper(clock, ledger, **limits) for _ in range(2)]
+    both = [limiter(clock, ledger, **limits) for _ in range(2)]
     granted = 0
     for _ in range(100):
         for each in both:
@@ -459,7 +460,7 @@ def test_what_is_reserved_ahead_never_takes_the_last_of_a_budget(limits):
 def test_a_spare_of_an_ended_second_is_given_back():
     """No call counts in another second than that in which it is made."""
     clock = Clock()
-    own = keeper(clock, calls_per_minute=10_000)
+    own = limiter(clock, calls_per_minute=10_000)
     many(own, 20)
     clock.now += 1
     (late,) = many(own, 1)
@@ -469,7 +470,7 @@ def test_a_spare_of_an_ended_second_is_given_back():
 
 def test_spares_that_nobody_needs_are_given_back():
     """When no call is running, nothing is held that others could use."""
-    own = keeper(calls_per_minute=10_000, usd_per_day=1_000.0)
+    own = limiter(calls_per_minute=10_000, usd_per_day=1_000.0)
     used = many(own, 20, usd=0.01)
     own.write()
     assert own.used().calls == len(used)
@@ -478,7 +479,7 @@ def test_spares_that_nobody_needs_are_given_back():
 
 def test_a_call_that_no_spare_pays_for_has_a_reservation_of_its_own():
     """Never less is held than what a call may use."""
-    own = keeper(usd_per_day=1_000.0)
+    own = limiter(usd_per_day=1_000.0)
     many(own, 20, usd=0.01)
     (large,) = many(own, 1, usd=5.0)
     assert large.usd == 5.0
@@ -487,7 +488,7 @@ def test_a_call_that_no_spare_pays_for_has_a_reservation_of_its_own():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_does_not_spend_its_parents_spares():
     """Each spare pays for one call, in one process."""
-    own = keeper(calls_per_minute=10_000)
+    own = limiter(calls_per_minute=10_000)
     many(own, 9)
     (spare,) = many(own, 1)
     reading, writing = os.pipe()
@@ -507,7 +508,7 @@ def test_a_fork_does_not_spend_its_parents_spares():
 
 def test_reserving_ahead_keeps_the_limit_on_tokens_without_a_price():
     """Calls that used nothing leave the minute empty, and what is reserved ahead still fits in it."""
-    own = keeper(usd_per_day=5.0, unpriced_tokens_per_minute=200_000)
+    own = limiter(usd_per_day=5.0, unpriced_tokens_per_minute=200_000)
     for _ in range(6):
         (got,) = many(own, 1, tokens=70_000)
         if isinstance(got, Refused):
@@ -519,7 +520,7 @@ def test_reserving_ahead_keeps_the_limit_on_tokens_without_a_price():
 
 def test_a_spare_with_a_price_pays_for_no_call_without_one():
     """Tokens of unknown price have a limit of their own."""
-    own = keeper(usd_per_day=1_000.0)
+    own = limiter(usd_per_day=1_000.0)
     many(own, 20, tokens=10, usd=0.01)
     priced = {spare.reservation.id for spare in own._spares}
     (unpriced,) = many(own, 1, tokens=10)
@@ -531,7 +532,7 @@ def test_a_spare_with_a_price_pays_for_no_call_without_one():
 def test_a_fork_leaves_what_was_settled_to_its_parent():
     """Ten settlements that wait are booked once, however late the children write."""
     clock = Clock()
-    own = keeper(clock, usd_per_day=100.0)
+    own = limiter(clock, usd_per_day=100.0)
     granted = many(own, 10, usd=0.05)
     for one in granted:
         own.settle(one, usd=0.05, later=True)
@@ -552,7 +553,7 @@ def test_a_fork_leaves_what_was_settled_to_its_parent():
 def test_after_a_freeze_a_minute_holds_as_many_calls_as_ever(frozen, left):
     """What was reserved ahead before the freeze is given back, and never comes on top."""
     clock = Clock()
-    keep = keeper(clock, calls_per_minute=600)
+    keep = limiter(clock, calls_per_minute=600)
     for _ in range(50):
         assert isinstance(keep.reserve("polite", ahead=True), Reservation)
     assert keep.used().calls > 50
@@ -565,7 +566,7 @@ def test_after_a_freeze_a_minute_holds_as_many_calls_as_ever(frozen, left):
 def test_a_call_that_froze_beyond_its_hold_is_paid_on_the_day_it_was_made():
     """The bill comes with the thaw: the same day has it, and the next one begins at nothing."""
     clock = Clock()
-    keep = keeper(clock, usd_per_day=1.0)
+    keep = limiter(clock, usd_per_day=1.0)
     calls = [keep.reserve("polite", usd=0.3) for _ in range(2)]
     clock.now += HOLD_SECONDS + 60
     keep.settle(calls[0], usd=0.2)

@@ -13,8 +13,8 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.deciding import Decider, divided
-from llmeval_sdk.evaluation.decision_budget import BUDGET, host_keeper
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.decision_budget import BUDGET, host_limiter
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.unlimited import Unlimited
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts, Signer, VerdictFile
 from llmeval_sdk.judges import BaseJudge
@@ -36,9 +36,9 @@ def judges(*names):
     return [registry.evaluator(name) for name in names]
 
 
-def decide(model, *chosen, record=RECORD, keeper=None, **options):
+def decide(model, *chosen, record=RECORD, limiter=None, **options):
     asked = [registry.evaluator(each) if isinstance(each, str) else each for each in chosen]
-    decider = Decider(model, keeper or Unlimited(), **options)
+    decider = Decider(model, limiter or Unlimited(), **options)
     return asyncio.run(decider.decide(record, asked))
 
 
@@ -314,18 +314,18 @@ def test_the_books_of_decisions_are_shared_by_the_host(tmp_path, monkeypatch):
 
     monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "llmeval.db"))
     settings = config.from_environment(problems=[])
-    decide(ScriptedDecisions(), "safety", keeper=host_keeper(settings))
+    decide(ScriptedDecisions(), "safety", limiter=host_limiter(settings))
     assert (tmp_path / "llmeval.decisions").exists()
     assert not (tmp_path / "llmeval.budget").exists()
-    used = host_keeper(settings).used()
+    used = host_limiter(settings).used()
     assert (used.calls, used.tokens) == (1, 100)
 
 
 def test_a_budget_that_is_used_up_is_the_reason():
     """Nothing is asked, and every judge says why."""
-    keeper = BudgetKeeper(Budget(calls_per_minute=None, usd_per_day=0.0))
+    limiter = BudgetLimiter(Budget(calls_per_minute=None, usd_per_day=0.0))
     model = ScriptedDecisions()
-    found = decide(model, "safety", "groundedness", keeper=keeper).evaluations
+    found = decide(model, "safety", "groundedness", limiter=limiter).evaluations
     assert model.asked == []
     assert {each.error.type for each in found.values()} == {"over_budget"}
 
@@ -338,11 +338,11 @@ def test_retries_are_requests_too():
             further_request.get()(JudgeError("unavailable", "503"))
             return await super().decide(data, questions)
 
-    keeper = BudgetKeeper(BUDGET)
-    decide(Retrying(), "safety", keeper=keeper)
-    assert keeper.used().calls == 2
-    tight = BudgetKeeper(Budget(calls_per_minute=1, usd_per_day=None))
-    found = decide(Retrying(), "safety", keeper=tight).evaluations["safety"]
+    limiter = BudgetLimiter(BUDGET)
+    decide(Retrying(), "safety", limiter=limiter)
+    assert limiter.used().calls == 2
+    tight = BudgetLimiter(Budget(calls_per_minute=1, usd_per_day=None))
+    found = decide(Retrying(), "safety", limiter=tight).evaluations["safety"]
     assert found.error.type == "over_budget"
 
 
@@ -353,19 +353,19 @@ def test_requests_of_a_split_inquiry_are_counted():
         async def decide(self, data, questions, /):
             return replace(await super().decide(data, questions), requests=3)
 
-    keeper = BudgetKeeper(BUDGET)
-    decide(Splitting(), "safety", keeper=keeper)
-    assert (keeper.used().calls, keeper.used().tokens) == (3, 100)
+    limiter = BudgetLimiter(BUDGET)
+    decide(Splitting(), "safety", limiter=limiter)
+    assert (limiter.used().calls, limiter.used().tokens) == (3, 100)
 
 
 def test_the_budget_is_exact_under_eight_threads():
     """However many ask at once, no request more is made than the budget pays for."""
-    keeper = BudgetKeeper(Budget(calls_per_minute=None, tokens_per_minute=None, usd_per_day=0.01))
+    limiter = BudgetLimiter(Budget(calls_per_minute=None, tokens_per_minute=None, usd_per_day=0.01))
     model = ScriptedDecisions(usage=Usage(200, 0, 200))  # below what is reserved
     barrier = threading.Barrier(8)
 
     async def work():
-        decider = Decider(model, keeper, prices={"scripted-1": (5.0, 0.0)})
+        decider = Decider(model, limiter, prices={"scripted-1": (5.0, 0.0)})
         for _ in range(5):
             await decider.decide(RECORD, judges("safety"))
 
@@ -378,7 +378,7 @@ def test_the_budget_is_exact_under_eight_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    assert keeper.used().usd == pytest.approx(len(model.asked) * 0.001)
+    assert limiter.used().usd == pytest.approx(len(model.asked) * 0.001)
     assert 7 <= len(model.asked) <= 10
 
 

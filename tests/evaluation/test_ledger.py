@@ -17,7 +17,7 @@ from machine import is_in_time
 
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.store.ledger import HostLedger
 
 
@@ -25,7 +25,7 @@ LIMITS = "calls_per_minute=400, usd_per_day=1.0"
 HAMMER = f"""
 import sys, threading
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetKeeper
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.store.ledger import HostLedger
 keeper = BudgetKeeper(Budget({LIMITS}), HostLedger(sys.argv[1], timeout=30))
@@ -69,8 +69,8 @@ def test_four_processes_of_eight_threads_get_exactly_the_limit(tmp_path, ledger_
     assert time.time() - begun < 55, "too slow to say anything: the minute is over"
     granted = " ".join(outputs).split()
     assert len(granted) == len(set(granted)) == 400
-    keeper = BudgetKeeper(Budget(calls_per_minute=400, usd_per_day=1.0), ledger_at(path))
-    assert keeper.used().usd == pytest.approx(0.4)
+    limiter = BudgetLimiter(Budget(calls_per_minute=400, usd_per_day=1.0), ledger_at(path))
+    assert limiter.used().usd == pytest.approx(0.4)
 
 
 KILLED = """
@@ -107,10 +107,10 @@ def test_books_outlive_the_process_that_wrote_them(tmp_path, ledger_at):
     """A recycled worker starts where the last one stopped."""
     path = tmp_path / "folder" / "ledger.db"
     first = ledger_at(path)
-    keeper = BudgetKeeper(Budget(calls_per_minute=1), first)
-    assert isinstance(keeper.reserve("polite"), Reservation)
+    limiter = BudgetLimiter(Budget(calls_per_minute=1), first)
+    assert isinstance(limiter.reserve("polite"), Reservation)
     first.close()
-    again = BudgetKeeper(Budget(calls_per_minute=1), ledger_at(path))
+    again = BudgetLimiter(Budget(calls_per_minute=1), ledger_at(path))
     assert not isinstance(again.reserve("polite"), Reservation)
 
 
@@ -141,7 +141,7 @@ def test_a_busy_ledger_gives_up_in_time(tmp_path, ledger_at):
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     begun = time.monotonic()
-    refused = BudgetKeeper(Budget(), ledger).reserve("polite")
+    refused = BudgetLimiter(Budget(), ledger).reserve("polite")
     assert is_in_time(time.monotonic() - begun, 2)
     assert "ledger cannot be used" in refused.detail
     other.close()
@@ -185,8 +185,8 @@ def test_on_a_disk_that_cannot_be_written_the_books_stay_in_memory(
 
     ledger = ledger_at(tmp_path / "ledger.db")
     monkeypatch.setattr(os, "open", read_only)
-    keeper = BudgetKeeper(Budget(calls_per_minute=2), ledger)
-    granted = [isinstance(keeper.reserve("polite"), Reservation) for _ in range(3)]
+    limiter = BudgetLimiter(Budget(calls_per_minute=2), ledger)
+    granted = [isinstance(limiter.reserve("polite"), Reservation) for _ in range(3)]
     assert granted == [True, True, False]
     assert not ledger.shared
     assert list(tmp_path.iterdir()) == []

@@ -38,7 +38,7 @@ def test_calls_here_and_leased_calls_add_up():
         with workflow("answer", request="roof?") as span:
             span.response = "slate"
         stats = seen.drain()
-        books = runtime.pipeline().plan.keeper.used()
+        books = runtime.pipeline().plan.limiter.used()
     assert seen.scores("answer")["both"].usage.total_tokens == 26
     assert stats.judge_usage.total_tokens == 26
     assert (books.calls, books.tokens) == (4, 26)

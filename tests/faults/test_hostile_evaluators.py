@@ -10,8 +10,8 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.pipeline import _app_heuristics
-from llmeval_sdk.process import aside
-from llmeval_sdk.process.aside import MAX_ABANDONED
+from llmeval_sdk.process import helper_threads
+from llmeval_sdk.process.helper_threads import MAX_ABANDONED
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing import capture
 
@@ -186,7 +186,7 @@ def test_a_heuristic_that_hangs_is_left_behind(impatient):
 
 def test_a_heuristic_that_comes_back_is_used_again_but_not_always(impatient, monkeypatch):
     """After three missed deadlines in a row it rests for a while, and is then used again."""
-    monkeypatch.setattr(aside, "REST_FACTOR", 1_000)
+    monkeypatch.setattr(helper_threads, "REST_FACTOR", 1_000)
     finished = []
 
     def slow(record):
@@ -204,7 +204,7 @@ def test_a_heuristic_that_comes_back_is_used_again_but_not_always(impatient, mon
         found = [e.evaluation for e in seen.evaluations if e.evaluation.name == "mine"]
         assert [each.error.type for each in found] == ["timeout"] * 3
         assert len(finished) == 3
-        monkeypatch.setattr(aside, "monotonic", lambda: time.monotonic() + 1_000_000)
+        monkeypatch.setattr(helper_threads, "monotonic", lambda: time.monotonic() + 1_000_000)
         run(1)
         seen.drain()
         assert len([e for e in seen.evaluations if e.evaluation.name == "mine"]) == 4

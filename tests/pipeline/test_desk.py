@@ -2,7 +2,7 @@
 
 import asyncio
 
-from llmeval_sdk.pipeline.deciding import Desk
+from llmeval_sdk.pipeline.deciding import Prefetch
 
 
 async def until(condition):
@@ -21,7 +21,7 @@ def of_numbers(made, *, ahead):
         made.append(number)
         return number
 
-    return Desk(make_ready, lambda: None, ahead=ahead)
+    return Prefetch(make_ready, lambda: None, ahead=ahead)
 
 
 def test_jobs_are_made_ready_in_order_and_not_too_far_ahead():

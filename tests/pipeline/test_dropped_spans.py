@@ -5,7 +5,7 @@ import threading
 import llmeval_sdk as llmeval
 from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.pipeline.span_processor import Intake
+from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing.internals import state
 
@@ -61,15 +61,15 @@ def test_every_span_is_exported_or_dropped_and_never_both():
 def test_what_comes_too_late_counts_as_if_it_had_come_in_time():
     """The score of a retrieval is counted once, with the workflow that it belongs to."""
     with capture():
-        intake = Intake(runtime.pipeline().plan, lambda: True)
-        state.recorder = intake
+        span_processor = SpanProcessor(runtime.pipeline().plan, lambda: True)
+        state.recorder = span_processor
         with llmeval.workflow("w", request="roof?") as span:
             with llmeval.retrieval("find") as found:
                 found.retrieved_context = [{"content": "slate roof", "score": 0.5}]
-        intake.close()
-        intake.sweep()
+        span_processor.close()
+        span_processor.sweep()
     scores = len(span.evaluations)
     assert scores > 0
-    assert intake.spans.value == 2
-    assert intake.evaluations.snapshot() == {"inline": scores}
-    assert intake.dropped.snapshot() == {"shutdown": 2 + scores}
+    assert span_processor.spans.value == 2
+    assert span_processor.evaluations.snapshot() == {"inline": scores}
+    assert span_processor.dropped.snapshot() == {"shutdown": 2 + scores}

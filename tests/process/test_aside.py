@@ -18,8 +18,13 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.exporters.redaction import FAILED, Redactor
 from llmeval_sdk.pipeline import _app_heuristics
-from llmeval_sdk.process import aside as runner
-from llmeval_sdk.process.aside import MAX_ABANDONED, Aside, NoAnswerError, NotCalledError
+from llmeval_sdk.process import helper_threads as runner
+from llmeval_sdk.process.helper_threads import (
+    MAX_ABANDONED,
+    HelperThreads,
+    NoAnswerError,
+    NotCalledError,
+)
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing import capture
 
@@ -183,7 +188,7 @@ def test_three_places_never_hold_up_the_exit(place, tmp_path):
 def test_a_function_that_is_always_late_rests(monkeypatch):
     """Its calls do come back, and yet it does not cost whoever waits its deadline every time."""
     monkeypatch.setattr(runner, "REST_FACTOR", 1_000_000)
-    late, finished = Aside("late"), []
+    late, finished = HelperThreads("late"), []
 
     def slow():
         threading.Event().wait(0.03)
@@ -206,7 +211,7 @@ def test_threads_are_reused_and_begin_with_the_context_of_the_caller():
     """Hundred calls in a row need one thread; context variables are those of each call."""
     variable = contextvars.ContextVar("variable")
     threads, values = set(), []
-    mine = Aside("mine")
+    mine = HelperThreads("mine")
 
     def look():
         threads.add(threading.current_thread())
@@ -223,7 +228,7 @@ def test_threads_are_reused_and_begin_with_the_context_of_the_caller():
 def test_an_idle_thread_ends(monkeypatch):
     """Nothing is kept of a burst."""
     monkeypatch.setattr(runner, "IDLE_SECONDS", 0.01)
-    mine, threads = Aside("mine"), []
+    mine, threads = HelperThreads("mine"), []
     mine.call(lambda: threads.append(threading.current_thread()), patience=lambda: 10.0)
     mine.call(lambda: threads.append(threading.current_thread()), patience=lambda: 10.0)
     for thread in threads:
@@ -248,14 +253,14 @@ def test_what_a_function_raises_reaches_the_caller(raised, expected):
         raise raised
 
     with pytest.raises(expected):
-        Aside("mine").call(fails, patience=lambda: 10.0)
+        HelperThreads("mine").call(fails, patience=lambda: 10.0)
     with pytest.raises(expected):
-        asyncio.run(Aside("mine").call_async(fails))
+        asyncio.run(HelperThreads("mine").call_async(fails))
 
 
 def test_an_event_loop_is_never_blocked_and_a_cancelled_call_is_abandoned(hanging):
     """The loop goes on; who stops waiting leaves the call behind."""
-    mine = Aside("mine")
+    mine = HelperThreads("mine")
 
     async def go():
         call = asyncio.ensure_future(mine.call_async(hanging))
@@ -277,7 +282,7 @@ def test_an_event_loop_is_never_blocked_and_a_cancelled_call_is_abandoned(hangin
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_begins_anew(hanging):
     """Calls and threads of the parent are none of the child's."""
-    mine = Aside("mine")
+    mine = HelperThreads("mine")
     for _ in range(MAX_ABANDONED):
         with pytest.raises(NoAnswerError):
             mine.call(hanging, patience=lambda: 0.01)
@@ -291,7 +296,7 @@ def test_a_forked_child_begins_anew(hanging):
 
 def test_a_copy_begins_without_a_history(hanging):
     """A judge that is pickled or copied takes no threads along."""
-    mine = Aside("mine", 1)
+    mine = HelperThreads("mine", 1)
     with pytest.raises(NoAnswerError):
         mine.call(hanging, patience=lambda: 0.01)
     for twin in (copy.deepcopy(mine), pickle.loads(pickle.dumps(mine))):

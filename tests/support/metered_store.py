@@ -3,7 +3,7 @@
 import time
 
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.model import Failure, Usage
 from llmeval_sdk.store.ledger import HostLedger
 
@@ -53,10 +53,10 @@ def lose(store):
 
 def spend(store):
     """Spend some of the budget of this host, as judges do."""
-    keeper = BudgetKeeper(Budget(), HostLedger(store.path.with_suffix(".budget")))
-    reservation = keeper.reserve("groundedness", tokens=100, usd=1.0)
-    keeper.settle(reservation, usd=SPENT)
-    keeper.close()
+    limiter = BudgetLimiter(Budget(), HostLedger(store.path.with_suffix(".budget")))
+    reservation = limiter.reserve("groundedness", tokens=100, usd=1.0)
+    limiter.settle(reservation, usd=SPENT)
+    limiter.close()
 
 
 def scraped(site):

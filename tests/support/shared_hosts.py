@@ -16,7 +16,7 @@ from pathlib import Path
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.plugins.shared.host import Host
-from llmeval_sdk.plugins.shared.keeper import SharedKeeper
+from llmeval_sdk.plugins.shared.limiter import SharedLimiter
 from llmeval_sdk.plugins.shared.link import RedisLink
 from llmeval_sdk.plugins.shared.redis_address import RedisAddress
 from llmeval_sdk.store.ledger import HostLedger
@@ -26,12 +26,12 @@ LEASE, REBUILD = 1.5, 5.0
 """Shorter than in production, so that tests see them end; REBUILD is longer than LEASE and 2 s."""
 
 
-def keeper_of(folder, address, *, budget, **options):
+def limiter_of(folder, address, *, budget, **options):
     """Return the keeper of one process of the host whose ledger stands in a folder."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     options = {"lease": LEASE, "rebuild": REBUILD, "longest": 2.0, **options}
-    return SharedKeeper(
+    return SharedLimiter(
         budget,
         HostLedger(folder / "llmeval.budget", timeout=5.0),
         host=Host(HostLedger(folder / "llmeval.shared", timeout=5.0)),
@@ -47,11 +47,11 @@ def spend(address, folder, seconds, options):
     time.time = lambda: real() - late
     budget = Budget(**options.pop("budget"))
     usd, tokens, pause = options.pop("usd"), options.pop("tokens"), options.pop("pause", 0.002)
-    keeper = keeper_of(folder, address, budget=budget, **options)
+    limiter = limiter_of(folder, address, budget=budget, **options)
     end = time.monotonic() + seconds
     with (Path(folder) / f"calls-{os.getpid()}.jsonl").open("a", buffering=1) as calls:
         while time.monotonic() < end:
-            granted = keeper.reserve("judge", tokens=tokens, usd=usd)
+            granted = limiter.reserve("judge", tokens=tokens, usd=usd)
             if isinstance(granted, Refused):
                 calls.write(json.dumps({"refused": granted.detail, "at": real()}) + "\n")
                 time.sleep(min(granted.retry_after or 0.05, 0.05))  # as a turnstile would
@@ -60,8 +60,8 @@ def spend(address, folder, seconds, options):
             calls.write(json.dumps({"began": began, "usd": usd, "tokens": tokens}) + "\n")
             time.sleep(pause)  # the call
             calls.write(json.dumps({"ended": real(), "of": began}) + "\n")
-            keeper.settle(granted, tokens=tokens, usd=usd)
-    keeper.close()
+            limiter.settle(granted, tokens=tokens, usd=usd)
+    limiter.close()
 
 
 class Hosts:

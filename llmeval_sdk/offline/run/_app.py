@@ -19,7 +19,7 @@ from llmeval_sdk.model.chat import split_request
 from llmeval_sdk.model.coerce import to_answer, to_usage
 from llmeval_sdk.offline.data.record import absent, record_from
 from llmeval_sdk.offline.run.experiment import Trail, with_ids
-from llmeval_sdk.process.aside import Aside
+from llmeval_sdk.process.helper_threads import HelperThreads
 from llmeval_sdk.tracing import Span
 
 
@@ -42,7 +42,7 @@ class App:
     def __init__(self, function: Callable[[Any], Any], open_span: Open) -> None:
         self._function = function
         self._open = open_span
-        self._aside = Aside("model=")
+        self._aside = HelperThreads("model=")
         self._is_async = _returns_awaitable(function)
         self._form = _form_of(function)
 

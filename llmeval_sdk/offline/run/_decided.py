@@ -11,7 +11,7 @@ from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
 from llmeval_sdk.evaluation.deciding import Decider, divided
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.judges.models.decisions import resolve
 from llmeval_sdk.offline.run.engine import Chosen
 from llmeval_sdk.process.shield import tell
@@ -22,7 +22,7 @@ def decider_of(
     decisions: Any,
     settings: Settings,
     *,
-    keeper: BudgetKeeper,
+    limiter: BudgetLimiter,
     thresholds: Mapping[str, float] | None,
     **options: Any,
 ) -> Decider:
@@ -41,7 +41,7 @@ def decider_of(
     )
     return Decider(
         model,
-        keeper,
+        limiter,
         thresholds=thresholds,
         prices=settings.prices,
         calibrations=calibrations,

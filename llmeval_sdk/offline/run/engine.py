@@ -1,6 +1,6 @@
 """Chooses the evaluators of a run and runs them over its rows, in this process.
 
-Rows that cost nothing are scored one after the other. Where judges or the app are called, a crew of
+Rows that cost nothing are scored one after the other. Where judges or the app are called, a pool of
 tasks works, and each task begins the next row or runs the next judge on a row that was begun.
 """
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.evaluation import Crew, Models, judge_record, not_applicable, run_heuristic
+from llmeval_sdk.evaluation import Models, WorkerPool, judge_record, not_applicable, run_heuristic
 from llmeval_sdk.evaluation.resolve import resolve, resolve_all, standing_heuristics
 from llmeval_sdk.evaluation.unanswered import without_answer
 from llmeval_sdk.evaluation.verdicts import Verdicts
@@ -229,20 +229,22 @@ class Engine:
 
     async def run(self, items: Iterator[InputRow]) -> None:
         """Evaluate rows; what is done when it is cancelled has been emitted."""
-        crew = Crew(self.concurrency, lambda: self._next_job(crew, items))
-        crew.call(self.concurrency)
-        await crew.finish()
+        pool = WorkerPool(self.concurrency, lambda: self._next_job(pool, items))
+        pool.call(self.concurrency)
+        await pool.finish()
 
-    def _next_job(self, crew: Crew, items: Iterator[InputRow]) -> Coroutine[Any, Any, None] | None:
+    def _next_job(
+        self, pool: WorkerPool, items: Iterator[InputRow]
+    ) -> Coroutine[Any, Any, None] | None:
         """Run the next judge on a row that was begun, or begin the next row."""
         if self.stopped:
             return None
         if self._ready:
             return self._ready.popleft()()
         item = next(items, None)
-        return None if item is None else self._begin(item, crew)
+        return None if item is None else self._begin(item, pool)
 
-    async def _begin(self, item: InputRow, crew: Crew) -> None:
+    async def _begin(self, item: InputRow, pool: WorkerPool) -> None:
         """Let the app answer, run the heuristics and queue the judges of one row."""
         record = item.record
         if self.app is not None:
@@ -267,7 +269,7 @@ class Engine:
         if decided:
             self._ready.append(partial(self._decide, begun, decided))
         self._ready.extend(partial(self._judge, begun, judge) for judge in others)
-        crew.call(parts - 1)
+        pool.call(parts - 1)
 
     def _kept(self, record: Record) -> Record:
         """Return what is kept of a row that the app has answered."""

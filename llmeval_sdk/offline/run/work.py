@@ -18,7 +18,7 @@ from llmeval_sdk.config import Settings, price_table
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.evaluation import Models, NoModel, configured_model
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.unlimited import Unlimited
 from llmeval_sdk.evaluation.verdicts import VerdictFile, signer_of
 from llmeval_sdk.judges.models.prices import price_of
@@ -99,12 +99,12 @@ class Work:
     @cached_property
     def models(self) -> Models:
         """The judge models."""
-        return _models_of(self.llm, self.settings, keeper=self.keeper, concurrency=self.places)
+        return _models_of(self.llm, self.settings, limiter=self.limiter, concurrency=self.places)
 
     @cached_property
-    def keeper(self) -> BudgetKeeper:
+    def limiter(self) -> BudgetLimiter:
         """The keeper of the budget, which judge models and the decision model share."""
-        return Unlimited() if self.budget is None else BudgetKeeper(self.budget)
+        return Unlimited() if self.budget is None else BudgetLimiter(self.budget)
 
     @cached_property
     def decider(self) -> Decider | None:
@@ -125,7 +125,7 @@ class Work:
         return decider_of(
             self.decisions,
             self.settings,
-            keeper=self.keeper,
+            limiter=self.limiter,
             concurrency=self.places,
             timeout=DAY if self.is_throttled else self.settings.judge_timeout,
             thresholds=self.thresholds,
@@ -251,7 +251,7 @@ def _is_decided(settings: Settings) -> bool:
     return any(getattr(table, "decision_model", None) for table in settings.extensions.values())
 
 
-def _models_of(llm: Any, settings: Settings, *, keeper: BudgetKeeper, concurrency: int) -> Models:
+def _models_of(llm: Any, settings: Settings, *, limiter: BudgetLimiter, concurrency: int) -> Models:
     """Return the judge models of a run, none of them made yet."""
 
     def configured() -> LLM | None:
@@ -259,7 +259,7 @@ def _models_of(llm: Any, settings: Settings, *, keeper: BudgetKeeper, concurrenc
 
     return Models(
         configured,
-        keeper,
+        limiter,
         concurrency=concurrency,
         prices=settings.prices,
         patience=PATIENCE_SECONDS,

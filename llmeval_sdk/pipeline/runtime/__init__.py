@@ -217,7 +217,7 @@ def pipeline() -> Pipeline | None:
 @contextmanager
 def isolated() -> Iterator[None]:
     """Begin the block without a configuration, for tests, and restore the present one after it."""
-    with in_force.set_aside():
+    with in_force.without_configuration():
         yield
 
 

@@ -79,7 +79,7 @@ class InForce:
             old.shutdown(1.0)
 
     @contextmanager
-    def set_aside(self) -> Iterator[None]:
+    def without_configuration(self) -> Iterator[None]:
         """Run the block without a configuration; shut down what it made, and restore this one."""
         with self.lock:
             configuration = (self.pipeline, self.settings, self.retired)

@@ -16,9 +16,9 @@ from uuid import uuid4
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.evaluation.admission import Refused
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.model.protocols import Judge
-from llmeval_sdk.pipeline.dispatcher import Outlet
+from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.jobs import Job, not_run
 from llmeval_sdk.pipeline.judging import Judging
 from llmeval_sdk.pipeline.plan import Plan
@@ -51,19 +51,19 @@ _LOOK_SECONDS = 0.05
 _AWAY_SECONDS = 0.25
 
 
-def wait_for_budget(keeper: BudgetKeeper, seconds: float) -> None:
+def wait_for_budget(limiter: BudgetLimiter, seconds: float) -> None:
     """Wait a moment until a call would be paid for; judgements taken before would be refused.
 
     A budget that hosts share opens late, and that of a minute comes back within it.
     """
     deadline = monotonic() + seconds
-    while isinstance(reserved := keeper.reserve("", calls=1), Refused):
+    while isinstance(reserved := limiter.reserve("", calls=1), Refused):
         after = reserved.retry_after
         if after is None or monotonic() + after > deadline:
             return
         sleep(min(after, 0.2))
     with shield("fleet", calls_out=True):
-        keeper.release(reserved)
+        limiter.release(reserved)
 
 
 class GiveBackError(Exception):
@@ -73,12 +73,12 @@ class GiveBackError(Exception):
 class Answering(Judging):
     """Makes judgements of messages. Those of this process's own requests run as without a fleet."""
 
-    def __init__(self, plan: Plan, outlet: Outlet, own: FleetSettings) -> None:
-        super().__init__(plan, outlet)
+    def __init__(self, plan: Plan, dispatcher: Dispatcher, own: FleetSettings) -> None:
+        super().__init__(plan, dispatcher)
         assert own.judge_queue is not None
         assert own.fleet_key is not None
         self.key = own.fleet_key
-        self._outlet = outlet
+        self._dispatcher = dispatcher
         self._redis = connect(own.judge_queue)
         self._register = Register(self._redis, expiry=own.fleet_expiry)
         self._emitted: OrderedDict[str, None] = OrderedDict()
@@ -104,8 +104,8 @@ class Answering(Judging):
             raise GiveBackError("no thread can be started")
         for serial in message.unreadable:
             self.note_outcome(JudgementOutcome(serial, []), "refused:unreadable", None)
-        wait_for_budget(self._plan.keeper, self._plan.judge_timeout)
-        sending = Sending(self._outlet, self._note_sent)
+        wait_for_budget(self._plan.limiter, self._plan.judge_timeout)
+        sending = Sending(self._dispatcher, self._note_sent)
         work = _MessageWork(self, message, sending)
         work.run()
         if work.is_replayed:
@@ -189,7 +189,7 @@ class Answering(Judging):
         except (Exception, SystemExit, asyncio.CancelledError) as error:
             swallow(f"judge {job.judge.name}", error, calls_out=True)
             items = [job.not_run("error", type(error).__name__)]
-        return [self._outlet.written(item) for item in items]
+        return [self._dispatcher.written(item) for item in items]
 
     def emit_once(self, judgement: str, items: Iterable[Any]) -> None:
         """Emit what came of a judgement, unless that still waits for an exporter here."""

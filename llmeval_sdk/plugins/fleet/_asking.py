@@ -14,8 +14,8 @@ from typing import Any
 from uuid import uuid4
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.pipeline.dispatcher import Outlet
-from llmeval_sdk.pipeline.jobs import Job, Turn
+from llmeval_sdk.pipeline.dispatcher import Dispatcher
+from llmeval_sdk.pipeline.jobs import Job, QueuedJob
 from llmeval_sdk.pipeline.judging import MAX_WAITING, Judging
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.plugins.fleet._keys import trouble
@@ -51,8 +51,8 @@ class Sending:
         note: notes in the register that the exporters have the verdicts of some ids.
     """
 
-    def __init__(self, outlet: Outlet, note: Callable[[Sequence[str]], None]) -> None:
-        self._outlet, self._note = outlet, note
+    def __init__(self, dispatcher: Dispatcher, note: Callable[[Sequence[str]], None]) -> None:
+        self._dispatcher, self._note = dispatcher, note
         self._emitted: list[str] = []
         self._under_way: list[str] = []
         self._barriers: list[Any] = []
@@ -74,7 +74,7 @@ class Sending:
         self._asked_at = monotonic()
         if self._emitted:
             self._under_way, self._emitted = self._emitted, []
-            self._barriers = self._outlet.barriers()
+            self._barriers = self._dispatcher.barriers()
 
     def finish(self, seconds: float) -> bool:
         """Wait so many seconds for the exporters; return whether they have all, and note it."""
@@ -101,8 +101,8 @@ class FleetAsking(Judging):
     A judgement is done, for whoever waits for it, when the fleet has it.
     """
 
-    def __init__(self, plan: Plan, outlet: Outlet, settings: Settings) -> None:
-        super().__init__(plan, outlet)
+    def __init__(self, plan: Plan, dispatcher: Dispatcher, settings: Settings) -> None:
+        super().__init__(plan, dispatcher)
         self._own = settings.of(FleetSettings)
         assert self._own.judge_queue is not None
         self._queue = self._own.judge_queue
@@ -123,7 +123,7 @@ class FleetAsking(Judging):
         self._returning = (
             None
             if self._host is None
-            else Returning(self._own, self._host, outlet, self.fleet, self._add_usage)
+            else Returning(self._own, self._host, dispatcher, self.fleet, self._add_usage)
         )
 
     def start(self) -> bool:
@@ -143,7 +143,7 @@ class FleetAsking(Judging):
         elif not self.start():
             self._emit(job.not_run("no_worker", "no thread could be started"))
         else:
-            turn = Turn(job)
+            turn = QueuedJob(job)
             self._waiting[turn.done] = turn
             self._turns.add(turn)
             if len(self._waiting) >= MAX_JUDGEMENTS:
@@ -172,7 +172,7 @@ class FleetAsking(Judging):
         if not self._stays(job):
             self._emit(self._unreachable(job))
             return None
-        turn = Turn(job)
+        turn = QueuedJob(job)
         self._leave_in_spool(turn)
         return turn.done
 
@@ -183,7 +183,7 @@ class FleetAsking(Judging):
         """
         return self._is_kept_whole and job.in_spool
 
-    def _leave_in_spool(self, turn: Turn[Job]) -> None:
+    def _leave_in_spool(self, turn: QueuedJob[Job]) -> None:
         """Give a job up so that its record stays in the spool, for the next process."""
         if turn.take():
             self.fleet.add("spooled")
@@ -206,7 +206,7 @@ class FleetAsking(Judging):
             self._returning.shut()
         super().shut()
 
-    def _cut(self, turn: Turn[Job]) -> None:
+    def _cut(self, turn: QueuedJob[Job]) -> None:
         """Give up a job because the process ends."""
         if self._is_away and not self._stays(turn.job) and turn.take():
             self._emit(self._unreachable(turn.job))
@@ -230,9 +230,9 @@ class FleetAsking(Judging):
                     self._send(turns)
         self._ended.set()
 
-    def _next_turns(self) -> list[tuple[Turn[Job], str, str]]:
+    def _next_turns(self) -> list[tuple[QueuedJob[Job], str, str]]:
         """Write the next judgements: as many as a message may hold, by number and by size."""
-        written: list[tuple[Turn[Job], str, str]] = []
+        written: list[tuple[QueuedJob[Job], str, str]] = []
         size = 0
         while len(written) < MAX_JUDGEMENTS and size < FULL_BYTES:
             turn = self._turns.next()
@@ -254,7 +254,7 @@ class FleetAsking(Judging):
             written.append((turn, serial, text))
         return written
 
-    def _send(self, written: list[tuple[Turn[Job], str, str]]) -> None:
+    def _send(self, written: list[tuple[QueuedJob[Job], str, str]]) -> None:
         """Queue a message, however long that takes; at the end of the process, once more."""
         key = self._own.fleet_key
         assert key is not None

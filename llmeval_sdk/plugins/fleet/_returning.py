@@ -15,7 +15,7 @@ from typing import Any
 from uuid import uuid4
 
 from llmeval_sdk.model import EvaluationEvent
-from llmeval_sdk.pipeline.dispatcher import Outlet
+from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.plugins.fleet._keys import READER, RESULTS
 from llmeval_sdk.plugins.fleet._message import JudgementOutcome, UnreadableError, outcome_of
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
@@ -55,13 +55,13 @@ class Returning:
         self,
         own: FleetSettings,
         host: str,
-        outlet: Outlet,
+        dispatcher: Dispatcher,
         counts: Counts,
         add_usage: Callable[[Any], None],
     ) -> None:
         self._own = own
         self._keys = [READER + host, RESULTS + host]
-        self._outlet, self._counts, self._add_usage = outlet, counts, add_usage
+        self._dispatcher, self._counts, self._add_usage = dispatcher, counts, add_usage
         self._me = uuid4().hex
         self._closing = threading.Event()
         self._thread = OneThread(self._run, name="llmeval-verdicts")
@@ -112,7 +112,7 @@ class Returning:
             if text not in self._emitted:
                 self._emitted.add(text)
                 self._emit(text)
-        barriers = self._outlet.barriers()
+        barriers = self._dispatcher.barriers()
         waits_until = inf
         while not all(barrier.done.wait(WAIT_SECONDS) for barrier in barriers):
             if self._closing.is_set():
@@ -135,5 +135,5 @@ class Returning:
         for item in outcome.items:
             if type(item) is EvaluationEvent and item.evaluation.usage is not None:
                 self._add_usage(item.evaluation.usage)
-            self._outlet.emit_judged(item)
+            self._dispatcher.emit_judged(item)
         self._counts.add("returned")

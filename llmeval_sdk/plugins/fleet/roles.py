@@ -48,10 +48,10 @@ def make(settings: Settings, problems: list[str], *, strict: bool) -> Factory | 
     if _answers_here:
         from llmeval_sdk.plugins.fleet._answering import Answering
 
-        return lambda plan, outlet: Answering(plan, outlet, own)
+        return lambda plan, dispatcher: Answering(plan, dispatcher, own)
     from llmeval_sdk.plugins.fleet._asking import FleetAsking
 
-    return lambda plan, outlet: FleetAsking(plan, outlet, settings)
+    return lambda plan, dispatcher: FleetAsking(plan, dispatcher, settings)
 
 
 def check(settings: Settings) -> None:

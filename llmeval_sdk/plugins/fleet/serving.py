@@ -84,7 +84,7 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
     add_task(app, answer)
     presence = Presence(redis, register, described, lost_after=visibility + REDELIVERY_SECONDS)
     presence.start()
-    wait_for_budget(current().plan.keeper, BUDGET_SECONDS)
+    wait_for_budget(current().plan.limiter, BUDGET_SECONDS)
     try:
         status = run_worker(app, pool=described["pool"], slots=slots, name=described["name"])
     finally:

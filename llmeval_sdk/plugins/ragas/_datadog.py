@@ -15,7 +15,7 @@ import ragas.metrics
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.plugins.ragas._adapter import JudgeEmbeddings, JudgeModel
-from llmeval_sdk.process.aside import Aside
+from llmeval_sdk.process.helper_threads import HelperThreads
 
 
 async def faithfulness(
@@ -103,7 +103,7 @@ async def context_precision(
     }
 
 
-_embedding = Aside("ragas embeddings")
+_embedding = HelperThreads("ragas embeddings")
 
 SCORES = {
     "ragas_faithfulness": faithfulness,

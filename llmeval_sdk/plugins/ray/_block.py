@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.unlimited import Unlimited
 from llmeval_sdk.offline.data.source import Data, Located
 from llmeval_sdk.offline.report.aggregate import Aggregate
@@ -28,7 +28,7 @@ from llmeval_sdk.offline.run.work import Work
 from llmeval_sdk.plugins.ray._journal import opened
 from llmeval_sdk.plugins.ray._output import BlockOutput
 from llmeval_sdk.plugins.shared.host import Host
-from llmeval_sdk.plugins.shared.keeper import SharedKeeper
+from llmeval_sdk.plugins.shared.limiter import SharedLimiter
 from llmeval_sdk.plugins.shared.link import RedisLink
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 from llmeval_sdk.store.files import make_folder
@@ -79,7 +79,7 @@ def is_shared(work: Work) -> bool:
     return work.settings.of(SharedSettings).shared is not None
 
 
-def keeper_of(work: Work, task: Task) -> BudgetKeeper:
+def limiter_of(work: Work, task: Task) -> BudgetLimiter:
     """Return what keeps the budget of the whole run in this worker.
 
     Raises:
@@ -90,17 +90,17 @@ def keeper_of(work: Work, task: Task) -> BudgetKeeper:
     books = _books_of(task)
     make_folder(books.parent)
     ledger = HostLedger(books, timeout=LOCK_SECONDS)
-    keeper = BudgetKeeper(work.budget, ledger)
+    limiter = BudgetLimiter(work.budget, ledger)
     if not task.shared:
-        return keeper
+        return limiter
     address = work.settings.of(SharedSettings).shared
     if address is None:
         raise ConfigurationError(
             "LLMEVAL_SHARED is set for the driver and not for this worker: give all machines the "
             "same environment"
         )
-    return SharedKeeper.instead_of(
-        keeper,
+    return SharedLimiter.instead_of(
+        limiter,
         host=Host(HostLedger(Path(task.store).with_suffix(".shared"), timeout=LOCK_SECONDS)),
         link=RedisLink(address),
         name=f"run.{task.run_id}",
@@ -169,7 +169,7 @@ class BlockEvaluator:
         work = task.work
         settings = replace(work.settings, store=task.store)
         work.__dict__["settings"] = settings
-        work.__dict__["keeper"] = keeper_of(work, task)
+        work.__dict__["keeper"] = limiter_of(work, task)
         chosen = list(work.chosen.names)
         if chosen != task.header["evaluators"]:
             raise ConfigurationError(

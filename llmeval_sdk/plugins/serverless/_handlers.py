@@ -11,7 +11,7 @@ from typing import Any, TypeVar, overload
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline.runtime import flush
-from llmeval_sdk.process.aside import Aside
+from llmeval_sdk.process.helper_threads import HelperThreads
 from llmeval_sdk.process.shield import shield
 
 
@@ -99,7 +99,7 @@ class _Flushing:
         self.site = site
         self._timeout = _seconds("timeout", timeout)
         self._is_outage = False
-        self._aside = Aside(site)
+        self._aside = HelperThreads(site)
 
     def flush(self, limit: float) -> None:
         """Deliver what was recorded, for at most ``limit`` seconds."""

@@ -17,7 +17,6 @@ from llmeval_sdk.model import Record, Target
 from llmeval_sdk.model.protocols import Heuristic, Judge
 from llmeval_sdk.pipeline.evaluating import Case, Subject
 from llmeval_sdk.pipeline.plan import Hooks, Running
-from llmeval_sdk.plugins.sessions._shelf import LEASE_SECONDS, DueSession, Shelf
 from llmeval_sdk.plugins.sessions._turn import (
     LONGEST_ID,
     KeptTurn,
@@ -25,6 +24,7 @@ from llmeval_sdk.plugins.sessions._turn import (
     record_of_session,
     written,
 )
+from llmeval_sdk.plugins.sessions._turn_store import LEASE_SECONDS, DueSession, TurnStore
 from llmeval_sdk.plugins.sessions.heuristics.turn_count import COUNTED
 from llmeval_sdk.process.counters import Counts
 from llmeval_sdk.process.shield import swallow, tell
@@ -71,14 +71,14 @@ class Sessions(Hooks):
 
     def __init__(
         self,
-        shelf: Shelf,
+        turn_store: TurnStore,
         heuristics: Sequence[Heuristic],
         judges: Sequence[Judge],
         *,
         idle: float,
         content: bool,
     ) -> None:
-        self._shelf = shelf
+        self._turn_store = turn_store
         self._idle = idle
         self._heuristics = Heuristics(heuristics)
         self._judges = judges
@@ -178,8 +178,8 @@ class Sessions(Hooks):
             self._complain(error)
             self._taken.clear()  # their turns are in the file
             with suppress(OSError, sqlite3.Error, Inherited):
-                self._shelf.close()
-            self._shelf.go_on_in_memory()
+                self._turn_store.close()
+            self._turn_store.go_on_in_memory()
         except Exception as error:
             if not swallow(SITE, error, calls_out=True):  # the text of an id is the app's code
                 raise
@@ -189,15 +189,15 @@ class Sessions(Hooks):
         """Write what waits, and leave to others what was begun. Any thread may call it."""
         if os.getpid() != self._pid:
             self._begin_anew()
-            self._shelf.close()
+            self._turn_store.close()
             return
         with suppress(OSError, sqlite3.Error, Inherited):
             while self._write():
                 pass
             self._settle()
-            self._shelf.release(self._owner)
+            self._turn_store.release(self._owner)
         self._counts.add("turns not kept", len(self._pending))
-        self._shelf.close()
+        self._turn_store.close()
 
     def _work(self, now: float) -> bool:
         if self._pending and now >= self._retry_at:
@@ -211,15 +211,15 @@ class Sessions(Hooks):
             return True
         if now >= self._look_at and len(self._under_way) < MOST_UNDER_WAY:
             until = time_ns() + int(self._lease * 1e9)
-            taken = self._shelf.take(self._owner, time_ns(), until, MOST_TAKEN)
+            taken = self._turn_store.take(self._owner, time_ns(), until, MOST_TAKEN)
             mine = {one.due.key for one in self._under_way}  # renewed too late, on a busy machine
             self._taken.extend(session for session in taken if session.key not in mine)
             if len(taken) < MOST_TAKEN:
-                self._look_at = now + min(self._idle / 4, self._shelf.look_seconds)
+                self._look_at = now + min(self._idle / 4, self._turn_store.look_seconds)
             return bool(self._taken)
         if now >= self._tidy_at:
             self._tidy_at = now + TIDY_SECONDS
-            self._shelf.tidy(time_ns())
+            self._turn_store.tidy(time_ns())
         return False
 
     def _renew(self) -> bool:
@@ -227,13 +227,13 @@ class Sessions(Hooks):
         now = monotonic()
         if (self._under_way or self._taken) and now >= self._renew_at:
             self._renew_at = now + self._lease / 3
-            self._shelf.renew(self._owner, time_ns() + int(self._lease * 1e9))
+            self._turn_store.renew(self._owner, time_ns() + int(self._lease * 1e9))
         return False
 
     def _write(self) -> bool:
         """Write some of the turns that wait; return whether there are more."""
         turns = [self._pending[place] for place in range(min(len(self._pending), WRITE_TURNS))]
-        cut, refused = self._shelf.add((turn for turn, _ in turns), time_ns())
+        cut, refused = self._turn_store.add((turn for turn, _ in turns), time_ns())
         for _, done in turns:
             self._pending.popleft()
             if done is not None:
@@ -253,7 +253,7 @@ class Sessions(Hooks):
         subject = Subject(nothing, is_foreign=False, is_whole=True)
         try:
             record = record_of_session(
-                self._shelf.turns(due.key),
+                self._turn_store.turns(due.key),
                 session_id=due.session_id,
                 key=due.key,
                 count=due.turns,
@@ -294,7 +294,7 @@ class Sessions(Hooks):
             else:
                 self._under_way.append(one)
         if done:
-            self._shelf.done(self._owner, done)
+            self._turn_store.done(self._owner, done)
 
     def _complain(self, error: Exception) -> None:
         self._counts.add("file failed")

@@ -8,7 +8,7 @@ from contextlib import closing
 from time import time_ns
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.plugins.sessions._shelf import LONGEST_NS, MOST_TURNS
+from llmeval_sdk.plugins.sessions._turn_store import LONGEST_NS, MOST_TURNS
 from llmeval_sdk.plugins.sessions.hosts.findings import findings as of_all_hosts
 from llmeval_sdk.plugins.sessions.settings import SessionSettings
 from llmeval_sdk.process import private

@@ -14,7 +14,7 @@ from llmeval_sdk.evaluation.resolve import standing_heuristics
 from llmeval_sdk.model.protocols import Evaluator
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.plugins.sessions._closing import Sessions
-from llmeval_sdk.plugins.sessions._shelf import Shelf
+from llmeval_sdk.plugins.sessions._turn_store import TurnStore
 from llmeval_sdk.plugins.sessions.settings import SessionSettings
 from llmeval_sdk.store.files import SESSIONS_SUFFIX, path_of
 
@@ -37,7 +37,7 @@ def make(plan: Plan, settings: Settings, requested: Sequence[Evaluator]) -> Plan
     heuristics: dict[str, Any] = {each.name: each for each in (*standing, *asked)}
     idle = settings.of(SessionSettings).session_idle
     sessions = Sessions(
-        _shelf(plan, path_of(settings.store).with_suffix(SESSIONS_SUFFIX), int(idle * 1e9)),
+        _turn_store(plan, path_of(settings.store).with_suffix(SESSIONS_SUFFIX), int(idle * 1e9)),
         [] if settings.heuristics == "off" and not asked else list(heuristics.values()),
         judges,
         idle=idle,
@@ -47,18 +47,18 @@ def make(plan: Plan, settings: Settings, requested: Sequence[Evaluator]) -> Plan
     return replace(plan, judges=others, hooks=(*plan.hooks, sessions))
 
 
-def _shelf(plan: Plan, path: Path, idle_ns: int) -> Shelf:
+def _turn_store(plan: Plan, path: Path, idle_ns: int) -> TurnStore:
     """Make the shelf of this host, or the one that it shares with others, as it does the budget.
 
     Where names that the app chose may not leave, neither may a session's id: then its turns stay
     on their host.
     """
-    link = getattr(plan.keeper, "link", None)
+    link = getattr(plan.limiter, "link", None)
     if link is None or not plan.names:
-        return Shelf(path, idle_ns)
-    from llmeval_sdk.plugins.sessions.hosts.shelf import SharedShelf
+        return TurnStore(path, idle_ns)
+    from llmeval_sdk.plugins.sessions.hosts.turn_store import SharedTurnStore
 
-    return SharedShelf(path, idle_ns, link)
+    return SharedTurnStore(path, idle_ns, link)
 
 
 def _is_of_session(evaluator: Any) -> bool:

@@ -13,7 +13,7 @@ from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.plugins.shared._lease import MICROS, limits_of
 from llmeval_sdk.plugins.shared._script import keys, script
 from llmeval_sdk.plugins.shared.client import connect
-from llmeval_sdk.plugins.shared.keeper import LEASE_SECONDS, REBUILD_SECONDS
+from llmeval_sdk.plugins.shared.limiter import LEASE_SECONDS, REBUILD_SECONDS
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 
 

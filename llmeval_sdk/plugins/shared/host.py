@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 from uuid import uuid4
 
-from llmeval_sdk.evaluation.keeper import Ledger
+from llmeval_sdk.evaluation.limiter import Ledger
 
 
 WRITE_SECONDS = 5.0

@@ -11,10 +11,10 @@ from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.plugins.shared.client import connect
 from llmeval_sdk.plugins.shared.host import Host
-from llmeval_sdk.plugins.shared.keeper import SharedKeeper
+from llmeval_sdk.plugins.shared.limiter import SharedLimiter
 from llmeval_sdk.plugins.shared.link import RedisLink
 from llmeval_sdk.plugins.shared.scores import SharedGate
 from llmeval_sdk.plugins.shared.settings import SharedSettings
@@ -54,9 +54,9 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
     link = RedisLink(own.shared)
     host = Host(HostLedger(path_of(settings.store).with_suffix(".shared")))
 
-    def shared(keeper: BudgetKeeper, name: str) -> SharedKeeper:
-        return SharedKeeper.instead_of(
-            keeper,
+    def shared(limiter: BudgetLimiter, name: str) -> SharedLimiter:
+        return SharedLimiter.instead_of(
+            limiter,
             host=host,
             link=link,
             name=name,
@@ -67,8 +67,8 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
     tier = plan.tier
     return replace(
         plan,
-        keeper=shared(plan.keeper, "judges"),
-        tier=None if tier is None else replace(tier, keeper=shared(tier.keeper, "decisions")),
+        limiter=shared(plan.limiter, "judges"),
+        tier=None if tier is None else replace(tier, limiter=shared(tier.limiter, "decisions")),
         gate=SharedGate(plan.gate, link) if plan.gate.shares and plan.names else plan.gate,
         verdicts=partial(SharedVerdicts, link) if plan.content else plan.verdicts,
     )
@@ -83,5 +83,7 @@ def _is_misspelt() -> bool:
 
 def _unpaid(plan: Plan, problems: list[str]) -> Plan:
     problems.append("LLMEVAL_SHARED: no judge pays until it is the address of a Redis, or unset")
-    keeper, tier = BudgetKeeper(Budget(calls_per_minute=0)), plan.tier
-    return replace(plan, keeper=keeper, tier=None if tier is None else replace(tier, keeper=keeper))
+    limiter, tier = BudgetLimiter(Budget(calls_per_minute=0)), plan.tier
+    return replace(
+        plan, limiter=limiter, tier=None if tier is None else replace(tier, limiter=limiter)
+    )

@@ -142,7 +142,7 @@ def _spoken(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[ForeignSpan
     """Return the spans that may have answered, in order, but for those inside of a tool."""
     parents = {span.span_id: span for span in family}
 
-    def is_aside(span: ForeignSpan) -> bool:
+    def is_beside(span: ForeignSpan) -> bool:
         for _ in range(len(parents)):
             above = parents.get(span.parent_id or "")
             if above is None or above is top:
@@ -153,7 +153,7 @@ def _spoken(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[ForeignSpan
         return True
 
     below = [span for span in family if span is not top and span.kind in _SPEAKS]
-    return [span for span in sorted(below, key=_end) if not is_aside(span)]
+    return [span for span in sorted(below, key=_end) if not is_beside(span)]
 
 
 def _text(span: ForeignSpan) -> str:

@@ -29,12 +29,12 @@ def host(broker, monkeypatch):
     settings = config.from_environment({}, judge_queue=broker.address, fleet_key=KEY)
     own = settings.of(FleetSettings)
     emitted, delivered, readers = [], threading.Event(), []
-    outlet = SimpleNamespace(
+    dispatcher = SimpleNamespace(
         emit_judged=emitted.append, barriers=lambda: [SimpleNamespace(done=delivered)]
     )
 
     def start():
-        reader = _returning.Returning(own, HOST, outlet, Counts(), lambda usage: None)
+        reader = _returning.Returning(own, HOST, dispatcher, Counts(), lambda usage: None)
         reader.start()
         readers.append(reader)
         return reader

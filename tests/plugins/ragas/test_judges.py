@@ -215,7 +215,7 @@ def run_leasing(judge, requests=1, **configuration):
         for number in range(requests):
             flow(f"q{number}")
         seen.drain()
-        return seen, runtime.pipeline().plan.keeper.used()
+        return seen, runtime.pipeline().plan.limiter.used()
 
 
 def test_a_lease_reserves_the_worst_case_and_settles_with_what_was_used():

@@ -12,7 +12,7 @@ from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.plugins.sessions import _closing
 from llmeval_sdk.plugins.sessions._closing import Sessions
-from llmeval_sdk.plugins.sessions._shelf import Shelf
+from llmeval_sdk.plugins.sessions._turn_store import TurnStore
 from llmeval_sdk.plugins.sessions.heuristics.turn_count import turn_count
 from llmeval_sdk.process import shield
 from llmeval_sdk.tracing import Span
@@ -29,8 +29,8 @@ def make(tmp_path):
     made = []
 
     def sessions(path=tmp_path / "store.sessions"):
-        shelf = Shelf(path, int(IDLE * 1e9))
-        made.append(Sessions(shelf, [turn_count], [], idle=IDLE, content=True))
+        turn_store = TurnStore(path, int(IDLE * 1e9))
+        made.append(Sessions(turn_store, [turn_count], [], idle=IDLE, content=True))
         return made[-1]
 
     yield sessions
@@ -49,7 +49,7 @@ def noted(sessions):
     """Write what waits, and return how many turns the session ``s1`` has."""
     for _ in range(3):  # a file that fails is replaced by memory
         sessions._guarded(sessions._write)
-    return len(sessions._shelf.turns(_closing.key_of("s1")))
+    return len(sessions._turn_store.turns(_closing.key_of("s1")))
 
 
 def in_child(work):
@@ -126,14 +126,14 @@ def test_a_child_that_just_ends_leaves_its_parents_leases_alone(make):
     sessions.record_evaluated(span_of("s1"), RECORD, in_spool=False)
     noted(sessions)
     far = 2**62
-    assert sessions._shelf.take(sessions._owner, far, far + 10**9, 1)
+    assert sessions._turn_store.take(sessions._owner, far, far + 10**9, 1)
 
     def end():
         sessions.close()
         return True
 
     assert in_child(end)
-    assert sessions._shelf.take("other", far, far + 1, 1) == []
+    assert sessions._turn_store.take("other", far, far + 1, 1) == []
 
 
 def test_a_child_of_a_fork_amid_a_write_goes_on_in_memory(make):
@@ -146,7 +146,7 @@ def test_a_child_of_a_fork_amid_a_write_goes_on_in_memory(make):
         sessions.record_evaluated(span_of("s1"), RECORD, in_spool=False)
         return noted(sessions) == 1 and sessions.stats()["file failed"] == 1
 
-    with sessions._shelf._database.use():
+    with sessions._turn_store._database.use():
         assert in_child(goes_on)
 
 

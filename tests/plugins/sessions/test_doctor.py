@@ -5,8 +5,8 @@ import time
 from command_line import run_command
 
 from llmeval_sdk.model import Record
-from llmeval_sdk.plugins.sessions._shelf import MOST_TURNS, Shelf
 from llmeval_sdk.plugins.sessions._turn import KeptTurn, key_of, written
+from llmeval_sdk.plugins.sessions._turn_store import MOST_TURNS, TurnStore
 
 
 HOUR = 3_600 * 10**9
@@ -31,14 +31,14 @@ def doctor(folder):
 def test_the_doctor_names_shared_endless_and_forgotten_sessions(tmp_path):
     """Each with what to do; nothing is changed."""
     store, now = tmp_path / "store.db", time.time_ns()
-    shelf = Shelf(store.with_suffix(".sessions"), HOUR)
-    shelf.add(turns("default\x1b[31m", MOST_TURNS + 40, now), now)
+    turn_store = TurnStore(store.with_suffix(".sessions"), HOUR)
+    turn_store.add(turns("default\x1b[31m", MOST_TURNS + 40, now), now)
     for half in range(28, 0, -1):
         at = now - half * HOUR // 2
-        shelf.add(turns("poller", 1, at), at)
-    shelf.add(turns("poller", 1, now), now)
-    shelf.add(turns("left", 1, now - 3 * HOUR), now - 3 * HOUR)
-    shelf.close()
+        turn_store.add(turns("poller", 1, at), at)
+    turn_store.add(turns("poller", 1, now), now)
+    turn_store.add(turns("left", 1, now - 3 * HOUR), now - 3 * HOUR)
+    turn_store.close()
     done = doctor(tmp_path)
     printed = " ".join(done.stdout.split())
     assert "3 sessions, 3 of them open" in printed

@@ -5,11 +5,11 @@ import time
 
 import pytest
 from redis_server import SERVER, WHY_SKIPPED, running_redis
-from shared_hosts import LEASE, REBUILD, Hosts, keeper_of, most_in_a_minute
+from shared_hosts import LEASE, REBUILD, Hosts, limiter_of, most_in_a_minute
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.store.ledger import HostLedger
 
 
@@ -103,10 +103,10 @@ def test_after_a_flush_a_call_of_minutes_ago_still_counts_where_calls_are_rare(t
     """With half a call a minute, one that a host made 70 s ago fills the two minutes of all."""
     budget = Budget(calls_per_minute=0.5, usd_per_day=None)
     ledger = HostLedger(tmp_path / "a" / "llmeval.budget")
-    before = BudgetKeeper(budget, ledger, clock=lambda: time.time() - 70)
+    before = BudgetLimiter(budget, ledger, clock=lambda: time.time() - 70)
     before.settle(before.reserve("judge"))
     ledger.close()
-    told, asking = [keeper_of(tmp_path / name, redis.address, budget=budget) for name in "ab"]
+    told, asking = [limiter_of(tmp_path / name, redis.address, budget=budget) for name in "ab"]
     told.reserve("judge")  # from then on it reports by itself
     deadline, answers = time.monotonic() + 30, []
     while len(answers) < 5 * LEASE / 0.05:  # a lease that nobody uses ends meanwhile

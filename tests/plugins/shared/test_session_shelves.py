@@ -8,11 +8,11 @@ from fleet_parts import until
 from machine import is_within
 
 from llmeval_sdk.model import Record
-from llmeval_sdk.plugins.sessions import _shelf
-from llmeval_sdk.plugins.sessions._shelf import MOST_BYTES, MOST_TURNS
+from llmeval_sdk.plugins.sessions import _turn_store
 from llmeval_sdk.plugins.sessions._turn import KeptTurn, key_of, written
+from llmeval_sdk.plugins.sessions._turn_store import MOST_BYTES, MOST_TURNS
 from llmeval_sdk.plugins.sessions.hosts._wire import DUE, PREFIX
-from llmeval_sdk.plugins.sessions.hosts.shelf import SharedShelf
+from llmeval_sdk.plugins.sessions.hosts.turn_store import SharedTurnStore
 from llmeval_sdk.plugins.shared.link import RedisLink
 from llmeval_sdk.plugins.shared.redis_address import RedisAddress
 
@@ -24,18 +24,18 @@ IDLE = 1 * SECOND
 @pytest.fixture
 def host(tmp_path, redis, monkeypatch):
     """Make a host with a file and a link to Redis of its own."""
-    monkeypatch.setattr(SharedShelf, "hold_seconds", 0.2)
+    monkeypatch.setattr(SharedTurnStore, "hold_seconds", 0.2)
     made = []
 
     def make(name, idle=IDLE):
         link = RedisLink(RedisAddress(redis.address), beat=0.1)
-        made.append((SharedShelf(tmp_path / f"{name}.sessions", idle, link), link))
+        made.append((SharedTurnStore(tmp_path / f"{name}.sessions", idle, link), link))
         return made[-1][0]
 
     yield make
-    for shelf, link in made:
+    for turn_store, link in made:
         link.close()
-        shelf.close()
+        turn_store.close()
 
 
 def turn(number, *, session="chat", **fields):
@@ -48,26 +48,26 @@ def turn(number, *, session="chat", **fields):
     return kept._replace(**fields)
 
 
-def taken(shelf, count=1, owner="me"):
+def taken(turn_store, count=1, owner="me"):
     """Wait until a host gets sessions, renewing as a worker does."""
     dues = []
 
     def take():
         now = time.time_ns()
-        dues.extend(shelf.take(owner, now, now + 5 * SECOND, 50))
+        dues.extend(turn_store.take(owner, now, now + 5 * SECOND, 50))
         return len(dues) >= count
 
     until(take, "the sessions")
     return dues
 
 
-def add(shelf, *turns):
-    shelf.add(turns, time.time_ns())
+def add(turn_store, *turns):
+    turn_store.add(turns, time.time_ns())
 
 
-def told(shelf):
+def told(turn_store):
     """Wait until Redis knows all that a host knows."""
-    until(lambda: not shelf.news(), "Redis is told")
+    until(lambda: not turn_store.news(), "Redis is told")
 
 
 def test_an_id_that_everybody_shares_stays_bounded_over_all_hosts(host, redis):
@@ -217,7 +217,7 @@ def test_nothing_is_kept_longer_in_redis_than_in_the_file(host, redis):
     add(one, turn(0))
     told(one)
     for key in redis.client().keys(f"{PREFIX}*"):
-        assert 0 < redis.client().pttl(key) <= _shelf.KEPT_NS // 10**6
+        assert 0 < redis.client().pttl(key) <= _turn_store.KEPT_NS // 10**6
 
 
 def test_a_hanging_redis_delays_no_worker_and_loses_no_turn(host, redis):

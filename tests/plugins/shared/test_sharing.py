@@ -8,7 +8,7 @@ import time
 
 import pytest
 from machine import is_within
-from shared_hosts import keeper_of
+from shared_hosts import limiter_of
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
@@ -56,8 +56,8 @@ def until(what, seconds=30):
     return outcome
 
 
-def granted(keeper):
-    return until(lambda: not isinstance(got := keeper.reserve("j", **ADMITTED), Refused) and got)
+def granted(limiter):
+    return until(lambda: not isinstance(got := limiter.reserve("j", **ADMITTED), Refused) and got)
 
 
 # -- verdicts ---------------------------------------------------------------------------------
@@ -184,66 +184,66 @@ def test_scores_that_are_none_are_left_out(link_of, redis):
 
 def test_a_hanging_redis_delays_nobody_for_long(tmp_path, redis):
     """Neither a reservation nor the search for a verdict waits longer than a moment."""
-    keeper = keeper_of(tmp_path / "host", redis.address, budget=Budget(), rebuild=2.0, lease=0.5)
-    keeper.settle(granted(keeper), calls=1)
-    verdicts = SharedVerdicts(keeper.link)
+    limiter = limiter_of(tmp_path / "host", redis.address, budget=Budget(), rebuild=2.0, lease=0.5)
+    limiter.settle(granted(limiter), calls=1)
+    verdicts = SharedVerdicts(limiter.link)
     verdicts.get(KEY)  # the first question of a process also waits for the connection
     redis.pause()
     slowest = 0.0
     for number in range(40):
         begun = time.perf_counter()
-        keeper.reserve("j", **ADMITTED)
+        limiter.reserve("j", **ADMITTED)
         verdicts.get(KEY._replace(digest=bytes([number]) * 16))
         slowest = max(slowest, time.perf_counter() - begun)
         time.sleep(0.02)
     redis.resume()
     assert is_within(slowest, 0.15)
-    granted(keeper)
-    keeper.close()
+    granted(limiter)
+    limiter.close()
 
 
 def test_a_forked_child_has_a_lease_of_its_own(tmp_path, redis):
     """It never spends its parent's."""
     budget = Budget(calls_per_minute=10, usd_per_day=None)
-    keeper = keeper_of(tmp_path / "host", redis.address, budget=budget, rebuild=2.0)
+    limiter = limiter_of(tmp_path / "host", redis.address, budget=budget, rebuild=2.0)
     spent = 0
     for _ in range(3):
-        granted(keeper)
+        granted(limiter)
         spent += 1
     child = os.fork()
     if child == 0:
         made = 0
         for _ in range(60):
-            made += not isinstance(keeper.reserve("j", **ADMITTED), Refused)
+            made += not isinstance(limiter.reserve("j", **ADMITTED), Refused)
             time.sleep(0.01)
         os._exit(made)
     for _ in range(60):
-        spent += not isinstance(keeper.reserve("j", **ADMITTED), Refused)
+        spent += not isinstance(limiter.reserve("j", **ADMITTED), Refused)
         time.sleep(0.01)
     _, status = os.waitpid(child, 0)
     assert spent + os.waitstatus_to_exitcode(status) == 10
-    keeper.close()
+    limiter.close()
 
 
 def test_a_keeper_that_was_closed_and_is_used_again_counts_nothing_twice(tmp_path, redis):
     """It gave its lease back, and leases anew."""
     budget = Budget(calls_per_minute=10, usd_per_day=None)
-    keeper = keeper_of(tmp_path / "host", redis.address, budget=budget, rebuild=2.0)
+    limiter = limiter_of(tmp_path / "host", redis.address, budget=budget, rebuild=2.0)
     for _ in range(3):
         for _ in range(3):
-            keeper.settle(granted(keeper))
-        keeper.close()
-    granted(keeper)
-    assert isinstance(keeper.reserve("j", **ADMITTED), Refused)
-    keeper.close()
+            limiter.settle(granted(limiter))
+        limiter.close()
+    granted(limiter)
+    assert isinstance(limiter.reserve("j", **ADMITTED), Refused)
+    limiter.close()
 
 
 def test_what_a_killed_process_was_spending_is_reported_all_day(tmp_path, redis):
     """The host's books count it as spent, as Redis does, and not only for ten minutes."""
-    keeper = keeper_of(tmp_path / "host", redis.address, budget=Budget(), rebuild=2.0)
-    granted(keeper)
-    keeper.link.close()
-    other = keeper_of(tmp_path / "host", redis.address, budget=Budget(), rebuild=2.0)
+    limiter = limiter_of(tmp_path / "host", redis.address, budget=Budget(), rebuild=2.0)
+    granted(limiter)
+    limiter.link.close()
+    other = limiter_of(tmp_path / "host", redis.address, budget=Budget(), rebuild=2.0)
     granted(other)
     later = min(3_600.0, 86_400 - other.now() % 86_400 - 60)  # of the same day
     other._offset += later

@@ -13,11 +13,11 @@ from shared_hosts import most_in_a_minute
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.books import DAY
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import MemoryLedger
+from llmeval_sdk.evaluation.limiter import MemoryLedger
 from llmeval_sdk.plugins.shared import _script as script_module
-from llmeval_sdk.plugins.shared import keeper as keeper_module
+from llmeval_sdk.plugins.shared import limiter as keeper_module
 from llmeval_sdk.plugins.shared.host import Host
-from llmeval_sdk.plugins.shared.keeper import SharedKeeper
+from llmeval_sdk.plugins.shared.limiter import SharedLimiter
 from llmeval_sdk.plugins.shared.link import RedisLink
 from llmeval_sdk.plugins.shared.redis_address import RedisAddress
 
@@ -91,7 +91,7 @@ def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, see
     def process(host):
         books, memory = ledgers[host]
         link = ByHand(RedisAddress(redis.address))
-        return SharedKeeper(
+        return SharedLimiter(
             budget, books, host=Host(memory, clock=lambda: clock.now), link=link, **OPTIONS
         )
 
@@ -107,20 +107,20 @@ def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, see
         if chance.random() < 0.01:
             clock.now += chance.choice((3, 6, 15, 70))
         place = chance.randrange(len(processes))
-        host, keeper = processes[place]
+        host, limiter = processes[place]
         for entry in [e for e in under_way if clock.now - e[0] > 3]:  # no call takes longer
             entry[1].settle(entry[2], tokens=1, usd=USD_A_CALL)
             under_way.remove(entry)
         what = chance.random()
         if what < 0.55:
-            got = keeper.reserve("j", tokens=1, usd=USD_A_CALL)
+            got = limiter.reserve("j", tokens=1, usd=USD_A_CALL)
             if isinstance(got, Refused):
                 exchange(place)
-                got = keeper.reserve("j", tokens=1, usd=USD_A_CALL)
+                got = limiter.reserve("j", tokens=1, usd=USD_A_CALL)
             if not isinstance(got, Refused):
                 opened += 1
                 calls.append({"began": clock.now, "usd": USD_A_CALL})
-                under_way.append((clock.now, keeper, got, calls[-1]))
+                under_way.append((clock.now, limiter, got, calls[-1]))
                 most_at_a_time = max(most_at_a_time, len(under_way))
         elif what < 0.75 and under_way:
             entry = under_way.pop(chance.randrange(len(under_way)))
@@ -133,7 +133,7 @@ def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, see
         elif what < 0.97:
             exchange(place)
         elif what < 0.985:
-            under_way = [entry for entry in under_way if entry[1] is not keeper]
+            under_way = [entry for entry in under_way if entry[1] is not limiter]
             processes[place] = (host, process(host))  # it was killed
         elif chance.random() < 0.1:
             redis.flush()

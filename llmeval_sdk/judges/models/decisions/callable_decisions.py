@@ -10,7 +10,7 @@ from llmeval_sdk.judges.models.callable_llm import called, name_of
 from llmeval_sdk.judges.models.decisions._reading import distribution, malformed, yes_no
 from llmeval_sdk.model import Answer, Decision, Question
 from llmeval_sdk.model.protocols import DecisionModel
-from llmeval_sdk.process.aside import Aside
+from llmeval_sdk.process.helper_threads import HelperThreads
 
 
 Decided = Decision | Mapping[str, Any]
@@ -34,7 +34,7 @@ class CallableDecisions(DecisionModel):
     ) -> None:
         self._function = function
         self.model = model or name_of(function)
-        self._aside = Aside(f"decision model {self.model}"[:100])
+        self._aside = HelperThreads(f"decision model {self.model}"[:100])
 
     def __repr__(self) -> str:
         return f"CallableDecisions({self.model!r})"

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from llmeval_sdk.plugins.sessions._shelf import MOST_BYTES, Shelf
 from llmeval_sdk.plugins.sessions._turn import KeptTurn
+from llmeval_sdk.plugins.sessions._turn_store import MOST_BYTES, TurnStore
 
 
 MOST_TOLD = 100
@@ -34,7 +34,7 @@ class News(NamedTuple):
     """The rows that are deleted once Redis knows."""
 
 
-class Journal(Shelf):
+class Journal(TurnStore):
     """The file of turns, which also says of each turn whether Redis has it yet.
 
     Both are written together, so that neither the end of a process nor a Redis that is away loses

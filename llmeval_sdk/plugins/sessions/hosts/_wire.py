@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from llmeval_sdk.plugins.sessions._shelf import (
+from llmeval_sdk.plugins.sessions._turn import FIRST_TURNS, LONGEST_ID, KeptTurn, StoredTurn, joined
+from llmeval_sdk.plugins.sessions._turn_store import (
     KEPT_NS,
     LONGEST_NS,
     MOST_BYTES,
     MOST_TURNS,
     DueSession,
 )
-from llmeval_sdk.plugins.sessions._turn import FIRST_TURNS, LONGEST_ID, KeptTurn, StoredTurn, joined
 from llmeval_sdk.plugins.sessions.hosts._journal import News
 from llmeval_sdk.plugins.shared.client import KEYS
 

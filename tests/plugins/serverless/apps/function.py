@@ -12,14 +12,14 @@ import sys
 import time
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.evaluation import backoff, keeper
+from llmeval_sdk.evaluation import backoff, limiter
 from llmeval_sdk.pipeline import batch_exporter
 from llmeval_sdk.plugins.serverless import lambda_handler
 
 
 ahead = 0.0
 backoff.Breaker.__init__.__kwdefaults__["cool_down"] = float(os.environ.get("COOL_DOWN", "30"))
-keeper.BudgetKeeper.__init__.__kwdefaults__["clock"] = lambda: time.time() + ahead
+limiter.BudgetLimiter.__init__.__kwdefaults__["clock"] = lambda: time.time() + ahead
 
 
 class Context:

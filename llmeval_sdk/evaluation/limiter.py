@@ -63,7 +63,7 @@ class MemoryLedger(Locked):
             return result
 
 
-class BudgetKeeper:
+class BudgetLimiter:
     """Grants and settles reservations against a `Budget`; exact with any number of threads.
 
     Processes that share a ledger share the limits. ``clock`` returns seconds since the epoch.

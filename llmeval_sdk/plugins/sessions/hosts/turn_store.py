@@ -12,8 +12,8 @@ from pathlib import Path
 from time import time_ns
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.plugins.sessions._shelf import KEPT_NS, DueSession
 from llmeval_sdk.plugins.sessions._turn import KeptTurn, StoredTurn
+from llmeval_sdk.plugins.sessions._turn_store import KEPT_NS, DueSession
 from llmeval_sdk.plugins.sessions.hosts._journal import MOST_TOLD, Journal, News
 from llmeval_sdk.plugins.sessions.hosts._wire import (
     HOLD,
@@ -47,8 +47,8 @@ LOOK_SECONDS = 0.5
 ASK_AGAIN_SECONDS = 10.0
 
 
-class SharedShelf(Journal):
-    """Keeps turns as any `Shelf` does, and hands out the sessions of all hosts.
+class SharedTurnStore(Journal):
+    """Keeps turns as any `TurnStore` does, and hands out the sessions of all hosts.
 
     Args:
         path: Of this host's file.

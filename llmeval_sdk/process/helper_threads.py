@@ -78,7 +78,7 @@ class NoAnswerError(JudgeError):
         super().__init__("timeout", f"no answer after {seconds:.1f} s")
 
 
-class Aside:
+class HelperThreads:
     """Calls one function of the app, or several that count as one, by the rules of this module.
 
     A copy, such as one made for another process, begins without abandoned calls.
@@ -100,7 +100,7 @@ class Aside:
         self._rests_until = 0.0
         self._process = os.getpid()
 
-    def __reduce__(self) -> tuple[type[Aside], tuple[str, int]]:
+    def __reduce__(self) -> tuple[type[HelperThreads], tuple[str, int]]:
         return (type(self), (self.site, self._most))
 
     @property

@@ -55,7 +55,7 @@ class DueSession(NamedTuple):
     """Whether another process had taken it and ended before it was done."""
 
 
-class Shelf:
+class TurnStore:
     """The file; ``OSError`` and ``sqlite3.Error`` say why it cannot be used.
 
     Args:

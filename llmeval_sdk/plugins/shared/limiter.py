@@ -18,7 +18,7 @@ from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
 from llmeval_sdk.evaluation.books import DAY, Reservation, Want
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.keeper import HOLD_SECONDS, BudgetKeeper, Ledger
+from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, BudgetLimiter, Ledger
 from llmeval_sdk.plugins.shared._breaker import SharedBreaker
 from llmeval_sdk.plugins.shared._lease import (
     AMOUNTS,
@@ -51,7 +51,7 @@ BRIEF_SECONDS = 0.1
 """A refusal that may pass within this time is no refusal yet: the call is tried again."""
 
 
-class SharedKeeper(BudgetKeeper):
+class SharedLimiter(BudgetLimiter):
     """Grants reservations from a lease, and keeps the host's own books beside it.
 
     Args:
@@ -103,16 +103,16 @@ class SharedKeeper(BudgetKeeper):
         link.join(self)
 
     @classmethod
-    def instead_of(cls, keeper: BudgetKeeper, **options: Any) -> SharedKeeper:
+    def instead_of(cls, limiter: BudgetLimiter, **options: Any) -> SharedLimiter:
         """Return a keeper of the same budget with the same ledger, which other hosts share."""
-        return cls(keeper.budget, keeper._ledger, **options)
+        return cls(limiter.budget, limiter._ledger, **options)
 
     # -- what judges ask ------------------------------------------------------------------------
 
     def reserve(
         self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None, **how: Any
     ) -> Reservation | Refused:
-        """Reserve the most that a judgement may use, out of the lease; see `BudgetKeeper`.
+        """Reserve the most that a judgement may use, out of the lease; see `BudgetLimiter`.
 
         The lease is ahead of use itself, so the host's books are written for one call at a time.
 
@@ -140,7 +140,7 @@ class SharedKeeper(BudgetKeeper):
         usd: float | None = None,
         **how: Any,
     ) -> None:
-        """Settle a reservation in the lease and in the host's books; see `BudgetKeeper.settle`."""
+        """Settle a reservation in the lease and in the host's books; see `BudgetLimiter.settle`."""
         with self._lease.lock:
             self._lease.settle_reservation(reservation, Want(calls, tokens, usd), elapsed())
         super().settle(reservation, calls=calls, tokens=tokens, usd=usd, **how)

@@ -13,7 +13,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import AdaptiveLimit
 from llmeval_sdk.evaluation.books import Reservation
-from llmeval_sdk.evaluation.keeper import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.judges.models.prices import cost
 from llmeval_sdk.model import Usage
 from llmeval_sdk.process.shield import shield
@@ -27,7 +27,7 @@ MAX_WAIT_SECONDS = 61.0
 
 
 @dataclass(slots=True)
-class Passing:
+class Permit:
     """One call that the turnstile let through; whoever makes it notes here how it went."""
 
     place: int
@@ -38,7 +38,7 @@ class Passing:
     """True where no call was made after all, so that nothing is learnt about the model."""
 
 
-class Turnstile:
+class RateLimiter:
     """Limits the calls to one model: as many at a time as it can take, and none while it is down.
 
     Args:
@@ -52,15 +52,15 @@ class Turnstile:
 
     def __init__(
         self,
-        keeper: BudgetKeeper,
+        limiter: BudgetLimiter,
         *,
         concurrency: int,
         prices: Mapping[str, tuple[float, ...]] | None = None,
         patience: float = 0.0,
         model: Any = None,
     ) -> None:
-        self.keeper = keeper
-        self.breaker = keeper.breaker(model)
+        self.limiter = limiter
+        self.breaker = limiter.breaker(model)
         self.limit = AdaptiveLimit(concurrency)
         self._prices = prices
         self._patience = patience
@@ -68,12 +68,12 @@ class Turnstile:
         self._down_since: float | None = None
 
     @asynccontextmanager
-    async def passage(self) -> AsyncIterator[Passing]:
+    async def passage(self) -> AsyncIterator[Permit]:
         """Wait for a place, and report to limit and breaker how the call in the block went.
 
         Raises `JudgeError` with the counted reason while the model is down.
         """
-        passing = Passing(await self._enter())
+        passing = Permit(await self._enter())
         try:
             probe: int = _granted(self.breaker.admit())
             try:
@@ -106,7 +106,7 @@ class Turnstile:
                     return place
                 await self._freed.wait()
 
-    async def _leave(self, passing: Passing) -> None:
+    async def _leave(self, passing: Permit) -> None:
         self.limit.leave(
             passing.place,
             succeeded=passing.failure is None,
@@ -114,11 +114,11 @@ class Turnstile:
         )
         if not self.limit.in_flight:  # nobody comes next, who would write it with a reservation
             with shield("budget", on_own_thread=True):
-                self.keeper.write()
+                self.limiter.write()
         async with self._freed:
             self._freed.notify_all()
 
-    def _report(self, probe: int, passing: Passing) -> None:
+    def _report(self, probe: int, passing: Permit) -> None:
         if passing.is_unused or passing.failure == "over_budget":
             self.breaker.unused(probe)
         elif passing.failure in _TRANSIENT:
@@ -133,7 +133,7 @@ class Turnstile:
         """
         usd = self.cost(model, most)
         reserved: Reservation = _granted(
-            self.keeper.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True)
+            self.limiter.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True)
         )
         return reserved
 
@@ -148,7 +148,7 @@ class Turnstile:
         """
         seconds = refusal.retry_after
         may_pass = refusal.type in ("over_budget", "circuit_open")
-        most = MAX_WAIT_SECONDS if self._patience else self.keeper.short_wait
+        most = MAX_WAIT_SECONDS if self._patience else self.limiter.short_wait
         if not most or not may_pass or seconds is None or seconds > most:
             raise refusal
         if refusal.type == "circuit_open":
