@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from llmeval_sdk.model import Evaluation, Failure
 from llmeval_sdk.offline.report.compare import Change
+from llmeval_sdk.offline.report.contents import RunFacts
 from llmeval_sdk.offline.report.pairs import MOST_TEXT
-from llmeval_sdk.offline.report.report import RunFacts
 from llmeval_sdk.offline.report.summary import MetricLine
 from llmeval_sdk.statistics.mean import Estimate
 

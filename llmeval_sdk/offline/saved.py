@@ -27,9 +27,10 @@ from llmeval_sdk.offline.report import folder as _folder
 from llmeval_sdk.offline.report import journal
 from llmeval_sdk.offline.report.aggregate import Aggregate, from_plain
 from llmeval_sdk.offline.report.compare import compare
+from llmeval_sdk.offline.report.contents import run_of
 from llmeval_sdk.offline.report.outputs import PROBABILITY
 from llmeval_sdk.offline.report.pairs import RowPair, says, step_of
-from llmeval_sdk.offline.report.report import Report, run_of
+from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.report.summary import headline, lines, worst
 from llmeval_sdk.statistics.mean import Estimate

@@ -10,14 +10,14 @@ from llmeval_sdk.offline.report.outputs import Output, cells, columns, probabili
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 
 _COLUMNS = ("request_id", "request", "response", "expected_response", "expected_facts", "value")
 _TYPES = {"number": "float64", "count": "Int64", "flag": "boolean", "word": "string"}
 
 
-def frame(report: Report) -> Any:
+def frame(report: ReportContents) -> Any:
     """See `Report.to_pandas`."""
     try:
         import pandas as pd

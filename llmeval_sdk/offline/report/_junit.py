@@ -15,12 +15,12 @@ from llmeval_sdk.text.terminal import printable
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 Kind = Literal["passed", "failure", "error", "skipped"]
 
 
-def junit(report: Report, gate: ReportGate) -> str:
+def junit(report: ReportContents, gate: ReportGate) -> str:
     """See `Report.to_junit`.
 
     A row fails by a rating of no or a value of fail or False, and is an error where the model or

@@ -13,7 +13,7 @@ from llmeval_sdk.text.terminal import printable
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 MOST_METRICS = 40
 MOST_ROWS = 5
@@ -22,7 +22,7 @@ MOST_READ = 5_000
 _LONGEST = 120
 
 
-def notebook(report: Report) -> str:
+def notebook(report: ReportContents) -> str:
     """Return HTML without scripts and styles of its own; all texts are escaped and cut."""
     metrics = lines(report)
     parts = [

@@ -26,7 +26,7 @@ from llmeval_sdk.text.terminal import plural, printable, score
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 
 MOST_CHUNKS = 20
@@ -129,7 +129,7 @@ _POLICY = (
 """Nothing is loaded and nothing runs, whatever a row could smuggle in."""
 
 
-def page(report: Report, *, worst: int, gate: ReportGate) -> str:
+def page(report: ReportContents, *, worst: int, gate: ReportGate) -> str:
     """See `Report.to_html`. Texts of rows are escaped; nothing is loaded and nothing runs."""
     title = report.experiment or "Evaluation"
     histograms = Histograms(report.aggregate)
@@ -159,7 +159,7 @@ def page(report: Report, *, worst: int, gate: ReportGate) -> str:
     )
 
 
-def _head(report: Report, title: str, gate_checks: list[Check]) -> str:
+def _head(report: ReportContents, title: str, gate_checks: list[Check]) -> str:
     passed = all(check.passed for check in gate_checks)
     badge = mark("passed" if passed else "failed", good=passed) if gate_checks else ""
     shown = [check for check in gate_checks if check.word != "WORSE"]
@@ -178,7 +178,7 @@ def _head(report: Report, title: str, gate_checks: list[Check]) -> str:
     )
 
 
-def _problems(report: Report) -> str:
+def _problems(report: ReportContents) -> str:
     if not report.problems:
         return ""
     items = "".join(f"<li>{text(problem)}</li>" for problem in report.problems)

@@ -23,7 +23,7 @@ from llmeval_sdk.text.terminal import changed_by, number
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline.report.compare import Comparison
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 
 BINS = 20
@@ -120,7 +120,7 @@ _FAILED = "Failed"
 
 
 def metrics(
-    report: Report,
+    report: ReportContents,
     histograms: Histograms,
     gate: ReportGate,
 ) -> str:

@@ -20,7 +20,7 @@ from llmeval_sdk.text.terminal import plural, printable, score
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 
 CONFIDENCE = 0.95
@@ -232,7 +232,11 @@ MOST = 100
 
 
 def compare(
-    report: Report, baseline: Report, *, seed: int = 0, tick: Callable[[int], None] | None = None
+    report: ReportContents,
+    baseline: ReportContents,
+    *,
+    seed: int = 0,
+    tick: Callable[[int], None] | None = None,
 ) -> Comparison:
     """See `Report.compare`; memory is 16 bytes for each row and metric.
 
@@ -316,7 +320,7 @@ def _worst(regressions: list[tuple[float, int, Regression]]) -> list[tuple[float
     return sorted(regressions, key=lambda each: each[:2], reverse=True)[:MOST]
 
 
-def _paths(report: Report, baseline: Report) -> dict[str, dict[str, _Both]]:
+def _paths(report: ReportContents, baseline: ReportContents) -> dict[str, dict[str, _Both]]:
     """Return room for the values of every metric that either report has, by evaluator."""
     values: dict[str, dict[str, _Both]] = {}
     for each in (report, baseline):
@@ -326,7 +330,7 @@ def _paths(report: Report, baseline: Report) -> dict[str, dict[str, _Both]]:
     return values
 
 
-def _rated_in(report: Report, places: Iterable[int]) -> Counter[str]:
+def _rated_in(report: ReportContents, places: Iterable[int]) -> Counter[str]:
     """Count by evaluator which rows of some places it rated."""
     rated: Counter[str] = Counter()
     for place in sorted(places):

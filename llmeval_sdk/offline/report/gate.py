@@ -22,7 +22,7 @@ from llmeval_sdk.text.terminal import plural
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline.report.compare import Comparison
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 
 MIN_RATED = 0.9
@@ -30,7 +30,7 @@ MIN_RATED = 0.9
 
 
 def below(
-    report: Report, at_least: Mapping[str, float], min_rated: float = MIN_RATED
+    report: ReportContents, at_least: Mapping[str, float], min_rated: float = MIN_RATED
 ) -> dict[str, float | None]:
     """See `Report.below`.
 
@@ -41,14 +41,14 @@ def below(
 
 
 def above(
-    report: Report, at_most: Mapping[str, float], min_rated: float = MIN_RATED
+    report: ReportContents, at_most: Mapping[str, float], min_rated: float = MIN_RATED
 ) -> dict[str, float | None]:
     """See `Report.above`; what `below` says of metrics without a value holds here too."""
     return _missed(report, at_most, min_rated, float.__gt__)
 
 
 def _missed(
-    report: Report,
+    report: ReportContents,
     bounds: Mapping[str, float],
     min_rated: float,
     is_beyond: Callable[[float, float], bool],
@@ -64,7 +64,7 @@ def _missed(
     return missed
 
 
-def _value(report: Report, path: str, name: str) -> float | None:
+def _value(report: ReportContents, path: str, name: str) -> float | None:
     """Return a metric; raises `ConfigurationError` where its evaluator has none of this path."""
     if path in ANSWER_METRICS:
         return _share_of_answers(report, path)
@@ -77,7 +77,7 @@ def _value(report: Report, path: str, name: str) -> float | None:
     return value or 0.0
 
 
-def _share_of_answers(report: Report, path: str) -> float | None:
+def _share_of_answers(report: ReportContents, path: str) -> float | None:
     """Return a share of rows; a data set in which nobody abstained has none of it in its report."""
     shares = report.aggregate.answer_shares()
     if path == ABSTAINED_SHARE and path not in shares and shares:
@@ -118,7 +118,7 @@ def _owner_of(path: str, outputs: Mapping[str, Output]) -> str | None:
     )
 
 
-def _owner(report: Report, path: str) -> str:
+def _owner(report: ReportContents, path: str) -> str:
     path = metric_called(path)
     for name, tally in report.aggregate.tallies.items():
         if path in tally.sums:
@@ -155,7 +155,7 @@ def _no_metric(path: str, outputs: Mapping[str, Output]) -> ConfigurationError:
     return ConfigurationError(f"no metric {path!r}: {hint}")
 
 
-def _rated_share(report: Report, name: str) -> float | None:
+def _rated_share(report: ReportContents, name: str) -> float | None:
     """Return the share of the rows with an evaluator's inputs that it rated.
 
     A row whose answer got lost had them, and is not rated. A row of which some chunks could not be
@@ -168,7 +168,7 @@ def _rated_share(report: Report, name: str) -> float | None:
     return (tally.rated - tally.unrated_parts.total) / rows
 
 
-def _too_few(report: Report, name: str, min_rated: float) -> bool:
+def _too_few(report: ReportContents, name: str, min_rated: float) -> bool:
     """Say whether an evaluator rated so few rows that its metrics do not count."""
     share = _rated_share(report, name)
     return share is not None and share < min_rated
@@ -186,7 +186,7 @@ class _MetricBound(NamedTuple):
         return f"{self.asked} {self.value:g}"
 
 
-def _describe_too_few(report: Report, name: str, min_rated: float) -> str:
+def _describe_too_few(report: ReportContents, name: str, min_rated: float) -> str:
     """Say how many rows an evaluator rated, how many are needed, and why others were not."""
     tally = report.aggregate.tallies[name]
     share = _rated_share(report, name) or 0.0
@@ -202,7 +202,9 @@ def _describe_too_few(report: Report, name: str, min_rated: float) -> str:
     )
 
 
-def _describe_missed(report: Report, path: str, value: float | None, bound: _MetricBound) -> str:
+def _describe_missed(
+    report: ReportContents, path: str, value: float | None, bound: _MetricBound
+) -> str:
     """Say how a bound was missed, with how many rows speak for it."""
     name = _owner(report, path)
     if _too_few(report, name, bound.min_rated):
@@ -212,7 +214,7 @@ def _describe_missed(report: Report, path: str, value: float | None, bound: _Met
     return f"{path} is {value:.4g}, {bound.beyond} {bound.value:g} {_spoken_for(report, path)}"
 
 
-def _spoken_for(report: Report, path: str) -> str:
+def _spoken_for(report: ReportContents, path: str) -> str:
     """Say how many rows a metric is over, and how many it is not."""
     if path in ANSWER_METRICS:
         answers = report.aggregate.answers
@@ -231,7 +233,7 @@ def _spoken_for(report: Report, path: str) -> str:
     return f"({', '.join(parts)}){by}"
 
 
-def _why(report: Report, name: str) -> str:
+def _why(report: ReportContents, name: str) -> str:
     reasons = report.reasons.get(name)
     if not reasons:
         return "no row was evaluated"
@@ -277,7 +279,7 @@ class Check(NamedTuple):
         return self.word == "ok"
 
 
-def checks(report: Report, gate: ReportGate) -> list[Check]:
+def checks(report: ReportContents, gate: ReportGate) -> list[Check]:
     """Return what was asked of a report and how it went, failures first.
 
     Errors of the app and an exhausted budget count as failures even if nothing was asked.
@@ -292,7 +294,7 @@ def checks(report: Report, gate: ReportGate) -> list[Check]:
     return sorted(done, key=lambda check: check.passed)
 
 
-def _bounds(report: Report, gate: ReportGate) -> Iterator[Check]:
+def _bounds(report: ReportContents, gate: ReportGate) -> Iterator[Check]:
     lower = below(report, gate.at_least, gate.min_rated)
     upper = above(report, gate.at_most, gate.min_rated)
     for bounds, missed, sign, asked, beyond in (
@@ -310,7 +312,7 @@ def _bounds(report: Report, gate: ReportGate) -> Iterator[Check]:
                 yield Check("ok", f"{said} {_spoken_for(report, path)}", name, owner)
 
 
-def _rated(report: Report, gate: ReportGate) -> Iterator[Check]:
+def _rated(report: ReportContents, gate: ReportGate) -> Iterator[Check]:
     """Check that evaluators without a bound, which was checked already, rated enough rows."""
     bound = {_owner_of(path, report.outputs) for path in (*gate.at_least, *gate.at_most)}
     for name in report.aggregate.tallies if gate.asks_all else ():
@@ -319,7 +321,7 @@ def _rated(report: Report, gate: ReportGate) -> Iterator[Check]:
             yield Check("FAILED", message, f"{name} rates {gate.min_rated:.0%} of rows", name)
 
 
-def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
+def _against(report: ReportContents, gate: ReportGate) -> Iterator[Check]:
     compared = gate.compared
     if compared is None:
         return
@@ -352,7 +354,7 @@ def _against(report: Report, gate: ReportGate) -> Iterator[Check]:
         yield Check("ok", message, "no metric is worse")
 
 
-def _budget(report: Report) -> Iterator[Check]:
+def _budget(report: ReportContents) -> Iterator[Check]:
     for name, tally in report.aggregate.tallies.items():
         times = tally.errors["over_budget"]
         if times:
@@ -360,7 +362,7 @@ def _budget(report: Report) -> Iterator[Check]:
             yield Check("FAILED", message, f"the budget is enough for {name}", name)
 
 
-def _errors(report: Report) -> Iterator[Check]:
+def _errors(report: ReportContents) -> Iterator[Check]:
     if report.errors:
         rows = plural(sum(report.errors.values()), "row")
         yield Check("FAILED", f"the model raised on {rows}", "the model answers every row")

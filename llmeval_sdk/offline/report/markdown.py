@@ -23,10 +23,10 @@ from llmeval_sdk.text.terminal import changed_by, printable, score
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline.report.compare import Comparison
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 
-def markdown(report: Report, *, worst: int, gate: ReportGate) -> str:
+def markdown(report: ReportContents, *, worst: int, gate: ReportGate) -> str:
     """See `Report.to_markdown`."""
     gate_checks = checks(report, gate)
     parts = [
@@ -46,7 +46,7 @@ def markdown(report: Report, *, worst: int, gate: ReportGate) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _metrics(report: Report, compared: Comparison | None) -> Iterator[str]:
+def _metrics(report: ReportContents, compared: Comparison | None) -> Iterator[str]:
     """Make the table; with a baseline it has two columns more."""
     titles = "| metric | value | rows rated | failed | not applicable |"
     changes = {} if compared is None else {each.path: each for each in compared.changes}
@@ -65,7 +65,7 @@ def _metrics(report: Report, compared: Comparison | None) -> Iterator[str]:
         )
 
 
-def _rows(report: Report, count: int) -> list[str]:
+def _rows(report: ReportContents, count: int) -> list[str]:
     table_rows = []
     for row in worst(report.rows, count) if count > 0 else ():
         said = dict(texts(row))

@@ -12,7 +12,7 @@ from llmeval_sdk.offline.report.summary import goodness
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 
 RAISED = 2.0
@@ -52,7 +52,7 @@ def step_of(before: Evaluation | None, after: Evaluation | None) -> float | None
     return now - was
 
 
-def row_keys(report: Report) -> Iterator[tuple[Any, int, Row]]:
+def row_keys(report: ReportContents) -> Iterator[tuple[Any, int, Row]]:
     """Yield what identifies each row, its place and the row: its id, else its request, counted."""
     times: dict[Any, int] = {}
     for place, row in enumerate(report.rows):
@@ -100,7 +100,7 @@ class ChangedRows:
         else:
             heapq.heappushpop(self._kept, entry)
 
-    def read(self, baseline: Report, report: Report) -> tuple[RowPair, ...]:
+    def read(self, baseline: ReportContents, report: ReportContents) -> tuple[RowPair, ...]:
         """Return the pairs that are kept, the worst change first."""
         return tuple(
             RowPair(baseline.rows[before], report.rows[-after], -change)

@@ -4,47 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.model import Usage, values
+from llmeval_sdk.model import values
 from llmeval_sdk.offline.report import folder, journal
-from llmeval_sdk.offline.report.aggregate import Aggregate
+from llmeval_sdk.offline.report.contents import ReportContents, run_of
 from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, above, below
-from llmeval_sdk.offline.report.outputs import Output, ReportMetrics, from_plain, seen_in
+from llmeval_sdk.offline.report.outputs import from_plain, seen_in
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.offline.report.summary import directions
-from llmeval_sdk.pipeline.stats import ExporterStats
 
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline.report.compare import Comparison
 
 
-class RunFacts(NamedTuple):
-    """What is known of the run that made a report."""
-
-    data: str = ""
-    """The name of the data set, such as that of its file."""
-    judge: str | None = None
-    """The judge model, if judges ran."""
-    created_ns: int = 0
-    """When the run began, in nanoseconds since the epoch; 0 where that is not known."""
-
-
-def run_of(header: Mapping[str, Any]) -> RunFacts:
-    """Read what the header of a report says of its run, whatever a stranger wrote there."""
-    data, judge, created = (header.get(name) for name in RunFacts._fields)
-    return RunFacts(
-        data if isinstance(data, str) else "",
-        judge if isinstance(judge, str) else None,
-        created if type(created) is int and 0 < created < 1 << 63 else 0,
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class Report:
+class Report(ReportContents):
     """The result of `evaluate`: the rows in the order of the data, and aggregates over them.
 
     Args:
@@ -59,41 +37,6 @@ class Report:
         outputs: What kind of value each evaluator gives, even if it gave none.
         run: The data set, the judge model and the time of the run.
     """
-
-    rows: Sequence[Row]
-    aggregate: Aggregate = field(default_factory=Aggregate)
-    experiment: str = ""
-    evaluators: tuple[str, ...] = ()
-    skipped: int = 0
-    problems: tuple[str, ...] = ()
-    delivery: Mapping[str, ExporterStats] = field(default_factory=dict)
-    outputs: Mapping[str, Output] = field(default_factory=dict)
-    run: RunFacts = field(default_factory=RunFacts)
-
-    @property
-    def metrics(self) -> dict[str, float]:
-        """Means, or shares in 0..1, by path, such as ``context_relevance/average``."""
-        return ReportMetrics(self.aggregate.metrics())
-
-    @property
-    def counts(self) -> dict[str, dict[str, int]]:
-        """How many rows were ``evaluated``, ``not_applicable`` or ``failed``, by evaluator."""
-        return self.aggregate.counts()
-
-    @property
-    def reasons(self) -> dict[str, dict[str, int]]:
-        """Why rows have no value, such as ``missing: response`` or ``timeout``, by evaluator."""
-        return {name: dict(tally.reasons) for name, tally in self.aggregate.tallies.items()}
-
-    @property
-    def errors(self) -> dict[str, int]:
-        """The number of rows on which ``model`` raised, by the type of the exception."""
-        return dict(self.aggregate.errors)
-
-    @property
-    def judge_usage(self) -> Usage:
-        """The tokens that the judges used, and their cost if the model's price is known."""
-        return self.aggregate.usage()
 
     def __repr__(self) -> str:
         return f"<Report of {len(self.rows):,} rows, {len(self.metrics)} metrics>"

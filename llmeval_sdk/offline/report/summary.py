@@ -14,7 +14,7 @@ from llmeval_sdk.text.terminal import number, plural
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.report import Report
+    from llmeval_sdk.offline.report.contents import ReportContents
 
 
 def goodness(evaluation: Evaluation) -> float | None:
@@ -107,12 +107,12 @@ class MetricLine(NamedTuple):
 STOOD_IN = "by a stand-in, no model"
 
 
-def stood_in(report: Report) -> list[str]:
+def stood_in(report: ReportContents) -> list[str]:
     """Return the evaluators whose ratings, or some of them, are those of a stand-in by rules."""
     return [name for name, tally in report.aggregate.tallies.items() if tally.stood_in]
 
 
-def lines(report: Report) -> list[MetricLine]:
+def lines(report: ReportContents) -> list[MetricLine]:
     """Return a line for each metric, in the order of the evaluators."""
     metric_lines = []
     for name, tally in report.aggregate.tallies.items():
@@ -132,7 +132,7 @@ def lines(report: Report) -> list[MetricLine]:
     return metric_lines
 
 
-def headline(report: Report) -> str:
+def headline(report: ReportContents) -> str:
     """Say how many rows there are, what went wrong, and what it cost."""
     parts = [plural(len(report.rows), "row")]
     rules = stood_in(report)

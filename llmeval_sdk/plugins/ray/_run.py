@@ -14,9 +14,10 @@ from uuid import uuid4
 from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
 from llmeval_sdk.evaluation.verdicts import signer_of
 from llmeval_sdk.offline.report import folder as _folder
+from llmeval_sdk.offline.report.contents import run_of
 from llmeval_sdk.offline.report.folder import BlockRows, TemporaryFolder
 from llmeval_sdk.offline.report.journal import VERSION, check_resumable
-from llmeval_sdk.offline.report.report import Report, run_of
+from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.run.rows import RowSeal, bar
 from llmeval_sdk.offline.run.work import Work
 from llmeval_sdk.plugins.ray._block import (
