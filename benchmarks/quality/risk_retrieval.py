@@ -8,11 +8,14 @@ from pathlib import Path
 from risk_index import Asked, asked
 from risk_stumps import stumps
 
-from llmeval_sdk.heuristics.risk import _query, _ranking, retrieval
+from llmeval_sdk.heuristics.risk import retrieval
 from llmeval_sdk.heuristics.risk._resources import Additive
 
 
-PARTS = {"text": _query.NAMES, "hybrid": (*_query.NAMES, *_ranking.NAMES)}
+PARTS = {
+    "text": retrieval.QUERY_NAMES,
+    "hybrid": (*retrieval.QUERY_NAMES, *retrieval.RANKING_NAMES),
+}
 DRAWS = ((0.5, 11), (0.5, 12), (0.4, 13), (0.7, 14))
 """Share of the paragraphs kept and seed, of each index that training questions are asked."""
 

@@ -3,42 +3,521 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk.cli._judged import lacking, show_alert, show_judged, show_people, show_trend
 from llmeval_sdk.cli._rules import show_rules
-from llmeval_sdk.cli._scored import show_scores
-from llmeval_sdk.cli._tiers import show_tiers
-from llmeval_sdk.cli._traffic import (
-    plain_alerts,
-    read_traffic,
-    report_traffic,
-    show_traffic_below,
-)
 from llmeval_sdk.cli.alerts import alert, courses, level_of
-from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
-from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
+from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, pricing, since
+from llmeval_sdk.cli.output import bar, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model import values
+from llmeval_sdk.statistics.correction import FEWEST, Correction
+from llmeval_sdk.statistics.funnels import STEPS
+from llmeval_sdk.statistics.mean import Estimate
 from llmeval_sdk.store import losses, rules, views
 from llmeval_sdk.store.alert_state import AlertCourse
 from llmeval_sdk.store.groups import EvaluationScope
 from llmeval_sdk.store.labels import labels_from
-from llmeval_sdk.store.opinions import opinions
+from llmeval_sdk.store.opinions import Opinions, described, extent, opinions
 from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import LabelSource, Scores
-from llmeval_sdk.store.summary import NotRunSummary, not_run_summary
-from llmeval_sdk.store.thresholds import Measured, split
-from llmeval_sdk.store.tiers import tiers
-from llmeval_sdk.store.traffic import check
+from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary, not_run_summary
+from llmeval_sdk.store.thresholds import Measured, measure, split
+from llmeval_sdk.store.tiers import Tiers, tiers
+from llmeval_sdk.store.traffic import (
+    Percentiles,
+    Traffic,
+    TrafficGroup,
+    TrafficScope,
+    check,
+    from_the_future,
+    traffic,
+)
 from llmeval_sdk.store.unanswered import Unanswered, unanswered
-from llmeval_sdk.store.words import moment
-from llmeval_sdk.text.terminal import printable
+from llmeval_sdk.store.words import moment, percent
+from llmeval_sdk.text.terminal import number, plural, printable, seconds
+
+
+def _show_judged(measured: Sequence[Population]) -> None:
+    """Print the funnel and the estimate of each judge and span name.
+
+    A judge for which nothing was eligible has no funnel; why it did not run is told elsewhere.
+    """
+    measured = [
+        population for population in measured if population.funnel.eligible or population.cost_usd
+    ]
+    if not measured:
+        return
+    heading("Judges, from eligible records to scores")
+    rows = [
+        (
+            population.judge,
+            population.span_name or "-",
+            *(f"{getattr(population.funnel, step):,}" for step in STEPS),
+            _mean(population),
+            _estimate(population),
+            _cost(population),
+        )
+        for population in measured
+    ]
+    titles = ("judge", "span", *STEPS, "mean", "all traffic (95 %)", "cost")
+    table(titles, rows, numbers=f"{' '.join(STEPS)} mean cost")
+    for population in measured:
+        if population.note:
+            where = f"{printable(population.judge)} on {printable(population.span_name or '-')}"
+            say_wrapped(f"{where}: {population.note}.")
+
+
+def _show_people(measured: Sequence[Population], feedback: Sequence[Opinions]) -> None:
+    """Print what people would say of all traffic, beside what the judge says."""
+    for each in measured:
+        where = f"{printable(each.judge)} on {printable(each.span_name or '-')}"
+        if each.correction is not None and each.estimate is not None:
+            say_wrapped(f"{where}: {_people(each.correction, each.estimate)}")
+        elif each.labels:
+            say_wrapped(
+                f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean."
+            )
+        if each.doubt:
+            say_wrapped(f"{where}: {each.doubt}")
+    for said in feedback:
+        opinion = described(said)
+        say_wrapped(
+            f"{printable(said.name)}: feedback on {extent(said)}{opinion and f': {opinion}'}."
+        )
+    if feedback:
+        say_wrapped("Feedback corrects no mean, because users choose what they speak of.")
+
+
+def _people(correction: Correction, judge: Estimate) -> str:
+    corrected = correction.estimate
+    interval = f"[{corrected.low:.3g}, {corrected.high:.3g}]"
+    people = f"people would say {corrected.mean:.3g} {interval}"
+    parts = [f"{people} ({correction.labels} labels), the judge {judge.mean:.3g}"]
+    if correction.passed_wrongly is not None:
+        parts.append(f"of what it passes, people fail {percent(correction.passed_wrongly)}")
+    if correction.failed_wrongly is not None:
+        parts.append(f"of what it fails, people pass {percent(correction.failed_wrongly)}")
+    return "; ".join(parts) + "."
+
+
+def _show_trend(periods: Sequence[Population], period: str) -> None:
+    """Print the estimates period by period, if there are any."""
+    if not periods:
+        return
+    heading(f"Trend by {period} (UTC)")
+    rows = [
+        (
+            each.judge,
+            each.span_name or "-",
+            moment(each.period_ns or 0)[: 10 if period == "day" else 16],
+            f"{each.funnel.eligible:,}",
+            f"{each.funnel.scored:,}",
+            _mean(each),
+            _estimate(each) if each.estimate or not each.note else f"- ({each.note.split(':')[0]})",
+            _cost(each),
+        )
+        for each in periods
+    ]
+    titles = ("judge", "span", period, "eligible", "scored", "mean", "all traffic (95 %)", "cost")
+    table(titles, rows, numbers="eligible scored mean cost")
+
+
+def lacking(course: AlertCourse, population: Population) -> str:
+    """Say why an alert cannot be decided; empty where it can."""
+    return course.lacking() or (population.note if population.estimate is None else "")
+
+
+def _show_alert(course: AlertCourse, population: Population, level: float) -> None:
+    """Print how one alert stands; ``level`` is the evidence that raises an alarm."""
+    needed = course.needed(level)
+    why = lacking(course, population)
+    if course.is_alarm:
+        standing = f"ALERT, since about {moment(course.since_ns or 0)}, {_estimate(population)}"
+        if why:
+            standing += f"; {why}"
+    elif why:
+        standing = f"cannot be decided ({why}"
+        if needed and not (course.judged or course.problem):
+            standing += f"; about {needed:,} judged requests would show a drop of five points"
+        standing += ")"
+    elif needed is None:
+        standing = f"no alert, {_estimate(population)}"
+    else:
+        standing = (
+            f"undecided, {_estimate(population)}: lately the mean is beyond its bound, and too"
+            f" little was judged to be sure; about {needed:,} more judged requests would decide it"
+            " if the mean stays there"
+        )
+    say()
+    say_wrapped(f"{printable(str(course.bound))}: {standing}")
+    for note in course.notes():
+        say_wrapped(f"{printable(str(course.bound))}: {note}.")
+
+
+def _mean(each: Population) -> str:
+    return "-" if each.mean is None else number(each.mean)
+
+
+def _estimate(each: Population) -> str:
+    estimate = each.estimate
+    if estimate is None:
+        return "-"
+    mark = " *" if estimate.method == "model-assisted" else ""
+    return f"{estimate.mean:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]{mark}"
+
+
+def _cost(each: Population) -> str:
+    return "-" if each.cost_usd is None else f"${each.cost_usd:.4f}"
+
+
+def _show_scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
+    """Print the table of scores, with a row for each evaluator and span name."""
+    estimates = {(each.judge, each.span_name): each.estimate for each in judged}
+    unrated = [each for each in scores if each.evaluator == values.ABSTENTION]
+    heading("Scores")
+    titles = ("evaluator", "span", "kind", "count", "mean", "distribution", "failed", "n/a", "cost")
+    rows = [
+        (
+            each.evaluator,
+            each.span_name or "-",
+            each.evaluator_kind,
+            f"{each.count:,}",
+            _mean_of_scores(each, estimates.get((each.evaluator, each.span_name))),
+            _distribution(each),
+            f"{each.errors:,}",
+            f"{each.not_applicable:,}",
+            "-" if each.cost_usd is None else f"${each.cost_usd:.4f}",
+        )
+        for each in scores
+        if each not in unrated
+    ]
+    table(titles, rows, numbers="count failed n/a cost")
+    if any(each.count for each in unrated):
+        _abstained(unrated)
+
+
+def _abstained(unrated: list[ScoreSummary]) -> None:
+    heading("Abstained: no value was given, which is neither good nor bad")
+    titles = ("span", "abstained", "by", "mean", "distribution")
+    rows = [
+        (
+            each.span_name or "-",
+            f"{each.count:,}",
+            each.evaluator,
+            _mean_of_scores(each, None),
+            _distribution(each),
+        )
+        for each in unrated
+    ]
+    table(titles, rows, numbers="abstained")
+    say_wrapped("0: there was nothing to find; 1: there was a value, and the app missed it.")
+
+
+def _mean_of_scores(each: ScoreSummary, estimate: Estimate | None) -> str:
+    mean = "-" if each.mean is None else number(each.mean)
+    if each.mean_probability is not None:
+        return f"{mean}, probability {number(each.mean_probability)}"
+    if estimate is None or mean in ("-", corrected := number(estimate.mean)):
+        return mean
+    return f"{mean} [{corrected}]"
+
+
+def _distribution(each: ScoreSummary) -> str:
+    parts = []
+    if each.histogram:
+        ends = f" {number(each.low or 0.0)}..{number(each.high or 0.0)}"
+        parts.append(bar(each.histogram) + ("" if (each.low, each.high) == (0.0, 1.0) else ends))
+    if each.categories:
+        words = list(each.categories.items())
+        parts += [f"{printable(word, 40)} {times / each.count:.0%}" for word, times in words[:6]]
+        if len(words) > 6:
+            parts.append(f"{len(words) - 6} others")
+    return ", ".join(parts) or "-"
+
+
+def _show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:
+    """Print each tier's share, mean and cost, and what the judge model changed."""
+    if not tiers:
+        return
+    heading("Tiers: decisions, and the judge model where it was asked")
+    titles = ("judge", "span", "tier", "records", "share", "mean", "all traffic (95 %)", "cost")
+    estimates = {(tier.judge, tier.span_name): tier for tier in judged}
+    rows = []
+    for tier in tiers:
+        share, judged_share = tier.shares
+        whole = estimates.get((tier.judge, tier.span_name))
+        estimate = None if whole is None else whole.estimate
+        over_all = "-"
+        if estimate is not None:
+            over_all = f"{number(estimate.mean)} [{estimate.low:.3f}, {estimate.high:.3f}]"
+        decision = (
+            tier.judge, tier.span_name or "-", "decision", f"{tier.decided:,}", f"{share:.1%}",
+            _number(tier.decision_mean), "-", _cost_of_tier(tier.decision_cost_usd),
+        )  # fmt: skip
+        rows.append(decision)
+        if whole is None and not tier.judged and not tier.unanswered:
+            continue  # no judge model was ever considered
+        judge = (
+            "", "", "judge", f"{tier.judged:,}", f"{judged_share:.1%}",
+            _number(None if whole is None else whole.mean), over_all,
+            _cost_of_tier(tier.judge_cost_usd),
+        )  # fmt: skip
+        rows.append(judge)
+    table(titles, rows, numbers="records share mean cost")
+    for tier in tiers:
+        if tier.both or tier.unanswered:
+            say_wrapped(_changed(tier))
+        if tier.left_out:
+            where = f"{printable(tier.judge)} on {printable(tier.span_name or '-')}"
+            say_wrapped(
+                f"{where}: {tier.left_out:,} records were decided without the images or files of"
+                " their request: a decision model reads text only."
+            )
+
+
+def _changed(tier: Tiers) -> str:
+    where = f"{printable(tier.judge)} on {printable(tier.span_name or '-')}"
+    part = tier.changed / max(tier.both, 1)
+    said = (
+        f"{where}: the judge model changed {tier.changed:,} of the {tier.both:,} answers that both"
+        f" gave ({part:.0%}), {tier.to_good:,} of them to good."
+    )
+    if tier.unanswered:
+        said += f" It failed on {tier.unanswered:,}, where the decision stands."
+    return said
+
+
+def _number(mean: float | None) -> str:
+    return "-" if mean is None else number(mean)
+
+
+def _cost_of_tier(usd: float | None) -> str:
+    return "-" if usd is None else f"${usd:.4f}"
+
+
+MOST_ROWS = 50
+"""How many groups a table shows; ``--json`` has a thousand."""
+DAY_NS = 86_400_000_000_000
+_LEAST_SHOWN = 0.00005
+"""The smallest cost, in US dollars, that four decimals do not round to zero."""
+
+
+def _report_traffic(args: argparse.Namespace) -> int:
+    """Print ``llmeval report --by model`` and the like."""
+    if args.evaluator:
+        raise ConfigurationError(
+            f"--by {args.by} is about the app's traffic: it has no --evaluator"
+        )
+    with open_store(args.store) as reader, _no_collector():
+        if scored := reader.read(lambda store: split(store, args.alert))[1]:
+            raise ConfigurationError(
+                f"--by {args.by} has no scores, so it cannot decide {scored[0]}"
+            )
+        summed = _read_traffic(reader, args)
+        alerts = _plain_alerts(reader, args)
+        future = reader.read(lambda store: from_the_future(store, time.time_ns()))
+        location = reader.location
+    if args.json:
+        plain: dict[str, Any] = {"store": location, "since_ns": args.since}
+        plain |= {"traffic": summed, "from_the_future": future, "alerts": alerts}
+        say_json(plain)
+    else:
+        say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
+        _show_traffic(summed, future)
+        _show_plain_alerts(alerts)
+    return _exit_code_of_alerts(alerts)
+
+
+def _read_traffic(reader: StoreReader, args: argparse.Namespace) -> Traffic:
+    """Sum up the spans that ``--since`` and ``--span-name`` select, in the groups of ``--by``.
+
+    They are grouped by name where ``--by`` is about the trend of the judges. Its connection is its
+    own, so that a thread may do it beside other readings.
+    """
+    scope = TrafficScope(args.since, None, args.span_name)
+    by = "name" if args.by in (None, *PERIODS) else args.by
+    with reader.another() as other:
+        return other.read(lambda store: traffic(store, scope, by, pricing(args.prices)))
+
+
+def _plain_alerts(reader: StoreReader, args: argparse.Namespace) -> list[Measured]:
+    """Compare the traffic since ``--since``, or of the last day, with the plain bounds."""
+    now = time.time_ns()
+    window = args.since or now - DAY_NS, now
+    return reader.read(
+        lambda store: measure(
+            store,
+            split(store, args.alert)[0],
+            window,
+            span_name=args.span_name,
+            pricing=pricing(args.prices),
+        )
+    )
+
+
+def _show_traffic(summed: Traffic, future: int = 0) -> None:
+    """Print the groups as a table, and what the figures leave out."""
+    if not summed.groups:
+        say("No spans" + (" of models" if summed.by == "model" else "") + " match.")
+        return
+    heading(f"Traffic by {printable(summed.by)}")
+    titles: tuple[str, ...] = (
+        summed.by.partition(":")[2] or summed.by, _counted(summed.groups), "failed", "no answer",
+        "p50", "p95", "p99", "first token p95", "tokens/s p50", "tokens in", "out", "cost",
+    )  # fmt: skip
+    shown = summed.groups[:MOST_ROWS]
+    rows = [_row(group) for group in shown]
+    if not any(group.no_answer for group in summed.groups):
+        place = titles.index("no answer")
+        titles, *rows = ((*row[:place], *row[place + 1 :]) for row in (titles, *rows))
+    table(titles, rows, numbers="spans calls requests count failed p50 p95 p99 out cost")
+    for line in _notes(summed, len(summed.groups) - len(shown) - bool(summed.left_out), future):
+        say_wrapped(printable(line, 1_000))
+
+
+def _show_traffic_below(summed: Traffic, alerts: Sequence[Measured]) -> None:
+    """Print the traffic if there is any, and then the plain alerts."""
+    if summed.groups:
+        _show_traffic(summed)
+    _show_plain_alerts(alerts)
+
+
+def _counted(groups: Sequence[TrafficGroup]) -> str:
+    units = {group.unit for group in groups}
+    return f"{units.pop()}s" if len(units) == 1 else "count"
+
+
+def _row(group: TrafficGroup) -> tuple[str, ...]:
+    return (
+        group.key if group.key is not None else "(none)",
+        f"{group.count:,}" + (" calls" if group.unit == "call" and not group.count else ""),
+        f"{group.error_rate:.1%}" if group.failed else "0",
+        "-" if group.no_answer is None else f"{group.no_answer:.1%}",
+        *_times(group.latency_seconds),
+        _time(group.time_to_first_token_seconds),
+        "-" if group.tokens_per_second is None else f"{group.tokens_per_second.p50:,.0f}",
+        f"{group.input_tokens:,}" if group.calls else "-",
+        f"{group.output_tokens:,}" if group.calls else "-",
+        _money(group),
+    )
+
+
+def _times(of: Percentiles | None) -> tuple[str, str, str]:
+    return ("-", "-", "-") if of is None else (seconds(of.p50), seconds(of.p95), seconds(of.p99))
+
+
+def _time(of: Percentiles | None) -> str:
+    return "-" if of is None else seconds(of.p95)
+
+
+def _money(group: TrafficGroup) -> str:
+    if group.cost_usd is None:
+        return "unknown" if group.unpriced_calls else "-"
+    sign = "≥ " if group.unpriced_calls else ""
+    if 0 < group.cost_usd < _LEAST_SHOWN:
+        return f"{sign}${group.cost_usd:.1e}"
+    return f"{sign}${group.cost_usd:,.4f}"
+
+
+def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
+    total = summed.total
+    if hidden or summed.left_out:
+        yield (
+            f"{hidden + summed.left_out:,} further groups are not shown; --json has the first"
+            f" {len(summed.groups) - bool(summed.left_out):,} and adds up the rest."
+        )
+    if total.calls:
+        parts = [f"{plural(total.count, 'model call')} with {total.input_tokens:,} tokens in"]
+        cached = total.cache_read_input_tokens
+        if cached:
+            parts.append(f"of which a cache had {cached:,}")
+        parts.append(f"{total.output_tokens:,} out")
+        if total.reasoning_output_tokens:
+            parts.append(f"of which {total.reasoning_output_tokens:,} were reasoning")
+        silent = total.count - total.calls
+        unknown = f"; usage unknown of {plural(silent, 'call')}" if silent else ""
+        yield f"In all: {', '.join(parts)}{unknown}; cost {_money(total)}."
+    errors = [(kind, times) for group in summed.groups for kind, times in group.error_types.items()]
+    if errors:
+        by_type: dict[str, int] = {}
+        for kind, times in errors:
+            by_type[kind] = by_type.get(kind, 0) + times
+        most = sorted(by_type.items(), key=lambda item: -item[1])[:6]
+        yield "Failures: " + ", ".join(f"{kind} {times:,}" for kind, times in most) + "."
+    yield from _unknown_costs(summed)
+    jumps = sum(group.clock_jumps for group in summed.groups)
+    if jumps:
+        yield (
+            "Spans that end before they begin, because a clock jumped, are in no latency; there"
+            f" {'is' if jumps == 1 else 'are'} {jumps:,}."
+        )
+    if future:
+        yield f"Requests that began in the future, by their clock: {future:,}."
+
+
+def _unknown_costs(summed: Traffic) -> Iterator[str]:
+    """Yield a sentence for each reason why the cost of some calls is unknown."""
+    if summed.unpriced_models:
+        yield (
+            f"No price is known for {_models(summed.unpriced_models)}: their cost is not in these"
+            " figures. Name the price with --prices or LLMEVAL_PRICES, as in 'my-model=0.5,1.5'."
+        )
+    if summed.silent_models:
+        yield (
+            f"No usage is known for {_models(summed.silent_models)}: their cost is not in these"
+            " figures. Record it with annotate(metrics={'input_tokens': ...,"
+            " 'output_tokens': ...}); some providers tell it of a stream only when asked."
+        )
+
+
+def _models(calls: Mapping[str, int]) -> str:
+    return ", ".join(f"{model} ({plural(times, 'call')})" for model, times in calls.items())
+
+
+def _show_plain_alerts(alerts: Sequence[Measured]) -> None:
+    """Print how plain bounds stand."""
+    for measured in alerts:
+        window = f"from {moment(measured.since_ns)} to {moment(measured.until_ns)}"
+        value = "nothing was measured" if measured.value is None else f"it is {measured.value:.4g}"
+        state = {True: "ALERT", False: "no alert", None: "cannot be decided"}[measured.holds]
+        detail = f"; {measured.detail}" if measured.detail else ""
+        say_wrapped(
+            printable(
+                f"{measured.alert}: {state}, {value} {window} ({_of(measured)}){detail}",
+                1_000,
+            )
+        )
+
+
+def _of(alert: Measured) -> str:
+    return plural(alert.count, "request") if "feedback" not in alert.detail else "what users said"
+
+
+def _exit_code_of_alerts(alerts: Sequence[Measured]) -> int:
+    """Return 1 if an alarm is in force, 2 if one cannot be decided, else 0."""
+    held = [alert.holds for alert in alerts]
+    return 1 if True in held else 2 if None in held else 0
+
+
+@contextmanager
+def _no_collector() -> Iterator[None]:
+    """Switch off the collector of reference cycles: it looks at each of a million rows in vain."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 _EPILOG = """\
@@ -141,7 +620,7 @@ def _prices(text: str) -> Mapping[str, tuple[float, ...]]:
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
     if args.by not in (None, *PERIODS):
-        return report_traffic(args)
+        return _report_traffic(args)
     with open_store(args.store) as reader:
         return _report(args, reader)
 
@@ -149,7 +628,7 @@ def run(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace, reader: StoreReader) -> int:
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
     with ThreadPoolExecutor(2) as beside:
-        traffic = beside.submit(read_traffic, reader, args)
+        traffic = beside.submit(_read_traffic, reader, args)
         not_run = reader.read(lambda c: not_run_summary(c, selection))
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
@@ -162,7 +641,7 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
         _check_labels(reader, args.labels, labels, judged)
         judges = dict.fromkeys(population.judge for population in judged)
         users = reader.read(lambda store: opinions(store, {args.labels, *judges}, args.since))
-        plain = plain_alerts(reader, args)
+        plain = _plain_alerts(reader, args)
         period = PERIODS.get(args.by)
         trend = populations(reader, selection, known, period) if period else []
         followed = courses(
@@ -205,26 +684,26 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
         return _exit_code(alerts, plain)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
     if scores:
-        show_scores(scores, judged)
+        _show_scores(scores, judged)
     else:
         say("No evaluations" + (" match." if any(selection) else " yet."))
     if judged:
-        show_judged(judged)
+        _show_judged(judged)
         for name in stood_in:
             say_wrapped(f"{printable(name)}: judged by the rule-based stand-in, which is no model.")
     _answers(answers)
-    show_people(judged, users)
-    show_tiers(tiered, judged)
+    _show_people(judged, users)
+    _show_tiers(tiered, judged)
     if compared.checked:
         show_rules(compared)
-    show_trend(trend, args.by)
+    _show_trend(trend, args.by)
     if not_run:
         _not_run(not_run)
     if lost:
         _lost(lost)
-    show_traffic_below(summed, plain)
+    _show_traffic_below(summed, plain)
     for each, whole in alerts:
-        show_alert(each, whole, level_of(len(alerts)))
+        _show_alert(each, whole, level_of(len(alerts)))
     return _exit_code(alerts, plain)
 
 

@@ -1,17 +1,55 @@
-"""The pieces of a page: a score as a cell, and a long text with the parts to look at marked."""
+"""What was asked or answered, in the form in which a person reads it best.
+
+Messages of a chat are shown as turns, Markdown is formatted, other values are trees that fold, and
+any other text is shown as it was written. A link always leads to the whole as it was captured.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+
 from llmeval_sdk.model import Evaluation, values
+from llmeval_sdk.model.runs.messages import both_ends, steps_of
 from llmeval_sdk.store.pages import Said
 from llmeval_sdk.store.reasons import explain
 from llmeval_sdk.store.said import has_abstained
 from llmeval_sdk.text.terminal import number
 from llmeval_sdk.viewer._render import MAX_TEXT
+
+
+MOST_TEXT = 8_000
+"""A longer text is shown as it was written. Some texts of 20,000 characters take seconds."""
+MOST_LINES = 200
+_MOST_COLUMNS = 20
+_MARKUP = re.compile(
+    r"^ {0,3}(?:#{1,6} |[-*+] |\d{1,3}[.)] |> |```|~~~|\|.*\|)|\*\*\S|`[^`\n]+`", re.MULTILINE
+)
+_PARSER = (
+    MarkdownIt("commonmark", {"html": False, "maxNesting": 12})
+    .enable(["table", "strikethrough"])
+    .disable(["html_inline", "html_block", "link", "image", "autolink", "reference", "entity"])
+)
+
+
+def rendered(text: str) -> Markup | None:
+    """Return a text formatted as its Markdown asks.
+
+    ``None`` is returned for a text without Markdown, or with more of it than a page has time for.
+    """
+    lines = text.split("\n")
+    if len(text) > MOST_TEXT or len(lines) > MOST_LINES or _MARKUP.search(text) is None:
+        return None
+    if max(line.count("|") for line in lines) > _MOST_COLUMNS:
+        return None
+    return Markup(_PARSER.render(text))  # noqa: S704 - the parser escapes what it does not format
 
 
 Tone = Literal["good", "fair", "bad", "plain", "quiet"]
@@ -142,3 +180,149 @@ def _usable(spans: object, length: int) -> list[tuple[int, int]]:
             if type(start) is int and type(end) is int and 0 <= start < end:
                 ranges.append((start, min(end, length)))
     return ranges
+
+
+MOST_NODES = 300
+"""Values that one tree shows."""
+_MOST_IN_ONE = 100
+"""Values of one mapping or list that are shown."""
+_MOST_DEPTH = 8
+_MOST_FOLDED = 2_000
+_READ_TEXT = 60_000
+"""A text of at most so many characters is read as JSON where it looks like an object or a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One value: a text, or a mapping or list with the values in it."""
+
+    name: str
+    """Its key in a mapping, or its number in a list; empty at the top."""
+    text: MarkedText | None
+    """What the page shows; ``None`` for a mapping or a list."""
+    summary: str
+    """Says how much a mapping or list holds."""
+    nodes: tuple[Node, ...]
+    left_out: int
+    """How many values of a mapping or list are not in ``nodes``."""
+    is_open: bool
+    """Whether the branch is unfolded at first."""
+
+
+def folded(value: Any) -> Node:
+    """Return a value as a tree; a text that is JSON of an object or a list is one, too."""
+    return _node("", read(value), [MOST_NODES], 0)
+
+
+def read(value: Any) -> Any:
+    """Return the object or list that a text holds as JSON; any other value as it is."""
+    if isinstance(value, str) and value[:1] in ("{", "[") and len(value) <= _READ_TEXT:
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
+
+
+def _node(name: str, value: Any, room: list[int], depth: int) -> Node:
+    room[0] -= 1
+    if not isinstance(value, (Mapping, list, tuple)) or not value:
+        return Node(name[:200], marked(_text(value), limit=_MOST_FOLDED), "", (), 0, is_open=False)
+    if isinstance(value, Mapping):
+        items = [(str(key), held) for key, held in value.items()]
+        summary = f"{len(items):,} {'field' if len(items) == 1 else 'fields'}"
+    else:
+        items = [(str(number), held) for number, held in enumerate(value, 1)]
+        summary = f"{len(items):,} {'item' if len(items) == 1 else 'items'}"
+    nodes = []
+    if depth < _MOST_DEPTH:
+        for key, held in items[:_MOST_IN_ONE]:
+            if room[0] <= 0:
+                break
+            nodes.append(_node(key, held, room, depth + 1))
+    left_out = len(items) - len(nodes)
+    is_open = depth == 0 or (depth == 1 and len(items) <= 5)
+    return Node(name[:200], None, summary, tuple(nodes), left_out, is_open)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+MOST_MESSAGES = 40
+_MOST_TEXT = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a chat, or a call of a tool in it."""
+
+    role: str
+    name: str
+    """The name of the tool; empty for a message."""
+    content: Content | None
+    arguments: Node | None
+    result: Node | None
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A value as a page shows it; exactly one of the first four fields is set."""
+
+    text: MarkedText | None = None
+    formatted: Markup | None = None
+    tree: Node | None = None
+    messages: tuple[ChatMessage, ...] = ()
+    left_out: int = 0
+    """How many messages in the middle are not shown."""
+    others: Node | None = None
+    """What a request holds beside its messages."""
+
+
+def content_of(value: Any, marks: Iterable[Sequence[int]] = ()) -> Content:
+    """Return what a page shows of a captured value; ``marks`` are ranges of a text to mark."""
+    value = value if marks else read(value)
+    if isinstance(value, str):
+        return text_content(value, marks)
+    messages = value.get("messages") if isinstance(value, Mapping) else value
+    if isinstance(messages, list) and any(_is_message(message) for message in messages):
+        return _chat(value, messages)
+    if isinstance(value, (Mapping, list, tuple)) and value:
+        return Content(tree=folded(value))
+    return Content(text=folded(value).text)
+
+
+def text_content(text: str, marks: Iterable[Sequence[int]] = (), limit: int = 20_000) -> Content:
+    """Return a text, formatted if it is Markdown and no part of it is to be marked."""
+    formatted = None if marks else rendered(text)
+    if formatted is not None:
+        return Content(formatted=formatted)
+    return Content(text=marked(text, marks, limit))
+
+
+def _is_message(message: Any) -> bool:
+    return isinstance(message, Mapping) and not {"role", "type", "from"}.isdisjoint(message)
+
+
+def _chat(value: Any, messages: list[Any]) -> Content:
+    steps = steps_of(messages)
+    if steps is None:
+        return Content(tree=folded(value))
+    shown = both_ends(steps, MOST_MESSAGES)
+    others = {}
+    if isinstance(value, Mapping):
+        others = {key: held for key, held in value.items() if key != "messages"}
+    return Content(
+        messages=tuple(
+            ChatMessage(
+                step.role,
+                (step.name or "")[:200],
+                None if step.role == "tool" else text_content(step.content or "", (), _MOST_TEXT),
+                None if step.arguments is None else folded(step.arguments),
+                None if step.result is None else folded(step.result),
+                (step.error or "")[:300],
+            )
+            for step in shown
+        ),
+        left_out=len(steps) - len(shown),
+        others=folded(others) if others else None,
+    )

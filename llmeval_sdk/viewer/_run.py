@@ -18,9 +18,16 @@ from llmeval_sdk.model.runs.run import Run
 from llmeval_sdk.store import runs
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.runs import CallTexts, RunSpan, ToolSpan
-from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of
-from llmeval_sdk.viewer._content import Content, text_content
-from llmeval_sdk.viewer._folded import Node, folded
+from llmeval_sdk.viewer._cells import (
+    Cell,
+    Content,
+    MarkedText,
+    Node,
+    cell,
+    cell_of,
+    folded,
+    text_content,
+)
 from llmeval_sdk.viewer._render import as_text, preview
 
 

@@ -25,8 +25,15 @@ from llmeval_sdk.store.session_turns import (
     ToolUse,
     stored_sessions,
 )
-from llmeval_sdk.viewer._cells import Cell, MarkedText, cell_of, cells_of_said
-from llmeval_sdk.viewer._content import Content, content_of, text_content
+from llmeval_sdk.viewer._cells import (
+    Cell,
+    Content,
+    MarkedText,
+    cell_of,
+    cells_of_said,
+    content_of,
+    text_content,
+)
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import as_text, integer, page, preview
 

@@ -39,8 +39,17 @@ from llmeval_sdk.store.said import has_abstained
 from llmeval_sdk.store.views import JudgeRun, Outline
 from llmeval_sdk.text.terminal import number
 from llmeval_sdk.viewer import _run
-from llmeval_sdk.viewer._cells import Cell, MarkedText, cell, cell_of, colourless, marked, places
-from llmeval_sdk.viewer._content import Content, content_of
+from llmeval_sdk.viewer._cells import (
+    Cell,
+    Content,
+    MarkedText,
+    cell,
+    cell_of,
+    colourless,
+    content_of,
+    marked,
+    places,
+)
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import as_text, integer, page, root_of, url
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from llmeval_sdk.exporters.redaction._detectors import detectors
-from llmeval_sdk.exporters.redaction._hints import hints
-from llmeval_sdk.exporters.redaction._names import has_secret_name, hides
+from llmeval_sdk.exporters.redaction._secrets import has_secret_name, hides, hints
 from llmeval_sdk.process.helper_threads import HelperThreads, NoAnswerError, NotCalledError
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk.heuristics.extraction._fit import expected_kinds
-from llmeval_sdk.heuristics.extraction._rivalry import FULL_CUE
-from llmeval_sdk.heuristics.extraction._votes import MAX_EXTRACTIONS
+from llmeval_sdk.heuristics.extraction.risk import FULL_CUE, MAX_EXTRACTIONS, expected_kinds
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.values import ABSTAINED

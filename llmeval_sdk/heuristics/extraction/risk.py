@@ -4,31 +4,336 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from math import log1p, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from llmeval_sdk.heuristics.aggregated_confidence import OTHERWISE, aggregated_confidence, runs_code
-from llmeval_sdk.heuristics.extraction import _fit, _place, _rivalry, _votes
+from llmeval_sdk.heuristics._reading import chunk_number, number, side
+from llmeval_sdk.heuristics.aggregated_confidence import (
+    OTHERWISE,
+    WORDS,
+    aggregated_confidence,
+    runs_code,
+)
 from llmeval_sdk.heuristics.extraction._history import Histories
-from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
+from llmeval_sdk.model.chat import bounded_question
 from llmeval_sdk.model.values import ABSTAINED
 from llmeval_sdk.text.extraction import (
     MAX_SHOWN,
     MAX_VALUES,
     Reading,
     abstained,
+    items,
+    normal,
     read,
     value_of,
     values_of,
 )
+from llmeval_sdk.text.extraction.cues import cues
+from llmeval_sdk.text.extraction.reading import FREE_FORM
 
 
 if TYPE_CHECKING:
     from llmeval_sdk.config import Settings
+
+
+TYPICAL_WORDS = 12
+"""A value of more words than this becomes unusual for a field."""
+
+_DATE, _MONEY, _NAME = ("date", "year"), ("money", "number"), ("name", "line", "text")
+_EXPECTED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("date", "day", "expires", "expiry", "birthday", "deadline"), _DATE),
+    **dict.fromkeys(
+        ("total", "subtotal", "amount", "price", "cost", "fee", "salary", "balance", "tax", "sum"),
+        _MONEY,
+    ),
+    **dict.fromkeys(
+        ("name", "company", "author", "person", "vendor", "party", "city", "country", "address",
+         "jurisdiction", "customer", "supplier", "owner"),
+        _NAME,
+    ),
+    **dict.fromkeys(("url", "homepage", "website", "repository", "link"), ("url",)),
+    "year": ("year", "date", "number"),
+    "email": ("email",),
+    "version": ("version", "money", "number", "code"),
+    "count": ("number",),
+    "quantity": ("number",),
+}  # fmt: skip
+"""The last telling word of a field's name -> the kinds of value that fit it."""
+
+_WORD_OF_VALUE = re.compile(r"[^\W\d_]{3,30}")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def _measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict[str, float]:
+    """Check a value's format, kind and edges.
+
+    ``fits`` says whether the value has its field's format, where that is known. What is returned:
+    ``wrong_format``: it does not match the field's ``format``. ``wrong_kind``: the field's name
+    calls for another kind of value. ``free_form``: it is of no kind that can be checked.
+    ``cut_off``: the text goes on where the value ends. ``has_label``: a label came along with it.
+    ``long``: it has more words than one value usually has. ``common``: share of a name's words that
+    the passages also have in lower case. ``unrelated``: a rival address has a word of the request
+    that this one lacks.
+    """
+    config = record.field_config if isinstance(record.field_config, Mapping) else {}
+    kinds = expected_kinds(config)
+    words = reading.value.count(" ") + 1
+    return {
+        "wrong_format": float(fits is False),
+        "wrong_kind": float(bool(kinds) and reading.kind not in kinds and fits is not True),
+        "free_form": float(reading.kind in FREE_FORM),
+        "cut_off": float(_is_cut_off(reading)),
+        "has_label": float(_has_label(reading)),
+        "long": min(1.0, max(0, words - TYPICAL_WORDS) / 20),
+        "common": _common(reading),
+        "unrelated": _unrelated(record.request, reading),
+    }
+
+
+def expected_kinds(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the kinds of value that a field's format or name calls for; empty where unknown."""
+    form, name = config.get("format"), config.get("name")
+    if type(form) is str and form in ("date", "money", "number"):
+        return _DATE if form == "date" else _MONEY
+    if not isinstance(name, str):
+        return ()
+    words = _HUMP.sub(" ", name[:100]).replace("_", " ").replace("-", " ").lower().split()
+    return next((_EXPECTED[word] for word in reversed(words) if word in _EXPECTED), ())
+
+
+def _is_cut_off(reading: Reading) -> bool:
+    """Say whether what stands right before or after the value seems to belong to it."""
+    if reading.best is None or reading.kind not in FREE_FORM:
+        return False
+    start, end = reading.best
+    text = reading.passages.text
+    after = text[end : end + 2].strip(" ")
+    before = text[max(0, start - 2) : start].rstrip(" ")
+    return after[:1] in (",", "&", "-", "/", "(") or before[-1:] in ("&", "-", "/")
+
+
+def _has_label(reading: Reading) -> bool:
+    label, colon, rest = reading.value.partition(":")
+    return bool(colon and rest.strip() and len(label) <= 30 and reading.kind != "url")
+
+
+def _common(reading: Reading) -> float:
+    if reading.kind not in ("name", "line"):
+        return 0.0
+    words = _WORD_OF_VALUE.findall(reading.value)[:8]
+    text = reading.passages.text
+    return sum(f" {word.lower()} " in text for word in words) / len(words) if words else 0.0
+
+
+def _unrelated(request: Any, reading: Reading) -> float:
+    if reading.kind not in ("url", "email"):
+        return 0.0
+    question = bounded_question(request).lower()
+    names = {word for word in _WORD_OF_VALUE.findall(question) if len(word) > 3}
+    mine = reading.value.lower()
+    if any(word in mine for word in names):
+        return 0.0
+    return float(any(word in rival.value.lower() for rival in reading.rivals for word in names))
+
+
+MAX_EXTRACTIONS = 200
+_UNKNOWN = 0.7
+"""Confidence of an extraction that does not say how sure it is."""
+_ONE_VOTE = {"against": 0.0, "split": 0.5, "lone": 1.0, "few_sources": 0.5, "outvoted": 0.0}
+
+
+def measure_votes(record: Record, reading: Reading, confidence: float) -> dict[str, float]:
+    """Compare the extractions with the value that was settled on.
+
+    ``confidence`` is the aggregated one. What is returned:
+    ``against``: weighted share of the extractions that have another value. ``split``: how little
+    the value leads the next one. ``lone``: there is one extraction, or none. ``few_sources``: the
+    value comes from few chunks. ``outvoted``: another value has more weight. ``unsure``: 1 - the
+    aggregated confidence. ``unsure_self``: 1 - the highest confidence of one with this value.
+    """
+    weights: dict[str, float] = {}
+    sources: set[int] = set()
+    mine, surest, count = 0.0, 0.0, 0
+    for extraction in (record.extractions or ())[:MAX_EXTRACTIONS]:
+        if abstained(extraction.value):
+            continue
+        count += 1
+        sure = _confidence(extraction)
+        if agrees(extraction, reading):
+            mine += sure
+            surest = max(surest, sure)
+            cited = chunk_number(extraction.chunk_number)
+            if cited is not None:
+                sources.add(cited)
+        else:
+            other = normal(extraction.value)
+            weights[other] = weights.get(other, 0.0) + sure
+    features = {
+        "unsure": 1 - confidence,
+        "unsure_self": 1 - surest if count else 1 - _UNKNOWN,
+    }
+    if count <= 1:
+        return {**features, **_ONE_VOTE}
+    rest = sum(weights.values())
+    total = mine + rest
+    most = max(weights.values(), default=0.0)
+    return {
+        **features,
+        "against": rest / total if total else 0.5,
+        "split": 1 - max(0.0, mine - most) / total if total else 1.0,
+        "lone": 0.0,
+        "few_sources": 1 - min(1.0, log2(1 + len(sources)) / 2),
+        "outvoted": float(most > mine),
+    }
+
+
+def agrees(extraction: Extraction, reading: Reading) -> bool:
+    """Say whether an extraction has this value, alone or among the items of a list."""
+    value = extraction.value
+    if normal(value) == reading.form:
+        return True
+    is_single = value is None or isinstance(value, (str, int, float))
+    return not is_single and any(normal(item) == reading.form for item in items(value))
+
+
+def _confidence(extraction: Extraction) -> float:
+    sure = number(extraction.confidence)
+    if sure is not None:
+        return min(max(sure, 0.0), 1.0)
+    if isinstance(extraction.confidence, str):
+        return WORDS.get(extraction.confidence.strip().upper(), _UNKNOWN)
+    return _UNKNOWN
+
+
+_QUALIFIERS = """
+sub subtotal tax gst vat change cash tendered discount rounding adj adjustment deposit
+paid previous former formerly old older deprecated dropped removed until unlike example
+sample estimated approx except excluding excl net gross per each unit qty birth
+draft amended superseded cancelled void not no never
+"""
+QUALIFIERS = frozenset(_QUALIFIERS.split())
+"""Words beside a value that make it another value, unless the field itself has them."""
+_BEFORE = 60
+_UNKNOWN_RANK = 0.3
+_WORD_OF_LINE = re.compile(r"[^\W\d_]+")
+
+
+def _measure_place(record: Record, reading: Reading) -> dict[str, float]:
+    """Look at the chunk that a value comes from, and at its line.
+
+    ``absent``: the value stands in no passage. ``uncited``: it stands in no chunk that its
+    extractions cite, or only in what they quote. ``low_rank``: its chunk was ranked low.
+    ``one_side``: only one retrieval method found that chunk although two took part. ``low_score``:
+    its score beside the best of its method. ``qualified``: a word on its line, such as "subtotal",
+    says that it is something else.
+    """
+    chunks = record.retrieved_context or ()
+    cited = {
+        place
+        for extraction in (record.extractions or ())[:MAX_EXTRACTIONS]
+        if (place := chunk_number(extraction.chunk_number)) is not None
+        and place <= len(chunks)
+        and agrees(extraction, reading)
+    }
+    standing = {reading.passages.number_at(start) for start, _ in reading.spans}
+    first = min(cited or standing - {0}, default=0)
+    chunk = chunks[first - 1] if first else None
+    return {
+        "absent": float(not reading.spans and bool(reading.passages.text)),
+        "uncited": float(bool(chunks and standing) and not _meet(cited, standing, chunks)),
+        "low_rank": min(1.0, (first - 1) / 10) if first else _UNKNOWN_RANK,
+        "one_side": _one_side(chunk, chunks),
+        "low_score": _low_score(chunk, chunks),
+        "qualified": _qualified(record, reading),
+    }
+
+
+def _meet(cited: set[int], standing: set[int], chunks: Sequence[Chunk]) -> bool:
+    """Say whether a cited chunk has the text of one in which the value stands."""
+    texts = {chunks[place - 1].content for place in standing if 0 < place <= len(chunks)}
+    return bool(texts) and (not cited or any(chunks[at - 1].content in texts for at in cited))
+
+
+def _one_side(chunk: Chunk | None, chunks: Sequence[Chunk]) -> float:
+    if chunk is None:
+        return 0.0
+    sides = {side(other.retrieval_method) for other in chunks} - {None}
+    own = {
+        side(other.retrieval_method)
+        for other in chunks
+        if other.chunk_id == chunk.chunk_id and other.content == chunk.content
+    }
+    return float(len(sides) > 1 and len(own) == 1)
+
+
+def _low_score(chunk: Chunk | None, chunks: Sequence[Chunk]) -> float:
+    mine = number(chunk.score) if chunk is not None else None
+    if chunk is None or mine is None:
+        return 0.0
+    scores = (number(c.score) for c in chunks if c.retrieval_method == chunk.retrieval_method)
+    best = max((score for score in scores if score is not None), default=0.0)
+    return 1 - mine / best if 0 <= mine <= best and best > 0 else 0.0
+
+
+def _qualified(record: Record, reading: Reading) -> float:
+    if reading.best is None:
+        return 0.0
+    start = reading.best[0]
+    lowered = reading.passages.lowered
+    first = max(lowered.rfind("\n", 0, start) + 1, start - _BEFORE)
+    if not lowered[first:start].strip():  # on a line of its own: its label stands above
+        first = max(lowered.rfind("\n", 0, max(0, first - 1)) + 1, start - _BEFORE)
+    beside = QUALIFIERS.intersection(_WORD_OF_LINE.findall(lowered[first:start]))
+    own = [stem for stem, _ in cues(record.field_config, record.request)] if beside else []
+    return float(any(not any(word.startswith(stem) for stem in own) for word in beside))
+
+
+FULL_CUE = 1.2
+"""The cues beside a value seldom add up to more."""
+_BESIDE = 60
+"""Characters around a value in which a rival counts as beside it."""
+
+
+def _measure_rivalry(reading: Reading) -> dict[str, float]:
+    """Compare a value with the other values of its kind.
+
+    ``rival_nearer``: how much more the field's cue words speak for the best rival than for the
+    value; 0.5 is as much. ``no_cue``: no cue stands near the value. ``outnumbered``: a rival stands
+    more often. ``opposed``: there is a rival; ``crowded``: there are many; ``crowded_line``: many
+    stand beside the value.
+    """
+    rivals = reading.rivals
+    has_cues = bool(reading.marks.starts)
+    best = rivals[0].cue if rivals else 0.0
+    lead = (best - reading.cue) / FULL_CUE if has_cues else 0.0
+    if reading.kind in FREE_FORM:  # any capitalised word could be a name: their number says nothing
+        return {
+            "rival_nearer": 0.5 + max(-0.5, min(0.5, lead / 4)),
+            "no_cue": 1 - min(1.0, reading.cue / FULL_CUE) if has_cues else 0.5,
+        }
+    often = max((rival.times for rival in rivals), default=0)
+    return {
+        "rival_nearer": 0.5 + max(-0.5, min(0.5, lead / 2)),
+        "no_cue": 1 - min(1.0, reading.cue / FULL_CUE) if has_cues else 0.5,
+        "outnumbered": often / (often + len(reading.spans)) if often else 0.0,
+        "opposed": float(bool(rivals)),
+        "crowded": min(1.0, log1p(len(rivals)) / 4),
+        "crowded_line": min(1.0, log1p(_beside(reading)) / 2),
+    }
+
+
+def _beside(reading: Reading) -> int:
+    if reading.best is None:
+        return 0
+    start, end = reading.best
+    return sum(start - _BESIDE <= rival.start <= end + _BESIDE for rival in reading.rivals)
 
 
 class RiskModel(NamedTuple):
@@ -75,10 +380,10 @@ def features(
     confidence = aggregated_confidence(record)
     sure = confidence.value if isinstance(confidence.value, float) else OTHERWISE
     return {
-        **_votes.measure(record, reading, sure),
-        **_rivalry.measure(reading),
-        **_fit.measure(record, reading, fits=confidence.metadata.get("format_valid")),
-        **_place.measure(record, reading),
+        **measure_votes(record, reading, sure),
+        **_measure_rivalry(reading),
+        **_measure_fit(record, reading, fits=confidence.metadata.get("format_valid")),
+        **_measure_place(record, reading),
         **(histories.measure(name, reading) if histories is not None else {}),
     }
 

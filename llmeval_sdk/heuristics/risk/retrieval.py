@@ -2,14 +2,179 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from llmeval_sdk.heuristics._reading import DENSE, LEXICAL, key, number, side
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import _context as contexts
-from llmeval_sdk.heuristics.risk import _passage, _query, _ranking, _resources, _text
-from llmeval_sdk.heuristics.risk._query import Term
-from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.heuristics.risk import _languages, _passage, _resources, _text
+from llmeval_sdk.heuristics.risk._context import Context
+from llmeval_sdk.heuristics.risk._passage import bigrams
+from llmeval_sdk.heuristics.risk._sentence import NUMBER_WEIGHT
+from llmeval_sdk.heuristics.risk._words import STOP_WORDS, SYMBOLS
+from llmeval_sdk.model import Chunk, Evaluation, Record
+
+
+QUERY_NAMES = (
+    "terms", "best_sentence", "best_window", "best_passage", "second_passage", "all", "soft",
+    "uncovered", "uncovered_mass", "uncovered_max", "passage_spread", "sentence_spread",
+    "rare_sentence", "rare_passage", "bigrams",
+)  # fmt: skip
+
+_ASKING = STOP_WORDS | {"kind", "type", "name"}
+
+
+class Term(NamedTuple):
+    """A word that the question asks about."""
+
+    stem: str
+    word: str
+    """The word as it was written."""
+    weight: float
+    sentences: Sequence[int]
+    """The sentences of the context that have it, in order."""
+
+
+def _query_terms(
+    question: str, context: Context, weigh: Callable[[str], float], *, english: bool
+) -> list[Term]:
+    """Return the words that a question asks about, each stem once."""
+    asking = _ASKING if english else _languages.STOP_WORDS
+    parted = list(_parted(_text.tokens(question), english=english))
+    wanted = {stem for _, stem in parted} - asking
+    digits = {stem: _text.number_word(stem, english=english) for stem in wanted}
+    postings = context.where(wanted | {number for number in digits.values() if number})
+    found: dict[str, Term] = {}
+    for word, stem in parted:
+        if stem in found or stem not in wanted or word in SYMBOLS:
+            continue
+        where = postings.get(stem) or postings.get(digits[stem] or "") or ()
+        weight = NUMBER_WEIGHT if stem < ":" else weigh(stem)
+        found[stem] = Term(stem, word, weight, where)
+    return list(found.values())
+
+
+def _parted(tokens: Sequence[str], *, english: bool) -> Iterator[tuple[str, str]]:
+    """Yield tokens with their stems. A run of a script without spaces comes as pairs of signs."""
+    for token in tokens:
+        stem = _text.stem_of(token, english=english)
+        if stem:
+            yield token, stem
+        else:
+            yield from ((gram, gram) for gram in _text.grams(token))
+
+
+def _measure_query(
+    question: str, wanted: Sequence[Term], context: Context, *, english: bool
+) -> dict[str, float]:
+    """Compute the features of at least one term."""
+    total = sum(term.weight for term in wanted) or 1.0
+    count = 1 + max(context.chunks, default=0)
+    sentences: dict[int, float] = {}
+    passages: dict[int, float] = {}
+    rare_sentences: dict[int, float] = {}
+    rare_passages: dict[int, float] = {}
+    rare_total = 0.0
+    for term in wanted:
+        within = {context.chunks[sentence] for sentence in term.sentences}
+        rare = term.weight * math.log(1 + (count - len(within) + 0.5) / (len(within) + 0.5))
+        rare_total += rare
+        for at in term.sentences:
+            sentences[at] = sentences.get(at, 0.0) + term.weight
+            rare_sentences[at] = rare_sentences.get(at, 0.0) + rare
+        for rank in within:
+            passages[rank] = passages.get(rank, 0.0) + term.weight
+            rare_passages[rank] = rare_passages.get(rank, 0.0) + rare
+    uncovered = [term for term in wanted if not term.sentences]
+    missing = sum(term.weight for term in uncovered)
+    alike = sum(term.weight * context.resembles(term.stem, term.word) for term in uncovered)
+    by_passage = sorted((passages.get(rank, 0.0) / total for rank in range(count)), reverse=True)
+    by_sentence = sorted((mass / total for mass in sentences.values()), reverse=True)[:10]
+    pairs = bigrams(_text.stems(_text.tokens(question), english=english))
+    return {
+        "terms": len(wanted),
+        "best_sentence": by_sentence[0] if by_sentence else 0.0,
+        "best_window": _window(wanted, context, sentences) / total,
+        "best_passage": by_passage[0],
+        "second_passage": by_passage[1] if count > 1 else 0.0,
+        "all": 1 - missing / total,
+        "soft": alike / total,
+        "uncovered": len(uncovered),
+        "uncovered_mass": missing,
+        "uncovered_max": max((term.weight for term in uncovered), default=0.0),
+        "passage_spread": spread(by_passage),
+        "sentence_spread": spread(by_sentence),
+        "rare_sentence": max(rare_sentences.values(), default=0.0) / (rare_total or 1.0),
+        "rare_passage": max(rare_passages.values(), default=0.0) / (rare_total or 1.0),
+        "bigrams": sum(map(context.bigrams.__contains__, pairs)) / (len(pairs) or 1),
+    }
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return the standard deviation divided by the largest value; 0 if all are the same."""
+    top = max(values, default=0.0)
+    if len(values) < 2 or top <= 0:
+        return 0.0
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values)) / top
+
+
+def _window(wanted: Sequence[Term], context: Context, sentences: Mapping[int, float]) -> float:
+    """Return the mass that the best sentence and the better of its neighbours cover together."""
+    best = max(sentences, key=sentences.__getitem__, default=-1)
+    if best < 0:
+        return 0.0
+    added = {best - 1: 0.0, best + 1: 0.0}
+    for term in wanted:
+        if best not in term.sentences:
+            for near in added:
+                if near in term.sentences and context.chunks[near] == context.chunks[best]:
+                    added[near] += term.weight
+    return sentences[best] + max(added.values())
+
+
+RANKING_NAMES = ("overlap", "lexical_spread", "lexical_gap", "dense_spread", "dense_gap")
+_DEPTH = 20
+_PERSISTENCE = 0.8
+"""How much a rank weighs beside the rank above it. The first five ranks decide."""
+
+
+def _measure_ranking(chunks: Sequence[Chunk]) -> dict[str, float]:
+    """Compute the features. There are none if a method has fewer than three positive scores."""
+    ids: dict[str, list[Any]] = {LEXICAL: [], DENSE: []}
+    scores: dict[str, list[float]] = {LEXICAL: [], DENSE: []}
+    for chunk in chunks:
+        found_by = side(chunk.retrieval_method)
+        if found_by in ids:
+            ids[found_by].append(key(chunk.chunk_id) or chunk.content)
+            score = number(chunk.score)
+            if score is not None:
+                scores[found_by].append(score)
+    features = {}
+    for found_by, name in ((LEXICAL, "lexical"), (DENSE, "dense")):
+        ranked = sorted(scores[found_by], reverse=True)
+        if len(ranked) < 3 or ranked[0] <= 0:
+            return {}
+        features[f"{name}_spread"] = spread(ranked)
+        features[f"{name}_gap"] = (ranked[0] - ranked[1]) / ranked[0]
+    features["overlap"] = _overlap(ids[LEXICAL], ids[DENSE])
+    return features
+
+
+def _overlap(left: Sequence[Any], right: Sequence[Any]) -> float:
+    """Return the rank-biased overlap, 0..1, of two rankings, down to the end of the shorter one."""
+    seen_left: set[Any] = set()
+    seen_right: set[Any] = set()
+    total = weight = 0.0
+    for rank in range(min(len(left), len(right), _DEPTH)):
+        seen_left.add(left[rank])
+        seen_right.add(right[rank])
+        share = _PERSISTENCE**rank
+        total += share * len(seen_left & seen_right) / (rank + 1)
+        weight += share
+    return total / weight
 
 
 NAME = "retrieval_risk"
@@ -33,11 +198,11 @@ def features(
     if english != context.english:
         context = contexts.of(_passage.passages(record.retrieved_context), english=english)
     weigh = _resources.weigher(table, english=english)
-    terms = _query.terms(question, context, weigh, english=english)
+    terms = _query_terms(question, context, weigh, english=english)
     if not terms:
         return "the question has no words to look for"
-    measured = _query.measure(question, terms, context, english=english)
-    measured.update(_ranking.measure(record.retrieved_context or ()))
+    measured = _measure_query(question, terms, context, english=english)
+    measured.update(_measure_ranking(record.retrieved_context or ()))
     metadata: dict[str, Any] = {"language": "en" if english else "other"}
     if context.capped:
         metadata["context_capped"] = True

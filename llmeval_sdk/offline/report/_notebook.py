@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from llmeval_sdk.offline.report._page_markup import cells, text
+from llmeval_sdk.offline.report._page import cells, text
 from llmeval_sdk.offline.report.markdown import wrongs
 from llmeval_sdk.offline.report.row import texts
 from llmeval_sdk.offline.report.summary import headline, lines, worst

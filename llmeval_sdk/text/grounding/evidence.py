@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
 from itertools import accumulate
+from typing import Any, Generic, TypeVar, overload
 
 from llmeval_sdk.text.budget import WorkBudget
 from llmeval_sdk.text.grounding.align import Words
 from llmeval_sdk.text.grounding.amounts import MEASURES, Amount, Tokens, amounts
 from llmeval_sdk.text.grounding.dates import Date, dates, times
 from llmeval_sdk.text.grounding.text import fold, without_accents, words
-from llmeval_sdk.text.lazy import lazy
+
+
+Value = TypeVar("Value")
+
+
+class lazy(Generic[Value]):  # noqa: N801 - reads as a decorator
+    """`functools.cached_property` without the lock that all objects of a class share until 3.12.
+
+    A thread of the parent holds that lock when it forks, and the child waits for it for ever.
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        self._compute = compute
+        self._name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> lazy[Value]: ...
+    @overload
+    def __get__(self, owner: object, kind: type) -> Value: ...
+    def __get__(self, owner: object | None, kind: type) -> lazy[Value] | Value:
+        """Compute the value and leave it on the object, where it is read from then on."""
+        if owner is None:
+            return self
+        value = owner.__dict__[self._name] = self._compute(owner)
+        return value
 
 
 _PIECE = 1_000

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from llmeval_sdk.heuristics.aggregated_confidence import aggregated_confidence
-from llmeval_sdk.heuristics.extraction import _fit, _place, _rivalry, _votes
+from llmeval_sdk.heuristics.extraction import risk
 from llmeval_sdk.model import Chunk, Extraction, Record
 from llmeval_sdk.text.extraction import read
 
@@ -27,39 +27,39 @@ GOOD = Record(
 
 def of(module, record):
     (reading,) = read(record)
-    if module is _rivalry:
+    if module is risk:
         return module.measure(reading)
     confidence = aggregated_confidence(record)
-    if module is _votes:
+    if module is risk:
         return module.measure(record, reading, confidence.value)
-    if module is _fit:
+    if module is risk:
         return module.measure(record, reading, fits=confidence.metadata.get("format_valid"))
     return module.measure(record, reading)
 
 
 CASES = [
-    (_votes, "against", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
-    (_votes, "split", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
-    (_votes, "outvoted", {"extractions": (Extraction("41.50", 1),) * 2}),
-    (_votes, "lone", {"extractions": (Extraction("44.82", 1, 0.9),)}),
-    (_votes, "few_sources", {"extractions": (Extraction("44.82", 1),) * 2}),
-    (_votes, "unsure", {"confidence": "LOW"}),
-    (_votes, "unsure_self", {"extractions": (Extraction("44.82", 1, 0.2),) * 2}),
-    (_rivalry, "rival_nearer", {"value": "41.50"}),
-    (_rivalry, "no_cue", {"value": "50.00"}),
-    (_rivalry, "outnumbered", {"retrieved_context": (Chunk(RECEIPT), Chunk("3.32 a 3.32 b 3.32"))}),
-    (_fit, "wrong_format", {"field_config": {"name": "total", "format": "date"}}),
-    (_fit, "wrong_kind", {"value": "CASH"}),
-    (_fit, "free_form", {"value": "CASH"}),
-    (_fit, "has_label", {"value": "TOTAL DUE: 44.82"}),
-    (_fit, "long", {"value": "word " * 30}),
-    (_fit, "cut_off", {"value": "Opening hours 9"}),
-    (_place, "absent", {"value": "99.99"}),
-    (_place, "uncited", {"extractions": (Extraction("44.82", 3),)}),
-    (_place, "low_rank", {"extractions": (Extraction("44.82", 3),)}),
-    (_place, "low_score", {"extractions": (Extraction("44.82", 3),)}),
-    (_place, "one_side", {"extractions": (Extraction("44.82", 3),)}),
-    (_place, "qualified", {"value": "3.32"}),
+    (risk, "against", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
+    (risk, "split", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
+    (risk, "outvoted", {"extractions": (Extraction("41.50", 1),) * 2}),
+    (risk, "lone", {"extractions": (Extraction("44.82", 1, 0.9),)}),
+    (risk, "few_sources", {"extractions": (Extraction("44.82", 1),) * 2}),
+    (risk, "unsure", {"confidence": "LOW"}),
+    (risk, "unsure_self", {"extractions": (Extraction("44.82", 1, 0.2),) * 2}),
+    (risk, "rival_nearer", {"value": "41.50"}),
+    (risk, "no_cue", {"value": "50.00"}),
+    (risk, "outnumbered", {"retrieved_context": (Chunk(RECEIPT), Chunk("3.32 a 3.32 b 3.32"))}),
+    (risk, "wrong_format", {"field_config": {"name": "total", "format": "date"}}),
+    (risk, "wrong_kind", {"value": "CASH"}),
+    (risk, "free_form", {"value": "CASH"}),
+    (risk, "has_label", {"value": "TOTAL DUE: 44.82"}),
+    (risk, "long", {"value": "word " * 30}),
+    (risk, "cut_off", {"value": "Opening hours 9"}),
+    (risk, "absent", {"value": "99.99"}),
+    (risk, "uncited", {"extractions": (Extraction("44.82", 3),)}),
+    (risk, "low_rank", {"extractions": (Extraction("44.82", 3),)}),
+    (risk, "low_score", {"extractions": (Extraction("44.82", 3),)}),
+    (risk, "one_side", {"extractions": (Extraction("44.82", 3),)}),
+    (risk, "qualified", {"value": "3.32"}),
 ]
 
 
@@ -73,8 +73,8 @@ def test_a_feature_rises_where_its_sign_of_trouble_is(module, name, changes):
 def test_common_words_are_no_name():
     """A name whose words the passages use in lower case is probably none."""
     text = "The License applies to the license holders. Written by Ada Lovelace."
-    assert of(_fit, Record(value="The License", retrieved_context=(Chunk(text),)))["common"] > 0
-    assert of(_fit, Record(value="Ada Lovelace", retrieved_context=(Chunk(text),)))["common"] == 0
+    assert of(risk, Record(value="The License", retrieved_context=(Chunk(text),)))["common"] > 0
+    assert of(risk, Record(value="Ada Lovelace", retrieved_context=(Chunk(text),)))["common"] == 0
 
 
 def test_an_address_of_somebody_else_is_unrelated():
@@ -85,19 +85,19 @@ def test_an_address_of_somebody_else_is_unrelated():
         value="https://example.org/other",
         retrieved_context=(Chunk(text),),
     )
-    assert of(_fit, made)["unrelated"] == 1
-    assert of(_fit, replace(made, value="https://example.org/rich"))["unrelated"] == 0
+    assert of(risk, made)["unrelated"] == 1
+    assert of(risk, replace(made, value="https://example.org/rich"))["unrelated"] == 0
 
 
 def test_extractions_in_lists_vote_for_each_item():
     """An extraction of two values supports both."""
     made = replace(GOOD, value=["a", "b"], extractions=(Extraction(["a", "b"], 1),) * 2)
     for reading in read(made):
-        assert _votes.measure(made, reading, 0.9)["against"] == 0
+        assert risk.measure_votes(made, reading, 0.9)["against"] == 0
 
 
 def test_ten_thousand_extractions_cost_no_more_than_two_hundred():
     """Only the first ones are read."""
     many = replace(GOOD, extractions=(*GOOD.extractions, *(Extraction("1.00", 1),) * 10_000))
     two_hundred = replace(many, extractions=many.extractions[:200])
-    assert of(_votes, many) == of(_votes, two_hundred)
+    assert of(risk, many) == of(risk, two_hundred)

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from llmeval_sdk.heuristics.risk import _query, _ranking, _resources, _sentence, response
+from llmeval_sdk.heuristics.risk import _resources, _sentence, response, retrieval
 from llmeval_sdk.heuristics.risk._resources import Additive, Table
 from llmeval_sdk.heuristics.risk._text import stem
 
@@ -21,8 +21,8 @@ PARTS = {
     ("groundedness", "english_response"): response.NAMES,
     ("groundedness", "other_sentence"): _sentence.NAMES,
     ("groundedness", "other_response"): response.NAMES,
-    ("retrieval", "text"): _query.NAMES,
-    ("retrieval", "hybrid"): (*_query.NAMES, *_ranking.NAMES),
+    ("retrieval", "text"): retrieval.QUERY_NAMES,
+    ("retrieval", "hybrid"): (*retrieval.QUERY_NAMES, *retrieval.RANKING_NAMES),
 }
 
 

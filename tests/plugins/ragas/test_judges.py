@@ -10,7 +10,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Chunk, ModelCall, Record, Usage
 from llmeval_sdk.plugins.ragas import _metrics, _thread, _where
-from llmeval_sdk.plugins.ragas._columns import columns_of
+from llmeval_sdk.plugins.ragas._judge import columns_of
 
 
 FULL = Record(

@@ -7,7 +7,7 @@ import pytest
 from viewer_store import Store
 
 from llmeval_sdk.model import Evaluation, Failure
-from llmeval_sdk.plugins.watch import _watching
+from llmeval_sdk.plugins.watch import command
 from llmeval_sdk.store import labelling, pages, views
 from llmeval_sdk.store.alert_state import AlertCourse, Bound
 from llmeval_sdk.store.effective import effective
@@ -82,7 +82,7 @@ def test_the_examples_of_an_alarm_are_those_that_count(rated_twice):
     span, reader = rated_twice
     course = AlertCourse.begun(Bound("groundedness", "<", 0.9), 0)
     course.cursor_ns = span.end_ns + 1
-    assert [one["value"] for one in _watching._worst(reader, course, 0, "http://viewer")] == [0.9]
+    assert [one["value"] for one in command._worst(reader, course, 0, "http://viewer")] == [0.9]
 
 
 def test_a_record_to_label_is_marked_by_what_counts(rated_twice):

@@ -8,7 +8,7 @@ import pytest
 from viewer_store import Store
 
 from llmeval_sdk.model import Usage
-from llmeval_sdk.plugins.watch import _watching
+from llmeval_sdk.plugins.watch import command
 from llmeval_sdk.store import hours, pages, versions, views
 from llmeval_sdk.store.alert_state import AlertCourse, Bound
 from llmeval_sdk.store.groups import EvaluationScope
@@ -83,7 +83,7 @@ def test_an_alert_counts_each_session_once(reader):
 def test_the_examples_of_an_alarm_are_no_former_verdicts(reader):
     course = AlertCourse.begun(Bound("goal_reached", "<", 0.9), 0)
     course.cursor_ns = NOW + hours.HOUR_NS
-    worst = _watching._worst(reader, course, 0, "http://viewer")
+    worst = command._worst(reader, course, 0, "http://viewer")
     assert sorted(one["value"] for one in worst) == [0.0, 1.0]
 
 
