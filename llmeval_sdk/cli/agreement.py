@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.agreement import Agreement, AgreementFigure, Pair
 
 
+# Where ``llmeval agreement`` gets its pairs: labelled rows of a file, or feedback in the store.
+
 COLUMNS = (
     "label", "rating", "score", "probability", "explanation", "inclusion_probability", "model",
     "evaluator_version",

@@ -32,6 +32,8 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.text.terminal import plural
 
 
+# The checks of `llmeval doctor`. Each of them answers; none raises an error or shows a key.
+
 PACKAGES = (
     DISTRIBUTION, "rapidfuzz", "tenacity", "openai", "anthropic", "google-genai", "ddtrace",
     "opentelemetry-sdk", "ragas", "arize-phoenix", "mlflow", "langfuse", "grpcio", "langchain",
@@ -330,6 +332,8 @@ def greenlets() -> Iterator[Finding]:
             )
 
 
+# Is the server of a model there? One GET of ``{base_url}/models``.
+
 TIMEOUT_SECONDS = 3.0
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 
@@ -413,6 +417,9 @@ def _answered(subject: str, status: int) -> Finding:
     if status in (404, 405):
         return Finding(None, subject, f"HTTP {status}: it answers, but lists no models")
     return Finding(False, subject, f"HTTP {status}")
+
+
+# What `llmeval doctor` says of the decision model, and of the calibrations beside the store.
 
 
 def decision_model(settings: Settings, *, offline: bool) -> Iterator[Finding]:
@@ -554,6 +561,9 @@ _LATEST = """
 SELECT evaluator_version, metadata FROM evaluations
 WHERE name = ? AND evaluator_kind = 'decision' AND error_type IS NULL ORDER BY time_ns DESC LIMIT 1
 """
+
+
+# What `llmeval doctor` says of a judge model that is reached by its provider's own client.
 
 
 def judge_provider(model: str, settings: Settings) -> Any:

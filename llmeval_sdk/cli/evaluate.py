@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.run.cost import CostEstimate
 
 
+# The options of ``llmeval evaluate``, their help, and how their values are read.
+
 EPILOG = """\
 FILE is a .jsonl, .csv, .tsv, .json or .parquet file with one row for each request. Its
 columns are `request` (a text, an OpenAI chat request or {"query", "history"}), `response`,
@@ -325,6 +327,9 @@ def _share(text: str) -> float:
     return share
 
 
+# How ``llmeval evaluate --estimate`` shows what a run would cost.
+
+
 def show(estimate: CostEstimate, *, as_json: bool) -> int:
     """Print an estimate; return the exit code."""
     if as_json:
@@ -364,6 +369,8 @@ def _models(estimate: CostEstimate) -> None:
 def _dollars(usd: float | None) -> str:
     return "an unknown price" if usd is None else f"${usd:.4f}"
 
+
+# What ``llmeval evaluate`` prints and writes, and how it decides.
 
 MOST_WORST = 5
 

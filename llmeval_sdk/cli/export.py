@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.data.exported import Whole
 
 
+# What ``llmeval export`` writes: JSON lines, Parquet, OTLP.
+
 PART = 1_000
 """Spans in one row group of Parquet, and in one request of OTLP."""
 

@@ -19,6 +19,9 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.traffic import Pricing
 
 
+# Prices for reports: those that come along, one's own, and those that a command names.
+
+
 def pricing(anew: Prices | None = None) -> Pricing:
     """Return the prices of a report; calls of models with a price among ``anew`` get that one."""
     own = {**(config.from_environment(problems=[]).prices or {}), **(anew or {})}

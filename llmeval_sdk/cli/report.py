@@ -46,6 +46,9 @@ from llmeval_sdk.store.words import moment, percent
 from llmeval_sdk.text.terminal import number, plural, printable, seconds
 
 
+# How ``llmeval report`` shows what judges say about all traffic.
+
+
 def _show_judged(measured: Sequence[Population]) -> None:
     """Print the funnel and the estimate of each judge and span name.
 
@@ -179,6 +182,9 @@ def _cost(each: Population) -> str:
     return "-" if each.cost_usd is None else f"${each.cost_usd:.4f}"
 
 
+# How ``llmeval report`` shows scores: their number, mean, distribution and failures.
+
+
 def _show_scores(scores: tuple[ScoreSummary, ...], judged: list[Population]) -> None:
     """Print the table of scores, with a row for each evaluator and span name."""
     estimates = {(each.judge, each.span_name): each.estimate for each in judged}
@@ -244,6 +250,9 @@ def _distribution(each: ScoreSummary) -> str:
     return ", ".join(parts) or "-"
 
 
+# How ``llmeval report`` shows the tiers of judges that a decision model was asked for.
+
+
 def _show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:
     """Print each tier's share, mean and cost, and what the judge model changed."""
     if not tiers:
@@ -303,6 +312,8 @@ def _number(mean: float | None) -> str:
 def _cost_of_tier(usd: float | None) -> str:
     return "-" if usd is None else f"${usd:.4f}"
 
+
+# How ``llmeval report`` shows the app's own traffic, and how plain alerts stand.
 
 MOST_ROWS = 50
 """How many groups a table shows; ``--json`` has a thousand."""

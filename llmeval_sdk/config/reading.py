@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 from llmeval_sdk.errors import nearest
 
 
+# How one row of a table of settings is declared.
+
+
 def setting(
     default: Any,
     *env: str,
@@ -38,6 +41,9 @@ def setting(
         "in_experiment": in_experiment,
     }
     return field(default=default, metadata=metadata)
+
+
+# A text that nobody may see by accident.
 
 
 class Secret:

@@ -28,6 +28,9 @@ from llmeval_sdk.config.reading import (
 )
 
 
+# The settings of what is recorded, and of its free scores.
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordingSettings:
     """What is recorded, and which free scores it gets."""
@@ -76,6 +79,9 @@ class RecordingSettings:
         doc="Name of the app in every backend; OTLP falls back on the app's own provider.",
         in_experiment="{name}",
     )
+
+
+# The settings of the judges: the model, when it is asked, and what it may spend.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +169,9 @@ class JudgingSettings:
     )
 
 
+# The settings of what may leave the process.
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivacySettings:
     """What may leave the process."""
@@ -190,6 +199,9 @@ class PrivacySettings:
         doc="What is taken out of everything that leaves: `api_key`, `jwt`, `email`, `card`, "
         "`iban`, `phone`, `all` or `off`.",
     )
+
+
+# The settings of the store, the spool and the background work.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,6 +249,8 @@ class ProcessSettings:
         1.0, "LLMEVAL_SHUTDOWN_TIMEOUT", read=positive, doc="Seconds that exit may wait for us."
     )
 
+
+# The settings of OTLP, which are mostly OpenTelemetry's own variables.
 
 _protocol = one_of("http/protobuf", "grpc")
 _compression = one_of("none", "gzip")
@@ -342,6 +356,9 @@ class OtlpSettings:
     )
 
 
+# The settings of decision models.
+
+
 @allows("`openai/gpt-6-luna`, `systemone/<model>` or `logprobs/<chat model>`")
 def _model(text: str) -> str:
     return text.strip()
@@ -418,6 +435,9 @@ class DecisionSettings:
     )
 
 
+# The setting that hides the ids of users and sessions.
+
+
 @dataclass(frozen=True, kw_only=True)
 class IdentitySettings:
     """Whether ids of users and sessions leave the process as they are."""
@@ -430,6 +450,9 @@ class IdentitySettings:
         "carried to other services only as their HMAC-SHA-256 under it. Arguments, metadata and "
         "tags of other names stay as the app wrote them.",
     )
+
+
+# The settings of the verdicts that offline runs keep.
 
 
 @dataclass(frozen=True, kw_only=True)

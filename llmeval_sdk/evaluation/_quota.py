@@ -13,6 +13,9 @@ from llmeval_sdk.process.locks import Locked
 from llmeval_sdk.statistics.allocation import Allocation
 
 
+# Where a score stands among the recent ones: the running quantile behind escalation by share.
+
+
 class RecentScores:
     """The last ``size`` scores, kept in order of age and of height.
 

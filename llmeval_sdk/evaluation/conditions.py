@@ -19,6 +19,8 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation, values
 
 
+# What a condition is, and how conditions are joined by ``|``, ``&`` and ``~``.
+
 Evaluations = Mapping[str, Evaluation]
 
 

@@ -43,6 +43,9 @@ from llmeval_sdk.statistics.calibration import Calibration
 from llmeval_sdk.tracing import disabled
 
 
+# Evaluations made of a decision model's answers, and the form in which answers are kept.
+
+
 def decided(judge: Judge, evaluation: Evaluation, **about: Any) -> Evaluation:
     """Return an evaluation as the decision on a judge's question, with further fields."""
     return replace(
@@ -114,6 +117,8 @@ def _unpacked(kept: Evaluation) -> dict[str, Answer]:
     """Return the answers that `packed` kept."""
     return {name: Answer(chances) for name, chances in kept.metadata["answers"].items()}
 
+
+# What is asked of a decision model about one record: the sections and questions of all judges.
 
 TOKENS_PER_PART = 16
 """What a section or a question may add to a request beside its words."""

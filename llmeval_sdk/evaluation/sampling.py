@@ -20,6 +20,13 @@ from typing import Any
 from llmeval_sdk.errors import ConfigurationError, nearest
 
 
+# Random draws that are the same everywhere for the same id.
+#
+# A draw is a keyed BLAKE2b of the id, so it is uniform for ids that are not random (sequential
+# test ids, 64-bit ids padded to 128) and independent of samplers that look at the id's low bits,
+# such as OpenTelemetry's ratio sampler: a stream cut to 1 % at its head is still sampled at the
+# asked rate. ``draw < rate`` keeps a lower rate's set inside a higher one's.
+
 _SAMPLING = blake2b(digest_size=8, person=b"sampling")
 _ESCALATION = blake2b(digest_size=8, person=b"escalation")
 _UNIT = 2.0**-53

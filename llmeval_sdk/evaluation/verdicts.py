@@ -1,4 +1,8 @@
-"""Verdicts of earlier offline runs, in a signed file beside the store."""
+"""Verdicts of earlier judgements, so that the same question is not paid for twice.
+
+Online they are kept in memory for a while, offline in a signed file (`verdict_file`). Both go by
+one key and keep the same verdicts.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +33,12 @@ from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store import files
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
+
+# The key that signs kept verdicts: who can write the file of verdicts cannot make one up.
+#
+# A file in a checkout comes with whatever somebody put in it, and a verdict in it would pass a
+# gate without a judge being asked. So the key is outside: a secret of the CI, or one of this
+# machine.
 
 KEY_BYTES = 32
 _PURPOSE = b"llmeval verdict 1"
@@ -276,6 +286,8 @@ def _feed(digest: blake2b, value: Any) -> bool:  # noqa: PLR0911
         return all(_feed(digest, part) for part in parts)
     return False
 
+
+# Verdicts of earlier offline runs, in a signed file beside the store.
 
 _TABLE = """
 CREATE TABLE IF NOT EXISTS verdicts (

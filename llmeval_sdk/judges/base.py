@@ -1,8 +1,6 @@
-"""How a decision model is asked in the place of a judge model: typed questions about sections.
+"""What every judge shares: it never raises, counts its tokens and time, and asks in one way.
 
-A judge's rubric becomes one question, or one for each chunk or fact. What is judged stands in the
-sections alone. A question names the sections that it is about, because the data of a request holds
-those of all judges that are asked together.
+A judge model is asked in words, a decision model by typed questions.
 """
 
 from __future__ import annotations
@@ -38,6 +36,8 @@ from llmeval_sdk.model.needs import lacking
 from llmeval_sdk.model.protocols import LLM, refuse_in_loop
 
 
+# Reads the cases of a rubric, which typed questions show as the options they describe.
+
 _CASE = re.compile(
     r"^(?P<name>yes|no|\d\.\d(?: - \d\.\d)?) {2,}(?P<text>.+(?:\n {2,}\S.*)*)\n?", re.MULTILINE
 )
@@ -66,6 +66,8 @@ def height(band: str) -> float:
     ends = [float(end) for end in band.split(" - ")]
     return round(sum(ends) / len(ends), 6)
 
+
+# A typed question about one chunk: what it asks, and which sections are shown with it.
 
 NO_TEXT = Failure("bad_input", "the chunk holds no text")
 
@@ -262,6 +264,8 @@ async def ask(
     return read(completion.text, form)
 
 
+# Rates each retrieved chunk and sums the ratings up.
+
 CONCURRENCY = 8
 """Chunks of one record that are judged at a time."""
 
@@ -333,6 +337,12 @@ def _summary(ratings: Sequence[Score]) -> float | None:
         return sum(rating == "yes" for rating in ratings) / len(ratings)
     numbers = [rating for rating in ratings if type(rating) is float]
     return sum(numbers) / len(numbers) if numbers and len(numbers) == len(ratings) else None
+
+
+# What the answers of a decision model are as Evaluations: values, probabilities, confidence.
+#
+# Each reader takes the ``odds`` by which a calibration multiplies those of a good outcome, 1
+# where there is none. Value, probability and confidence are then all of the calibrated answer.
 
 
 def yes_no(question: Question, answer: Answer, threshold: float, odds: float = 1.0) -> Evaluation:
@@ -517,6 +527,12 @@ def _probability(evaluation: Evaluation) -> float:
 
 MOST_OPTIONS, MOST_LEVELS = 255, 10
 """What the largest wire takes; a wire that takes fewer says so itself."""
+
+# How a decision model is asked in the place of a judge model: typed questions about sections.
+#
+# A judge's rubric becomes one question, or one for each chunk or fact. What is judged stands in
+# the sections alone. A question names the sections that it is about, because the data of a
+# request holds those of all judges that are asked together.
 
 Sections = Sequence[Section]
 Reader = Callable[[Question, Answer, float, float], Evaluation]

@@ -26,6 +26,8 @@ from llmeval_sdk.process.threads import run
 __all__ = ["ContextRecall", "RecallExample", "ScoreResult", "context_recall"]
 
 
+# Checks the worked examples of `ContextRecall` and quotes them, so that they give no orders.
+
 MAX_EXAMPLES = 20
 EXAMPLE_CHARACTERS = 4_000
 """How long one text of an example may be."""

@@ -18,6 +18,8 @@ from llmeval_sdk.text.extraction import abstained, rivals, value_of
 
 
 MOST_EXTRACTIONS, MOST_CHUNKS, MOST_EXAMPLES = 10, 10, 8
+# What an extraction judge has to know of a Record: the value, where it was found, its rivals.
+
 _VALUE_CHARACTERS = 2_000
 _EVIDENCE_CHARACTERS = 1_000
 

@@ -1,4 +1,10 @@
-"""A judge's prompt with ``{fields}``: checked when it is written, never formatted with content."""
+"""Builds a judge's prompt so that what is judged cannot speak to the judge.
+
+The rubric stands in the system message. Everything that others wrote stands in the user message,
+in sections whose first and last line carry a random boundary of this call. Texts are joined once,
+never formatted, so that braces in them mean nothing; and what looks like a section line, a chat
+template's token or an invisible character is taken out of them.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +26,8 @@ from llmeval_sdk.model.neutral import neutral
 
 __all__ = ["as_text", "context", "expected", "request", "response", "split_request"]
 
+
+# Holds texts that are sent to a model to a length: the middle goes, and a mark says so.
 
 TOTAL_CHARACTERS = 160_000
 """About 40,000 tokens: what all parts of one prompt may hold together."""
@@ -132,6 +140,9 @@ def _without(boundary: str, text: str) -> str:
     return re.sub(boundary, "[boundary]", text, flags=re.IGNORECASE)
 
 
+# What a Record's texts are, as sections of a judge's prompt.
+
+
 def request(record: Record) -> list[Section]:
     """Return the request's section, after one with the earlier turns where there are any."""
     query, history = split_request(record.request)
@@ -163,6 +174,8 @@ def expected(record: Record) -> list[Section]:
         return [Section("expected facts", facts)]
     return [Section("expected response", record.expected_response or "")]
 
+
+# A judge's prompt with ``{fields}``: checked when it is written, never formatted with content.
 
 _IDENTITY = {"request_id", "trace_id", "span_id", "span_kind"}
 _RECORD = tuple(row.name for row in fields(Record) if row.name not in _IDENTITY)

@@ -1,10 +1,18 @@
-"""The nouns that every room passes around: records, evaluations, spans, questions, verdicts."""
+"""What evaluators and judge models take and return."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, InitVar, dataclass, field, fields
 from typing import Any, Literal
+
+
+# Frozen dataclasses that are made nearly as fast as open ones.
+#
+# The ``__init__`` of a frozen dataclass calls ``object.__setattr__`` for each field, and a
+# Record has 19 of them. Here a new object is first of an open class with the same slots, so that
+# its fields are plain assignments, and then of its own class: a Record takes a third of the
+# time, a Chunk half.
 
 
 def _quicken(*classes: type) -> None:
@@ -318,6 +326,9 @@ def is_stand_in(evaluation: Evaluation) -> bool:
 _quicken(Chunk, Extraction, Step, Record, Evaluation)  # made at each request
 
 
+# What is said to a judge model, and what it answers.
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """One turn of a chat with a judge model.
@@ -360,6 +371,9 @@ class ModelCall:
     response: str | None = None
     error: str | None = None
     """The low-cardinality type of what went wrong."""
+
+
+# What the pipeline delivers to exporters: spans, evaluations, and judges that did not run.
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,6 +471,9 @@ class Batch:
 
 
 _quicken(Target, NotRun, SpanData, EvaluationEvent)  # made at each request
+
+
+# What a decision model is asked and what it answers, in no vendor's words.
 
 
 @dataclass(frozen=True, slots=True)

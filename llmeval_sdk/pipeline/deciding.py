@@ -39,6 +39,14 @@ if TYPE_CHECKING:
     from llmeval_sdk.pipeline.plan import Plan
 
 
+# Orders what is done around the requests of a loop, so that no request waits for it.
+#
+# Making a request ready and reading an answer take longer than sending and receiving. If each
+# task did both around its own request, answers that arrive together would be read one after the
+# other before any of their successors is sent, and the server would have nothing to do
+# meanwhile. So some requests are made ready ahead, and the loop looks at the network between any
+# two pieces of work: the interpreter's lock is never held for longer than one of them takes.
+
 SENDING_SECONDS = 0.001
 """How long a request has to be sent after an answer, before other work is done."""
 
@@ -127,6 +135,8 @@ class Prefetch(Generic[JobT, ReadyT]):
             self.wake()
 
 
+# A record that a decision model is asked about, and the judges that wait for what it says.
+
 Ask = Callable[["Case", Judge, Mapping[str, Evaluation], float], "Future[None] | None"]
 """Submits a record to a judge model: the case, the judge, all evaluations, the chance so far."""
 
@@ -205,6 +215,9 @@ def _all_done(futures: Sequence[Future[None]]) -> Future[None] | None:
     for future in futures:
         future.add_done_callback(one_done)
     return done
+
+
+# The tier of decisions in a plan: which model is asked, and in the place of which judges.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,8 @@ from llmeval_sdk.process.threads import DaemonLoop, OneThread
 from llmeval_sdk.tracing.internals import new_span_id, new_trace_id, off
 
 
+# The judges' thread: one daemon thread with an event loop of its own, never the app's.
+
 READY_SECONDS = 5.0
 
 

@@ -43,6 +43,9 @@ from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing.internals import off, state
 
 
+# What settings alone say of a plan: what may leave, where records survive, who works.
+
+
 def _what_may_leave(settings: Settings) -> bool | str:
     """Return what content may leave. Raises `ConfigurationError` for any other word."""
     if settings.capture_content not in (True, False, SCORES):
@@ -105,6 +108,9 @@ def _ledger_of(settings: Settings) -> Any:
     from llmeval_sdk.store.ledger import HostLedger
 
     return HostLedger(path_of(settings.store).with_suffix(".budget"))
+
+
+# Makes the exporters of a pipeline: by name, from objects, or by the addresses in the settings.
 
 
 def _make_exporters(

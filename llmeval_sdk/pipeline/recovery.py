@@ -22,6 +22,9 @@ from llmeval_sdk.process.counters import Count, Counts
 from llmeval_sdk.process.shield import swallow, tell
 
 
+# What the pipeline knows of records that are also in the spool.
+
+
 class Spooled(NamedTuple):
     """A record on its way through the pipeline that is in the spool as well.
 

@@ -1,4 +1,10 @@
-"""Replaces small files as a whole, so that a reader never sees half of one."""
+"""Files and folders that hold what users asked: made for their owner alone, and checked before use.
+
+The store, the spool and the ledger of budgets stand where other users of the machine may have put
+something first: a folder that all may write to, a file with content of theirs, a link to a file of
+the owner's. Nothing of ours is written to such a place, and nothing there is believed. Systems
+without user ids (Windows) have no such check; there, folders inherit the rights of their parent.
+"""
 
 from __future__ import annotations
 
@@ -143,6 +149,9 @@ def _has_owners() -> bool:
 
 def _refusal(sentence: str) -> PermissionError:
     return PermissionError(errno.EPERM, sentence)
+
+
+# Replaces small files as a whole, so that a reader never sees half of one.
 
 
 def replace_text(path: Path, text: str) -> None:

@@ -1,17 +1,32 @@
-"""An interval for a mean that may be looked at any time, and as often as one likes.
+"""Evidence that may be looked at any time: has a mean moved beyond its bound?
 
-The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2021,
-Theorem 2.2) for the contributions of `estimates.sequence`: with n records of variance v so far, the
-half-width is::
+A test that is repeated every hour at 5 % raises a false alarm in most months. Here the evidence is
+an e-process: the wealth of a gambler who bets, request by request, that the mean lies beyond the
+bound. While it does not, nobody can expect to gain, and by Ville's inequality (1939) the wealth
+ever exceeds ``1 / alpha`` times its start with a chance of at most ``alpha``, however often and
+whenever one looks.
 
-    sqrt(2 * (n v r + 1) / (n**2 * r) * log(sqrt(n v r + 1) / alpha))
+**What is bet on.** Request i contributes ``x = f + judged * (y - f) / p``: f is what its free score
+predicts, y the verdict and p the chance that it was judged with. Its mean is the mean of y whatever
+f is, as long as f and p were fixed before y was known (Robins, Rotnitzky and Zhao 1994; as bets,
+Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro 2022). The wealth is multiplied by
+``1 + stake * (bound - x)``. The stakes are Kelly's for drops of 5 and of 10 points under the
+variance seen so far; they are kept so small that a factor is never
+below 0.1.
 
-where r is chosen so that it is narrowest at ``tightest`` records. It is wider than an interval for
-one look, by about half at that size, and covers the mean at all sizes at once with 95 %.
+**Since when.** Quality usually drops after weeks at or above the bound, when a gambler who began on
+the first day has lost nearly everything. So a new one begins in each period, with 1/720 of the
+wealth an hour, and the evidence is the sum of all of them: a mixture over the times of the change
+(Shiryaev-Roberts; an e-detector of Shin, Ramdas and Rinaldo 2023). In any 30 days the gamblers who
+begin own one wealth in all, so false alarms happen in at most ``alpha`` of all stretches of 30
+days. Nothing has to be restarted on a schedule. Which start has gained most (Page's CUSUM 1954)
+says since when.
 
-**Assumptions.** Enough records for the normal approximation from the first look on (some hundred
-judged ones); chances that are those the records were really drawn with; a mean that stays. For
-alarms use `Evidence`, which needs neither the first nor the last of these.
+**Assumptions.** Values lie in 0..1; the chances are those that the records were really drawn with;
+within each period the mean given the past is not beyond the bound where there is no reason for an
+alarm. Drift and dependence between requests need no assumption of their own, because each bet is
+about the next request given the past. Verdicts of two versions of a judge are two sequences: the
+caller begins a new one.
 """
 
 from __future__ import annotations
@@ -23,6 +38,9 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.statistics.funnels import FAILED, NOT_BUDGETED, NOT_ELIGIBLE, NOT_SELECTED
 from llmeval_sdk.statistics.mean import Bounds, Estimate, within
+
+
+# Names the step of the funnel at which a judgement that was not made was lost.
 
 
 def step_of(reason: str) -> str | None:
@@ -234,6 +252,21 @@ def _remember(past: _Past, judged: Sequence[Seen]) -> None:
         past.xx += weight * x * x
         past.xy += weight * x * value
 
+
+# An interval for a mean that may be looked at any time, and as often as one likes.
+#
+# The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2021,
+# Theorem 2.2) for the contributions of `estimates.sequence`: with n records of variance v so
+# far, the half-width is::
+#
+#     sqrt(2 * (n v r + 1) / (n**2 * r) * log(sqrt(n v r + 1) / alpha))
+#
+# where r is chosen so that it is narrowest at ``tightest`` records. It is wider than an interval
+# for one look, by about half at that size, and covers the mean at all sizes at once with 95 %.
+#
+# **Assumptions.** Enough records for the normal approximation from the first look on (some
+# hundred judged ones); chances that are those the records were really drawn with; a mean that
+# stays. For alarms use `Evidence`, which needs neither the first nor the last of these.
 
 ALPHA = 0.05
 FEWEST = 30

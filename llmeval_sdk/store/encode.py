@@ -18,6 +18,9 @@ from typing import Any
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Usage
 
 
+# Reads evaluations from the JSON that `store.encode.sparse` made of them.
+
+
 def evaluation_from(plain: dict[str, Any]) -> Evaluation:
     """Make an evaluation of what `sparse` wrote, after it was parsed as JSON."""
     for name, kind in (("usage", Usage), ("error", Failure)):

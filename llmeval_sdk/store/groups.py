@@ -10,6 +10,8 @@ from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.effective import HAS_CHANCE, IS_FORMER, IS_NEWEST
 
 
+# The ten equal parts of a range in which the scores of a distribution are counted.
+
 BINS = 10
 DIGIT = f"max(0, min({BINS - 1}, CAST((value - {{low}}) * {{scale}} AS INTEGER)))"
 """SQL: the part of a range in which a score lies, as one digit.

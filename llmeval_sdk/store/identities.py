@@ -1,7 +1,7 @@
-"""How a store holds an id of a user or a session that a person typed.
+"""Ids of users and sessions as keyed hashes, so that nothing that leaves the process holds them.
 
-Where ids are hashed, a store may hold both forms: the id as it is, from before the key was set, and
-its hash. Without the key, nobody can tell whose the hashes are.
+The key is the app's, so that every host makes the same hash of an id, and nobody without the key
+can find an id by trying. A hash is never hashed again: it may come from another process by headers.
 """
 
 from __future__ import annotations
@@ -92,6 +92,11 @@ def identities(settings: Settings, problems: Iterable[str] = ()) -> Identities |
         return Identities(token_hex())
     return None
 
+
+# How a store holds an id of a user or a session that a person typed.
+#
+# Where ids are hashed, a store may hold both forms: the id as it is, from before the key was
+# set, and its hash. Without the key, nobody can tell whose the hashes are.
 
 UNREADABLE = (
     "the store holds hashed ids of users or sessions, and without their key nobody can tell whose"

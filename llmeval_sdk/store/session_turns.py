@@ -20,6 +20,8 @@ from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.reader import StoreReader
 
 
+# Reads from a store what was said of sessions: the verdicts that count, and those before them.
+
 LONGEST_ID = 256
 """Characters of a session's id that its verdicts keep."""
 

@@ -40,6 +40,9 @@ __all__ = [
 ]
 
 
+# What the spans of one group add up to: latencies, failures, tokens and money, all exact.
+
+
 @dataclass(frozen=True, slots=True)
 class Percentiles:
     """Three percentiles, interpolated between the two values that lie around each."""
@@ -241,6 +244,8 @@ def listed(text: str | None) -> list[int]:
     """
     return list(map(int, text.split(","))) if text else []
 
+
+# How the spans of a scope are read and added up, in the order of an index or by their traces.
 
 TAG = "tag:"
 _NAMED = "name = :span_name"

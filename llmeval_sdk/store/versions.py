@@ -1,4 +1,4 @@
-"""Compares versions of an app, evaluator by evaluator, for the command line and the viewer."""
+"""The traffic that a judge could have judged, by version of the app: a tag, a model, a prompt."""
 
 from __future__ import annotations
 
@@ -348,6 +348,8 @@ SELECT max(kind = 'llm' AND model_name IS NOT NULL), max(prompt IS NOT NULL)
 FROM (SELECT kind, model_name, prompt FROM spans ORDER BY seq DESC LIMIT ?)
 """
 
+
+# Compares versions of an app, evaluator by evaluator, for the command line and the viewer.
 
 MOST_SHOWN = 10
 """Versions that are compared: those with the most verdicts."""

@@ -30,6 +30,11 @@ from llmeval_sdk.testing.judge_server import JudgeServer, ReceivedRequest, Serve
 __all__ = ["Decide", "DecisionServer", "Fault", "stand_in_decision"]
 
 
+# How a server of decisions reads its requests and spells its answers, wire by wire.
+#
+# This is written from the vendors' side, and shares nothing with the clients in
+# `llms.decisions`.
+
 Chances = Mapping[str, float]
 """The probability of each option, by its value."""
 
@@ -190,6 +195,11 @@ def _likeliest(chance_of: Chances) -> str:
 def _mean(chance_of: Chances) -> float:
     return sum(place * chance for place, chance in enumerate(chance_of.values()))
 
+
+# What the decision server answers: the rules of the stand-in, and what it can do wrong.
+#
+# A fault that concerns a single answer is done to the first question of a request, so that the
+# others show whether it costs them anything.
 
 Decide = Callable[[Mapping[str, str], Question], "float | Mapping[str, float]"]
 """Gets the data and one question; returns the probability of yes, or that of each option."""

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 __all__ = ["MODEL", "Answer", "Behaviour", "JudgeServer", "ReceivedRequest", "stand_in"]
 
 
+# Reads what a judge was asked, as the rubric's sections: for stand-ins and tests.
+
 _HEADER = re.compile(r"^<<begin (.+) ([0-9a-f]{32})>>$", re.MULTILINE)
 
 
@@ -58,6 +60,13 @@ def sections_of(text: str) -> list[Section]:
         position = end + 1
     return sections
 
+
+# What the judge server answers: the rules of the stand-in, and one function per behaviour.
+#
+# The stand-in is for demos and tests and replaces a judge model by rules on shared words. It
+# recognises a judge's prompt by its ``Task:`` line, reads the sections, and answers by the rule
+# that the judge itself declares (`judges.stand_in`). Every rationale begins with ``stand-in:``,
+# so that nobody takes it for a model's verdict.
 
 MODEL = STAND_IN
 

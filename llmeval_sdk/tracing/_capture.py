@@ -19,6 +19,8 @@ from llmeval_sdk.tracing._media import SHORTEST, data_url, marker_of, without_me
 from llmeval_sdk.tracing._state import state
 
 
+# Reads the attributes of a class without running code of its metaclass.
+
 mro_of: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 dict_of: Callable[[type], Any] = type.__dict__["__dict__"].__get__
 name_of: Callable[[type], str] = type.__dict__["__name__"].__get__
@@ -30,6 +32,8 @@ def _is_written_in_python(cls: type) -> bool:
     """Return whether a class was made by Python code, so that its instances may have fields."""
     return bool(_flags_of(cls) & _HEAP_TYPE)
 
+
+# Reads dates, numbers and paths of well-known libraries, each by one of its own C methods.
 
 Reading = Callable[[Any], Any]
 """Turns a value into one of a builtin type."""

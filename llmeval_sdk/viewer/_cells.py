@@ -1,8 +1,4 @@
-"""What was asked or answered, in the form in which a person reads it best.
-
-Messages of a chat are shown as turns, Markdown is formatted, other values are trees that fold, and
-any other text is shown as it was written. A link always leads to the whole as it was captured.
-"""
+"""The pieces of a page: a score as a cell, and a long text with the parts to look at marked."""
 
 from __future__ import annotations
 
@@ -24,6 +20,11 @@ from llmeval_sdk.store.said import has_abstained
 from llmeval_sdk.text.terminal import number
 from llmeval_sdk.viewer._render import MAX_TEXT
 
+
+# Markdown as a page shows it: what a model wrote is formatted, and nothing of it is obeyed.
+#
+# HTML in the text stays text. Links and images stay as they were written, so that no answer can
+# lead a reader elsewhere or tell a stranger that it was read.
 
 MOST_TEXT = 8_000
 """A longer text is shown as it was written. Some texts of 20,000 characters take seconds."""
@@ -182,6 +183,8 @@ def _usable(spans: object, length: int) -> list[tuple[int, int]]:
     return ranges
 
 
+# Values as a tree whose branches a reader can fold, bounded in depth, number and length.
+
 MOST_NODES = 300
 """Values that one tree shows."""
 _MOST_IN_ONE = 100
@@ -246,6 +249,12 @@ def _node(name: str, value: Any, room: list[int], depth: int) -> Node:
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
+
+# What was asked or answered, in the form in which a person reads it best.
+#
+# Messages of a chat are shown as turns, Markdown is formatted, other values are trees that fold,
+# and any other text is shown as it was written. A link always leads to the whole as it was
+# captured.
 
 MOST_MESSAGES = 40
 _MOST_TEXT = 4_000

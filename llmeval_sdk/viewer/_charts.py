@@ -22,6 +22,13 @@ from llmeval_sdk.text.terminal import number, plural
 from llmeval_sdk.viewer._render import visible, when
 
 
+# SVG drawn in plain Python: the shapes, texts and axes of one chart.
+#
+# A chart may hold text written by a stranger, and the process that draws it may serve an app.
+# Therefore no native library draws it, and every text is cleaned and escaped here. Colours are
+# CSS variables with a light default, so that the page around the chart chooses between light and
+# dark. Every mark has a label for screen readers, which is also its tooltip.
+
 INK = "var(--chart-ink, #333333)"
 GRID = "var(--chart-grid, #dddddd)"
 SERIES = tuple(
@@ -139,6 +146,8 @@ class Drawing:
             f'aria-label="{words}"><title>{words}</title></{element[1:].partition(" ")[0]}>'
         )
 
+
+# The figures of one evaluator: what many of its scores add up to.
 
 POINTS = 40
 """The largest number of periods in a trend."""

@@ -37,6 +37,9 @@ from llmeval_sdk.viewer._background import Background, BackgroundTask
 from llmeval_sdk.viewer._readers import NoStoreError
 
 
+# What ``/metrics`` says of the judges' budget of this host, from the books beside the store.
+
+
 class BudgetGauges:
     """The gauges of the money that judges may use in this UTC day; ``judge=""`` is all of them."""
 
@@ -92,6 +95,11 @@ def _budget_of(store: Path) -> Budget:
         return pipeline.plan.limiter.budget
     return Budget(usd_per_day=settings.usd_per_day)
 
+
+# What ``/metrics`` says of scores: means with their intervals, and who was judged.
+#
+# These are gauges over the last 24 hours of the store. They are the estimates that `llmeval
+# report` prints, so a mean stands for all traffic and not only for what was judged.
 
 PERIOD_SECONDS = 86_400
 MOST_PAIRS = 100

@@ -1,4 +1,4 @@
-"""The form that keeps a request as a row of a golden set, beside the store."""
+"""The page of one trace: its spans on a time line, one of them in detail, and labels for it."""
 
 from __future__ import annotations
 
@@ -54,6 +54,9 @@ from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import as_text, integer, page, root_of, url
 
 
+# The golden sets beside the viewer's store, where offline evaluation is installed.
+
+
 def _kept_in(request: Request, span_id: str) -> str:
     """Return the golden set that the address names, if this request is a row of it."""
     name = request.query_params.get("golden", "")
@@ -71,6 +74,8 @@ def _set_of(request: Request, name: str) -> Any:
 
     return GoldenSet(name, folder=request.app.state.site.readers.path.with_name("datasets"))
 
+
+# Everything that the store knows about one span, arranged for its page.
 
 MAX_CHUNKS = 200
 MAX_CHUNK_TEXT = 3_000
@@ -518,6 +523,9 @@ def _value(text: str) -> float | str:
     except ValueError:
         return text
     return number if isfinite(number) else text
+
+
+# The form that keeps a request as a row of a golden set, beside the store.
 
 
 async def submit(request: Request) -> Response:

@@ -28,6 +28,8 @@ from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import integer, page, root_of, url
 
 
+# Chooses the score columns of a list: what tells its spans apart, the app's own scores first.
+
 MOST_COLUMNS = 6
 MOST_OWN, MOST_JUDGES = 4, 3
 """How many of the app's own scores, and of judges, come before heuristics."""

@@ -1,7 +1,7 @@
-"""Whether there can be anything to redact, asked of a whole record at once in a few microseconds.
+"""Finds secrets in a text: tokens by how they begin, and whatever stands under a secret's name.
 
-The record is its ``marshal`` form: one piece of bytes in which texts stand as UTF-8. A false alarm
-costs a closer look; nothing that a detector would find is missed.
+A text is scanned once for each of the two, in linear time: nearly all of it is passed over by
+searches for single characters, and what a pattern repeats can be split in one way only.
 """
 
 from __future__ import annotations
@@ -14,6 +14,11 @@ from typing import Any
 
 
 W, D, X = "[A-Za-z0-9]", "[A-Za-z0-9_-]", "[A-Fa-f0-9]"
+# The shapes of secrets, as their makers and the maintained scanners document them: pure facts.
+#
+# A token is known by its prefix. A password has no shape, so it is known by the name it stands
+# under.
+
 _END = "(?![A-Za-z0-9])"
 _UUID = f"{X}{{8}}(?:-{X}{{4}}){{3}}-{X}{{12}}"
 
@@ -176,6 +181,8 @@ HARMLESS_NAMES = frozenset(
 )  # fmt: skip
 """Names that end like one of those and belong to tokenizers or to paging."""
 
+
+# Names of fields and arguments whose value is a secret, however they are spelled.
 
 _ENDINGS_OF_NAMES = tuple(name.replace(" ", "") for name in FIELD_NAMES)
 _SEPARATORS = str.maketrans("", "", "_-. :")
@@ -740,6 +747,11 @@ _SIGNS = (
 _ALONE = r"(?=[^\s;&]{5})(?P<word>[^\W\d_]{2,40}(?:-[^\W\d_]{2,40}){0,5})(?=[\s;&]|$)"
 """A word without a figure."""
 
+
+# Whether there can be anything to redact, asked of a whole record at once in a few microseconds.
+#
+# The record is its ``marshal`` form: one piece of bytes in which texts stand as UTF-8. A false
+# alarm costs a closer look; nothing that a detector would find is missed.
 
 Hint = Callable[[bytes], object]
 _DIGITS = bytes(48 if 48 <= byte <= 57 else byte for byte in range(256))

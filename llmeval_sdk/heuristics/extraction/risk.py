@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from llmeval_sdk.config import Settings
 
 
+# Whether a value looks as its field should, and is whole.
+
 TYPICAL_WORDS = 12
 """A value of more words than this becomes unusual for a field."""
 
@@ -143,6 +145,8 @@ def _unrelated(request: Any, reading: Reading) -> float:
     return float(any(word in rival.value.lower() for rival in reading.rivals for word in names))
 
 
+# What the extractions say together: how many agree on the value, how surely, from where.
+
 MAX_EXTRACTIONS = 200
 _UNKNOWN = 0.7
 """Confidence of an extraction that does not say how sure it is."""
@@ -211,6 +215,8 @@ def _confidence(extraction: Extraction) -> float:
         return WORDS.get(extraction.confidence.strip().upper(), _UNKNOWN)
     return _UNKNOWN
 
+
+# Where a value comes from: the rank of its chunk, who found that, and the words on its line.
 
 _QUALIFIERS = """
 sub subtotal tax gst vat change cash tendered discount rounding adj adjustment deposit
@@ -294,6 +300,8 @@ def _qualified(record: Record, reading: Reading) -> float:
     own = [stem for stem, _ in cues(record.field_config, record.request)] if beside else []
     return float(any(not any(word.startswith(stem) for stem in own) for word in beside))
 
+
+# How a value stands among its rivals: the cues beside each, their number, how often they stand.
 
 FULL_CUE = 1.2
 """The cues beside a value seldom add up to more."""

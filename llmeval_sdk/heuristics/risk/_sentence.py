@@ -19,6 +19,8 @@ from llmeval_sdk.heuristics.risk._text import scaled
 from llmeval_sdk.heuristics.risk._words import SCALES, STOP_WORDS, SYMBOLS
 
 
+# Splits a sentence of a response into words, and finds where the context has each of them.
+
 _DIGIT = re.compile(r"\d")
 NUMBER_WEIGHT = 6.0
 NUMBER_WORD_WEIGHT = 3.0
@@ -142,6 +144,10 @@ def _number_known(digits: str, following: list[str], reference: Reference) -> bo
         return plain
     return whole in numbers or (plain and len(scale) < 3)
 
+
+# Details that make a sentence wrong although the context has its words.
+#
+# These are a number in another place or unit, a negation, and a citation of the wrong passage.
 
 COMMON = 24
 """A word that stands in more sentences than this is taken to align with all of them. To look each

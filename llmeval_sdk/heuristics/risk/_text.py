@@ -21,6 +21,8 @@ from llmeval_sdk.heuristics.risk._words import (
 )
 
 
+# Brings numbers into one form, so that "1,500" and "1500.0" are the same.
+
 _HAN = dict(zip("一二三四五六七八九两兩", (1, 2, 3, 4, 5, 6, 7, 8, 9, 2, 2), strict=True))
 SPELLED_OUT = "="
 """Stands before the digits of a number that was written as a word, such as a Chinese numeral."""

@@ -17,6 +17,12 @@ from llmeval_sdk.heuristics.risk._words import STOP_WORDS, SYMBOLS
 from llmeval_sdk.model import Chunk, Evaluation, Record
 
 
+# How well a retrieved context covers its question: the text features of `retrieval_risk`.
+#
+# A coverage is a share of the question's mass, the sum of the inverse document frequencies of
+# its words. The ``rare_`` features also weigh a word by how few of the retrieved passages have
+# it: a word that all passages have is the topic, and one that few have is what was asked.
+
 QUERY_NAMES = (
     "terms", "best_sentence", "best_window", "best_passage", "second_passage", "all", "soft",
     "uncovered", "uncovered_mass", "uncovered_max", "passage_spread", "sentence_spread",
@@ -134,6 +140,11 @@ def _window(wanted: Sequence[Term], context: Context, sentences: Mapping[int, fl
                     added[near] += term.weight
     return sentences[best] + max(added.values())
 
+
+# The features of a hybrid retrieval: do its methods agree, and does the best chunk stand out?
+#
+# A score is only compared with others of the same method, so their scales do not matter. The
+# features need scores of both methods; without them there are none.
 
 RANKING_NAMES = ("overlap", "lexical_spread", "lexical_gap", "dense_spread", "dense_gap")
 _DEPTH = 20

@@ -30,6 +30,11 @@ from llmeval_sdk.judges.models.failures import (
 from llmeval_sdk.process.threads import within
 
 
+# One HTTP client of one model's server: what it sends, and how much of an answer it reads.
+#
+# Requests are posted as they are: the client of ``openai`` takes a second of CPU to import, and
+# twice the CPU for each request.
+
 CONNECT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 4 << 20
 """Decoded bytes of one HTTP answer."""

@@ -1,4 +1,4 @@
-"""One ``complete``: down the ladder, with retries, until a reply can be read."""
+"""The requests that one call of a model takes, within one deadline."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from llmeval_sdk.model import Message, Usage
 from llmeval_sdk.model.coerce import CACHED, to_details
 from llmeval_sdk.model.json_object import NoObjectError, only_object
 from llmeval_sdk.model.protocols import further_request
+
+
+# What the requests of one call used, and what of it a cache had or keeps.
 
 
 @dataclass(slots=True)
@@ -44,6 +47,12 @@ class CallUsage:
             return self._usage
         costs = (cost(model, self._usage, self._cached, own=self.prices) for model in models)
         return replace(self._usage, cost_usd=next((usd for usd in costs if usd is not None), None))
+
+
+# The ways to ask for structured output, and which of them a server understood.
+#
+# Structured output is not portable. Each way is a step of a ladder that ends with asking for
+# JSON in words, which every model takes.
 
 
 def in_words(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
@@ -300,6 +309,9 @@ class Sender:
                 raise CallFailed(error.type, str(error), retry_after=error.retry_after) from None
         self.sent += 1
         self.trouble = None
+
+
+# One ``complete``: down the ladder, with retries, until a reply can be read.
 
 
 @dataclass(slots=True, kw_only=True)

@@ -23,6 +23,9 @@ from llmeval_sdk.model.coerce import to_answer, to_chunk, to_chunks, to_text
 from llmeval_sdk.model.runs.messages import read_call
 
 
+# The messages of model calls: where no span tells of tools, they tell what an agent did.
+
+
 class Conversation(NamedTuple):
     """The messages of a model call, left to the evaluated span that it belongs to.
 
@@ -66,6 +69,8 @@ def _length(conversation: Conversation) -> int:
     return len(conversation.messages)
 
 
+# All that an app had to go by when it answered: documents, and what tools returned.
+
 MOST_RESULTS = 50
 """Of the tool calls of a run, the last ones count."""
 MOST_TEXT = 64_000
@@ -96,6 +101,11 @@ def _chunk(number: int, step: Step, most: int) -> Chunk:
     text = f"tool {step.name} {outcome} {(to_text(step.result) or '')[:most]}"
     about = {"tool": step.name, "step": number}
     return Chunk(text, None, None, None, None, "tool", about)
+
+
+# Reads question, contexts and answer of an ``llm`` span that has a prompt.
+#
+# The prompt's variables come first, as in Datadog's evaluators, and then the last messages.
 
 
 def question_of(prompt: Prompt, request: Any) -> Any:
@@ -159,6 +169,12 @@ def _texts(value: Any) -> list[str]:
     text = value.get("text", value.get("content")) if type(value) is dict else value
     return [] if text is None else [text if type(text) is str else str(text)]
 
+
+# What a finished span leaves to the evaluated span above it, whoever made the two.
+#
+# A live span gets these items one by one, as the spans below it end. For spans that are all
+# there at once, such as those of another library or of a store, `gathered_below` collects the
+# same items.
 
 OWNERS = ("workflow", "agent")
 """Kinds of spans that are always evaluated; what is below one of them belongs to it."""

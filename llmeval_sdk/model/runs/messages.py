@@ -1,4 +1,11 @@
-"""The run that one model call shows: the messages that it was asked with, and its answer."""
+"""Chat messages with tool calls, in the formats that people have, become the steps of a run.
+
+OpenAI's chat messages and the items of its Responses API, Anthropic's and Google's content parts,
+the parts of OpenTelemetry's conventions, LangChain's messages (also as LangGraph's state serialises
+them), Datadog's, the turns of ShareGPT, and steps as this project writes them. A result is joined
+to its call by the call's id; without one, to the oldest call of that tool that has no result yet.
+Odd values are read as far as they can be: nothing is raised.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 from llmeval_sdk.model import Step
 from llmeval_sdk.model.coerce import to_text
 
+
+# Definitions of tools, in the forms that people have.
 
 _SCHEMAS = ("parameters", "input_schema", "inputSchema", "parameters_json_schema")
 
@@ -380,6 +389,9 @@ def _text_of_json(value: str) -> str:
 
 def _role(role: str) -> Any:
     return _ROLES.get(role, "user" if not role else "assistant")
+
+
+# The run that one model call shows: the messages that it was asked with, and its answer.
 
 
 def read_call(

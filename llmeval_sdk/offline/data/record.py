@@ -1,4 +1,8 @@
-"""Columns of public data sets, read as the columns of the input schema."""
+"""A row of a data set becomes the Record that evaluators see, online and offline alike.
+
+Each column of the input schema has a reader. A reader raises ``ValueError`` or ``TypeError`` with
+the end of a sentence, and `record_from` adds where in the data it happened.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +27,8 @@ from llmeval_sdk.offline.data._steps import read_steps, read_tools, steps_of_cha
 from llmeval_sdk.offline.data._traces import Trace, read_trace
 from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json
 
+
+# Columns whose names are almost ours: nothing is guessed, and all of a row are named at once.
 
 ELSEWHERE = {
     "question": "request",
@@ -353,6 +359,9 @@ def record_from(  # noqa: C901, PLR0912
     if "response" in fields and "value" not in fields:
         fields["value"] = fields["response"]
     return Record(**fields)
+
+
+# Columns of public data sets, read as the columns of the input schema.
 
 
 def mapped(data: Data, names: Mapping[str, str] | None) -> Data:

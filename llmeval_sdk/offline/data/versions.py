@@ -26,6 +26,9 @@ from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader
 
 
+# Requests of the store as rows of a golden set, and such rows as Records.
+
+
 def find_request(reader: StoreReader, prefix: str) -> SpanData:
     """Return the span that is meant by an id or its beginning; a trace stands for its request.
 

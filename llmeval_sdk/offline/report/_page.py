@@ -35,6 +35,12 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.report.contents import ReportContents
 
 
+# Pieces of HTML and the style sheet of a report's page.
+#
+# Whatever rows and apps say goes through `text`. The page is light or dark as the reader's
+# system is set, and it needs no script and no font file.
+
+
 def text(said: str) -> str:
     """Return a text that is no markup, in any encoding's worst case."""
     return escape(said.encode("utf-8", "replace").decode())
@@ -170,6 +176,11 @@ ol { margin: .1rem 0; padding-left: 1.4rem; }
 @media (max-width: 30rem) { th, td { padding-right: .5rem; } }
 """
 
+
+# The table of metrics on a report's page: values, distributions and changes.
+#
+# Each drawing is one cell of the table and is written as SVG by hand: a chart library would need
+# ten times the text for it.
 
 BINS = 20
 WIDTH, HEIGHT = 100, 20
@@ -349,6 +360,8 @@ class _Changes:
 def _is_share(change: Change) -> bool:
     return 0 <= change.before <= 1 and 0 <= change.after <= 1
 
+
+# The rows of two reports side by side, as part of a report's page.
 
 MOST_PAIRS = 25
 MOST_MARKS_OF_PAIR = 4

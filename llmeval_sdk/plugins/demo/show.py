@@ -1,4 +1,7 @@
-"""What `llmeval demo --json` prints: the figures of its tables, as one document."""
+"""The tables about answers and scores.
+
+Every number is read back from the store, as any other tool would read what the SDK delivered.
+"""
 
 from __future__ import annotations
 
@@ -249,6 +252,8 @@ def _bar(counts: Mapping[str, int], width: int = 12) -> str:
     return bar
 
 
+# The tables of the demo's cascade: the three tiers, and what they find of the bad answers.
+
 CASCADE = "extraction_correctness"
 """The judge that the demo's cascade asks."""
 FREE = "extraction_risk"
@@ -315,6 +320,9 @@ def _cost(evaluations: Iterable[Evaluation]) -> str:
         return f"${sum(costs):.4f}"
     tokens = sum(usage.total_tokens for usage in used)
     return f"{tokens:,} tokens"
+
+
+# The tables about escalation, judges and risk scores, and three requests in full.
 
 
 def escalation(console: Console, results: Sequence[Result], threshold: float) -> None:
@@ -569,6 +577,9 @@ def _is_nearer(row: Result) -> bool:
     return isinstance(reasons, list) and reasons[:1] == ["rival_nearer"]
 
 
+# The tables about the run itself: time, delivery, and what to do next.
+
+
 def times(
     console: Console, results: Sequence[Result], phases: Mapping[str, float], overhead: float
 ) -> None:
@@ -654,6 +665,9 @@ def _milliseconds(seconds: float) -> str:
 
 def _step(results: Sequence[Result], name: str) -> list[float]:
     return [row.steps[name] for row in results if name in row.steps]
+
+
+# What `llmeval demo --json` prints: the figures of its tables, as one document.
 
 
 def summary(

@@ -38,6 +38,8 @@ from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing.internals import off
 
 
+# Which verdicts of a message the exporters have, as the register is to know it.
+
 NOTE_SECONDS = 5.0
 """How long a verdict that was emitted waits for others until exporters are asked whether they have
 it. It is well below `HOLD_SECONDS`, after which another worker emits it again."""

@@ -1,4 +1,9 @@
-"""What came of a judgement, as the text that is kept and returned under its id."""
+"""The messages between apps and workers: versioned JSON, signed, bounded, with no address inside.
+
+A message names judges; what a name stands for is decided by what the worker configured when it
+started. The head, with the version and the ids, stays the same in all versions, so that a worker
+can refuse by id what it cannot read.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +38,11 @@ from llmeval_sdk.pipeline.jobs import Job
 from llmeval_sdk.plugins.fleet._keys import QUEUE
 from llmeval_sdk.process.shield import swallow
 
+
+# Records and outcomes as JSON: what stands in the messages between apps and workers.
+#
+# Only the classes of `_NESTED` are ever made of what was received, each from the fields that it
+# has.
 
 T = TypeVar("T")
 
@@ -437,6 +447,8 @@ READS: Mapping[int, Callable[[Mapping[str, Any], Sequence[str]], FleetMessage]] 
 """What reads each version. The next version keeps the reader of the one before it, so that workers
 can be renewed before the apps."""
 
+
+# What came of a judgement, as the text that is kept and returned under its id.
 
 _SIGNATURE = 64
 

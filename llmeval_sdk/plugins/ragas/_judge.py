@@ -21,6 +21,9 @@ from llmeval_sdk.plugins.ragas._metrics import DATADOG, Metric, variant
 from llmeval_sdk.plugins.ragas.settings import RagasSettings
 
 
+# A Record as Ragas' columns.
+
+
 def columns_of(record: Record) -> dict[str, Any]:
     """Return the columns that a Record has something for."""
     reference = record.expected_response

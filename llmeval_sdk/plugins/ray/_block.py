@@ -35,6 +35,9 @@ from llmeval_sdk.store.files import make_folder
 from llmeval_sdk.store.ledger import HostLedger
 
 
+# What the driver of a run tells each worker.
+
+
 @dataclass(frozen=True, kw_only=True)
 class Task:
     """What a worker is told once; it pickles."""
@@ -57,6 +60,8 @@ class Task:
     left_out: Mapping[str, frozenset[int]] = field(default_factory=dict)
     """By block the numbers of rows whose ``request_id`` appeared in an earlier block."""
 
+
+# One budget for all workers of a run: in a file of one machine, or in Redis for several.
 
 LOCK_SECONDS = 30.0
 

@@ -37,6 +37,9 @@ from llmeval_sdk.store.words import moment
 from llmeval_sdk.text.terminal import number, plural, printable
 
 
+# Plain bounds on the traffic, for ``llmeval watch``: an alarm is told once, and so is its end.
+
+
 def _look_at_traffic(
     reader: StoreReader, state: WatchState, bounds: Sequence[Bound], now_ns: int, window_ns: int
 ) -> list[tuple[Measured, PlainAlarm]]:
@@ -73,6 +76,8 @@ def _put_plainly(state: WatchState, result: Measured, kind: str, now_ns: int) ->
         AlertMessage(identity, result.alert, kind, now_ns, text, facts, put_ns=now_ns)
     )
 
+
+# One look of ``llmeval watch``: bring the alerts up to now, and say how they stand.
 
 SETTLE_NS = 300_000_000_000
 """How long an hour has to be over before it is counted, so that its verdicts have arrived."""

@@ -16,6 +16,8 @@ from llmeval_sdk.text.extraction._values import abstained, items, normal, text_o
 from llmeval_sdk.text.extraction.cues import cues
 
 
+# The passages of a Record as one text, bounded, with a way back to the chunk of every place.
+
 MAX_TEXT = 40_000
 """Characters of all passages together; where there are more, the cited ones come first."""
 MAX_PASSAGE = 10_000
@@ -133,6 +135,8 @@ def lower(text: str) -> str:
 
 BEFORE, AFTER = 120, 90
 """Characters before and after a value in which a cue counts. Measured: 60 to 160 hardly differ."""
+# Where cue words stand in a text, and how much they speak for a place in it.
+
 MAX_PLACES = 200
 """Of one cue."""
 _AFTER_WEIGHT = 0.6
@@ -246,6 +250,8 @@ def _places(lowered: str, stem: str) -> list[int]:
         at = lowered.find(stem, at + len(stem))
     return places
 
+
+# What kind of thing a value is, and everything of that kind in a text: the possible rivals.
 
 MAX_CANDIDATES = 300
 """Of one kind in one record; a text is not searched for more."""

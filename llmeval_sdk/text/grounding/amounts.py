@@ -10,6 +10,8 @@ from typing import NamedTuple
 # ruff: noqa: SIM905 - lists of words read best as text
 
 
+# The words and signs that numbers, dates, money and units are written with.
+
 _UNITS = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen
 fifteen sixteen seventeen eighteen nineteen""".split()
 _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
@@ -145,6 +147,8 @@ MEASURES: dict[str, tuple[str, float]] = {
 BETWEEN = frozenset("calendar consecutive successive full business working additional".split())
 """Words that may stand between a number and its unit."""
 
+
+# Reads numbers that are written in figures, with any separators, or in English words.
 
 MAX_DIGITS = 30
 """Longer strings of figures are identifiers and not numbers."""

@@ -18,6 +18,9 @@ from llmeval_sdk.text.grounding.amounts import (
 )
 
 
+# A date is one or several readings of a day, because a text may leave open which it means.
+
+
 class Date(NamedTuple):
     """One reading of a date. A part that the text leaves out is ``None``."""
 
@@ -72,6 +75,8 @@ def century(year: int) -> int:
     """Complete a year of two figures to one from 1970 to 2069."""
     return year + (2000 if year < 70 else 1900)
 
+
+# Dates that name their month: ``12 March 2021``, ``March 12th, 21``, ``3rd day of June, 2015``.
 
 _TOKEN = re.compile(r"\d+|[^\W\d_]+")
 _SKIPPED = ORDINAL_ENDINGS | frozenset(("of", "day", "the", "de", "del", "this"))

@@ -14,6 +14,8 @@ from llmeval_sdk.text.grounding.dates import Date, dates, times
 from llmeval_sdk.text.grounding.text import fold, without_accents, words
 
 
+# A property that is computed once and takes no lock.
+
 Value = TypeVar("Value")
 
 

@@ -25,6 +25,8 @@ from llmeval_sdk.model import Answer, Decision, Question
 from llmeval_sdk.model.protocols import DecisionModel, answer_by, further_place
 
 
+# One `HttpDecisions.decide`: its requests, what they brought back, and what they used.
+
 CHARACTERS_A_TOKEN = 3
 MOST_AT_A_TIME = 16
 _OF_ONE_REQUEST = ("too_long", "malformed", "refused")

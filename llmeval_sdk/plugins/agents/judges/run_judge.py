@@ -23,6 +23,15 @@ from llmeval_sdk.model.runs.run import Run, ToolCall, run_of
 from llmeval_sdk.plugins.agents.injections import hijacks
 
 
+# What a judge is shown of a run: all of it where it fits, else a digest that says what it lacks.
+#
+# Each step has a section of its own, so that no tool's result can pass for another step. A run
+# fits if it has at most `MOST_WHOLE` steps. Of a longer one the judge sees `MOST_SHOWN` steps,
+# chosen in this order: both ends; the calls that failed, were refused, repeat an earlier one or
+# follow an instruction from a tool's result; what the user said; calls that change something;
+# what the agent said; and the latest of all others. Between them stands how many steps are left
+# out, and what they were. Long texts lose their middle, as in every prompt.
+
 MOST_WHOLE = 300
 """Steps of the longest run that is shown whole."""
 MOST_SHOWN = 160
@@ -169,6 +178,8 @@ def _json(value: Any) -> str:
     except (TypeError, ValueError, RecursionError):
         return repr(type(value))
 
+
+# What the rules that stand in for a model read of a run.
 
 _TITLE = re.compile(r"step (\d+), (.+)")
 _FAILED = re.compile(
