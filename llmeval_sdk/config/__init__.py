@@ -19,11 +19,11 @@ from llmeval_sdk.config._resolve import (
 )
 from llmeval_sdk.config._table import table
 from llmeval_sdk.config.reading import SCORES, Secret, price_table, prices, setting
-from llmeval_sdk.config.settings import FORMER_NAMES, Settings, areas, rows
+from llmeval_sdk.config.settings import Settings, areas, rows
 
 
 __all__ = [
-    "FORMER_NAMES", "SCORES", "Secret", "Settings", "areas", "from_environment",
+    "SCORES", "Secret", "Settings", "areas", "from_environment",
     "hidden", "in_experiment", "openai_headers", "price_table", "prices", "read", "rows", "setting",
     "source_of", "table", "value_of", "variables",
 ]  # fmt: skip

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields
 from typing import Any, TypeVar
-from warnings import warn
 
 from llmeval_sdk.config.reading import concealed, is_secret, names
-from llmeval_sdk.config.settings import FORMER_NAMES, Settings, areas, rows
+from llmeval_sdk.config.settings import Settings, areas, rows
 from llmeval_sdk.errors import ConfigurationError, nearest
 
 
@@ -26,10 +25,6 @@ def from_environment(
     it. Without ``problems``, `ConfigurationError` is raised.
     """
     env = _environment(environ)
-    for former, name in FORMER_NAMES.items():
-        if former in options:
-            warn(f"{former} is called {name} now", DeprecationWarning, stacklevel=4)
-            options.setdefault(name, options.pop(former))
     values = _checked(options)
     wanted = [row for row in rows() if row.name not in values]
     values.update(_read(wanted, env, problems))

@@ -121,11 +121,9 @@ class JudgingSettings:
     judge_share: float | None = setting(
         None,
         "LLMEVAL_JUDGE_SHARE",
-        "LLMEVAL_JUDGE_BUDGET",
         read=fraction,
         doc="Share of the records that is judged, the riskiest first, `0.2`: extractions by"
-        " `extraction_correctness`, other answers by `groundedness`. 0 is off."
-        " `LLMEVAL_JUDGE_BUDGET` is its former name.",
+        " `extraction_correctness`, other answers by `groundedness`. 0 is off.",
     )
     judge_control_rate: float | None = setting(
         None,
@@ -486,9 +484,6 @@ _CORE: dict[str, type] = {
     "Ids of users and sessions": IdentitySettings,
     "Verdicts that offline runs keep": VerdictSettings,
 }
-
-FORMER_NAMES = {"judge_budget": "judge_share"}
-"""Names that `configure` takes until version 0.3."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
-from warnings import warn
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation._quota import Quota
@@ -44,7 +43,6 @@ class Escalation:
         of: ``"extractions"`` or ``"answers"``: ``share`` is of these records only. For two judges
             that divide the traffic between them. With ``when``, records that have none of its
             scores are not told as ``not_escalated``.
-        budget: The former name of ``share``; it works until version 0.3.
 
     Raises:
         ConfigurationError: An argument cannot be used; the message says what to write instead.
@@ -63,17 +61,9 @@ class Escalation:
     share: float | None = None
     by: str | None = None
     of: str | None = None
-    budget: float | None = None
 
     def __post_init__(self) -> None:
         _check_judge(self.judge)
-        if self.budget is not None:
-            if self.share is not None:
-                raise self._mistake("takes share=; budget= is its former name")
-            former = f"Escalation({self.name!r}, budget=…) is called share=… now"
-            warn(former, DeprecationWarning, stacklevel=3)
-            object.__setattr__(self, "share", self.budget)
-            object.__setattr__(self, "budget", None)
         if self.when is None and self.share is None:
             raise self._mistake("needs when=below(...) or share=0.2")
         if self.when is not None and (self.share, self.by) != (None, None):

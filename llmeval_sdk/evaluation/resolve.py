@@ -16,7 +16,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, did_you_mean
 from llmeval_sdk.evaluation.escalation import Escalation, default_escalation
 from llmeval_sdk.evaluation.sampling import SamplingRules
-from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge, complete_judge
+from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge, check_judge
 
 
 MAX_KNOWN = 1_000
@@ -41,7 +41,7 @@ def resolve(evaluator: Any, settings: Settings) -> Evaluator:
 
         thing = as_evaluator(thing)
     if thing.kind == "judge":
-        judge: Judge = complete_judge(thing).configured(settings)
+        judge: Judge = check_judge(thing).configured(settings)
         return judge
     configured = getattr(thing, "configured", None)
     return cast("Heuristic", thing if configured is None else configured(settings))

@@ -29,6 +29,7 @@ _OUTCOME = """
   name TEXT NOT NULL DEFAULT '',
   time_ns INTEGER NOT NULL DEFAULT 0,
   value,  -- real: score, integer: pass or fail, text: category, null: not applicable
+  probability REAL,  -- how likely the outcome is good, which decision models say
   label TEXT,
   error_type TEXT,
   error_message TEXT,
@@ -44,9 +45,20 @@ _OUTCOME = """
   metadata TEXT
 """
 
-_FIRST = f"""
-CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+WORD = "CASE typeof(value) WHEN 'real' THEN NULL ELSE value END"
+"""What an evaluation says if it is not a score: a category, or 1 for pass and 0 for fail."""
+SESSION = "CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.session_id') END"
+"""The session that an evaluation is about, cut to 256 characters."""
+OF_SESSION = """instr(metadata, '"scope":"session"')"""
+"""Whether an evaluation is about a session. In a text with these words, the quotes are escaped."""
+MAY_BE_TURN = "session_id IS NOT NULL AND (parent_id IS NULL OR kind IN ('workflow', 'agent'))"
+"""Whether a span may be a turn of its session."""
+MAYBE_UNANSWERED = """kind IN ('workflow', 'agent') AND error_type IS NULL AND request IS NOT NULL
+  AND ((value IS NULL AND (response IS NULL OR response = '""'))
+    OR instr(ifnull(expected, ''), '"abstained"') > 0)"""
+"""Whether a span may be a request without an answer; see `unanswered`."""
 
+_SPANS = f"""
 CREATE TABLE spans (
   seq INTEGER PRIMARY KEY,
   trace_id TEXT NOT NULL DEFAULT '',
@@ -66,9 +78,17 @@ CREATE TABLE spans (
   output_tokens INTEGER,
   total_tokens INTEGER,
   cost_usd REAL,
+  cache_read_input_tokens INTEGER,
+  cache_write_input_tokens INTEGER,
+  reasoning_output_tokens INTEGER,
+  time_to_first_token REAL,  -- seconds
   tags TEXT,  -- from here on JSON, the bulkiest last: lists of spans never read them
   metrics TEXT,
   links TEXT,
+  field_config TEXT,
+  retrieval TEXT,
+  confidence TEXT,
+  value TEXT,
   attributes TEXT,
   prompt TEXT,
   request TEXT,
@@ -82,10 +102,44 @@ CREATE INDEX spans_by_id ON spans (span_id);
 CREATE INDEX spans_by_name ON spans (name, start_ns);
 CREATE INDEX spans_roots ON spans (start_ns) WHERE parent_id IS NULL;
 
+-- Partial indices cost nothing on the rows that they leave out.
+CREATE INDEX spans_failed ON spans (start_ns) WHERE error_type IS NOT NULL;
+CREATE INDEX spans_unanswered ON spans (name, start_ns) WHERE {MAYBE_UNANSWERED};
+-- The span that the first link names: links begin with [["<trace, 32 characters>","<span, 16>".
+CREATE INDEX spans_linked ON spans (substr(links, 39, 16)) WHERE links IS NOT NULL;
+-- Requests by how long they took.
+CREATE INDEX spans_took ON spans (end_ns - start_ns) WHERE parent_id IS NULL;
+
+-- Sessions: their turns, and the tokens that they used.
+CREATE INDEX spans_turns ON spans (session_id, start_ns, end_ns, parent_id, error_type)
+  WHERE {MAY_BE_TURN};
+CREATE INDEX spans_spent ON spans (session_id, input_tokens, output_tokens, cost_usd)
+  WHERE session_id IS NOT NULL AND kind = 'llm' AND input_tokens IS NOT NULL;
+
+-- Reports on traffic read this index alone, in the order of names, models and failures.
+CREATE INDEX spans_summed ON spans (
+  name, kind, model_name, error_type, start_ns, end_ns, parent_id, trace_id, session_id,
+  input_tokens, output_tokens, total_tokens, cost_usd, cache_read_input_tokens,
+  cache_write_input_tokens, reasoning_output_tokens, time_to_first_token, tags
+);
+"""
+
+_EVALUATIONS = f"""
 CREATE TABLE evaluations (seq INTEGER PRIMARY KEY, {_TARGET} {_OUTCOME});
 CREATE UNIQUE INDEX evaluations_by_span ON evaluations (span_id, id);
-CREATE INDEX evaluations_by_time ON evaluations (name, time_ns);
+-- The value is in the index, so that a rare one is found without reading the rows between.
+CREATE INDEX evaluations_by_time ON evaluations (name, time_ns, value);
 CREATE INDEX evaluations_by_value ON evaluations (name, value);
+CREATE INDEX evaluations_judged ON evaluations (time_ns) WHERE evaluator_kind = 'judge';
+CREATE INDEX evaluations_of_sessions ON evaluations (name, {SESSION}, time_ns, span_id)
+  WHERE {OF_SESSION};
+
+-- Reports sum up in the order of this index: nothing is sorted, and no row is read. The scores are
+-- in the order of time, so that new ones go to the end of their group.
+CREATE INDEX evaluations_summed ON evaluations (
+  name, span_name, evaluator_kind, evaluator_version, {WORD}, time_ns, value, error_type,
+  inclusion_probability, cost_usd, total_tokens, probability
+);
 
 CREATE TABLE not_run (
   seq INTEGER PRIMARY KEY, {_TARGET}
@@ -96,95 +150,20 @@ CREATE TABLE not_run (
 );
 CREATE UNIQUE INDEX not_run_by_span ON not_run (span_id, id);
 CREATE INDEX not_run_by_time ON not_run (evaluator, time_ns);
+CREATE INDEX not_run_summed ON not_run (evaluator, span_name, reason, time_ns);
+"""
 
+_FEEDBACK = f"""
+-- What people said: the labels that judges are measured against.
 CREATE TABLE feedback (seq INTEGER PRIMARY KEY, {_TARGET} {_OUTCOME});
 CREATE UNIQUE INDEX feedback_by_span ON feedback (span_id, id);
 CREATE INDEX feedback_by_time ON feedback (name, time_ns);
-"""
-"""Feedback is what people said: the labels that judges are measured against."""
 
-_PAGES = """
-DROP INDEX evaluations_by_time;
-CREATE INDEX evaluations_by_time ON evaluations (name, time_ns, value);
-CREATE INDEX evaluations_judged ON evaluations (time_ns) WHERE evaluator_kind = 'judge';
-CREATE INDEX spans_failed ON spans (start_ns) WHERE error_type IS NOT NULL;
-CREATE INDEX spans_linked ON spans (substr(links, 39, 16)) WHERE links IS NOT NULL;
-"""
-"""What the viewer pages through. The value stands in the index, so that a rare one is found without
-reading the rows between; the others are partial and cost nothing on most rows. The last is of the
-span that the first link names: links begin with ``[["<trace, 32 characters>","<span, 16>"``."""
-
-_ANNOTATED = """
-ALTER TABLE spans ADD COLUMN value TEXT;
-ALTER TABLE spans ADD COLUMN confidence TEXT;
-ALTER TABLE spans ADD COLUMN field_config TEXT;
-ALTER TABLE spans ADD COLUMN retrieval TEXT;
-"""
-"""What the app annotated for evaluators, so that a stored request is judged as it was live."""
-
-_PROBABLE = """
-ALTER TABLE evaluations ADD COLUMN probability REAL;
-ALTER TABLE feedback ADD COLUMN probability REAL;
-"""
-"""How likely an outcome is good, which decision models say."""
-
-WORD = "CASE typeof(value) WHEN 'real' THEN NULL ELSE value END"
-"""What an evaluation says if it is not a score: a category, or 1 for pass and 0 for fail."""
-
-_SUMMED = f"""
-CREATE INDEX evaluations_summed ON evaluations (
-  name, span_name, evaluator_kind, evaluator_version, {WORD}, time_ns, value, error_type,
-  inclusion_probability, cost_usd, total_tokens, probability
-);
-CREATE INDEX not_run_summed ON not_run (evaluator, span_name, reason, time_ns);
-"""
-"""What reports sum up, in the order in which they group it: nothing is sorted, and no row is read.
-Scores stand in the order of time, so that new ones go to the end of their group."""
-
-SESSION = "CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.session_id') END"
-"""The session that an evaluation is about, cut to 256 characters."""
-OF_SESSION = """instr(metadata, '"scope":"session"')"""
-"""Whether an evaluation is about a session. In a text with these words, the quotes are escaped."""
-MAY_BE_TURN = "session_id IS NOT NULL AND (parent_id IS NULL OR kind IN ('workflow', 'agent'))"
-"""Whether a span may be a turn of its session."""
-
-_SESSIONS = f"""
-CREATE INDEX evaluations_of_sessions ON evaluations (name, {SESSION}, time_ns, span_id)
-  WHERE {OF_SESSION};
-CREATE INDEX spans_turns ON spans (session_id, start_ns, end_ns, parent_id, error_type)
-  WHERE {MAY_BE_TURN};
-CREATE INDEX spans_spent ON spans (session_id, input_tokens, output_tokens, cost_usd)
-  WHERE session_id IS NOT NULL AND kind = 'llm' AND input_tokens IS NOT NULL;
-CREATE INDEX spans_took ON spans (end_ns - start_ns) WHERE parent_id IS NULL;
-"""
-"""What is read of sessions: the verdicts on each, its turns, and the tokens that it used. Spans
-without a session and evaluations of single spans cost nothing here. The last index sorts requests
-by how long they took."""
-_MEASURED = """
--- What reports on traffic sum up: what the metrics of model calls say, and an index that answers
--- alone, in the order of span names, models and failures.
-ALTER TABLE spans ADD COLUMN cache_read_input_tokens INTEGER;
-ALTER TABLE spans ADD COLUMN cache_write_input_tokens INTEGER;
-ALTER TABLE spans ADD COLUMN reasoning_output_tokens INTEGER;
-ALTER TABLE spans ADD COLUMN time_to_first_token REAL;  -- seconds
-CREATE INDEX spans_summed ON spans (
-  name, kind, model_name, error_type, start_ns, end_ns, parent_id, trace_id, session_id,
-  input_tokens, output_tokens, total_tokens, cost_usd, cache_read_input_tokens,
-  cache_write_input_tokens, reasoning_output_tokens, time_to_first_token, tags
-);
-"""
-MAYBE_UNANSWERED = """kind IN ('workflow', 'agent') AND error_type IS NULL AND request IS NOT NULL
-  AND ((value IS NULL AND (response IS NULL OR response = '""'))
-    OR instr(ifnull(expected, ''), '"abstained"') > 0)"""
-"""SQL: whether a span may be a request without an answer; see `unanswered`."""
-_UNANSWERED = f"""
--- Requests without an answer, which are few: their share is shown in every report.
-CREATE INDEX spans_unanswered ON spans (name, start_ns) WHERE {MAYBE_UNANSWERED};
+-- What is known of the file itself, and of what processes could not deliver.
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (
-    _FIRST, _PAGES, _ANNOTATED, _PROBABLE, _SUMMED, _SESSIONS, _MEASURED, _UNANSWERED,
-)  # fmt: skip
+MIGRATIONS: tuple[str, ...] = (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}",)
 
 
 class SchemaError(Exception):

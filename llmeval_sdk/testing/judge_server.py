@@ -27,7 +27,6 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
-from warnings import warn
 
 from llmeval_sdk import registry
 from llmeval_sdk.judges.prompt import Section, edge_line
@@ -530,14 +529,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: Any) -> None:
         """Say nothing: what came is in ``requests``."""
-
-
-def __getattr__(name: str) -> Any:
-    """Return what was called ``Seen``, which a class of `llmeval_sdk.statistics` is called too."""
-    if name == "Seen":
-        warn("Seen is called ReceivedRequest now", DeprecationWarning, stacklevel=2)
-        return ReceivedRequest
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def main(

@@ -4,7 +4,6 @@ import random
 
 import pytest
 
-from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation._quota import Quota
 from llmeval_sdk.evaluation.escalation import Escalation
@@ -84,16 +83,7 @@ def test_an_extraction_whose_risk_failed_is_judged_at_random():
     assert 20 < len(admitted(Escalation("j", share=0.2), [failed] * 200)) < 60
 
 
-def test_the_former_names_work_and_say_the_new_ones():
-    """`budget=` and `judge_budget` go on working, with a note."""
-    with pytest.warns(DeprecationWarning, match="share="):
-        assert Escalation("j", budget=0.2) == Escalation("j", share=0.2)
-    with pytest.warns(DeprecationWarning, match="judge_share"):
-        assert config.from_environment({}, judge_budget=0.3).judge_share == 0.3
-    assert config.from_environment({"LLMEVAL_JUDGE_BUDGET": "0.3"}).judge_share == 0.3
-    both = {"LLMEVAL_JUDGE_BUDGET": "0.3", "LLMEVAL_JUDGE_SHARE": "0.1"}
-    assert config.from_environment(both).judge_share == 0.1
-    with pytest.raises(ConfigurationError, match="former name"):
-        Escalation("j", budget=0.2, share=0.2)
+def test_a_share_is_of_extractions_or_of_answers():
+    """Nothing else is taken."""
     with pytest.raises(ConfigurationError, match="'extractions' or 'answers'"):
         Escalation("j", share=0.2, of="both")

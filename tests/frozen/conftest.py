@@ -1,4 +1,4 @@
-"""Golden files, and copies of what the commit of the freeze wrote.
+"""Golden files, and copies of the store and the spool folder that were written at the freeze.
 
 ``UPDATE_FROZEN=1 python -m pytest tests/frozen`` writes the golden files anew. Read the difference
 before you commit it: whatever it shows is what a user of the SDK would notice.
@@ -47,7 +47,7 @@ def frozen():
 
 @pytest.fixture
 def store(tmp_path):
-    """Return the path of a copy of the store that commit 74bb43e wrote."""
+    """Return the path of a copy of the frozen store."""
     path = tmp_path / "frozen" / "store.db"
     path.parent.mkdir(mode=0o700)
     shutil.copyfile(DATA / "store.db", path)
@@ -56,7 +56,7 @@ def store(tmp_path):
 
 @pytest.fixture
 def spool(tmp_path):
-    """Return a copy of the spool folder of that commit, with the modes that git does not keep."""
+    """Return a copy of the frozen spool folder, with the modes that git does not keep."""
     folder = tmp_path / "spool"
     shutil.copytree(DATA / "spool", folder)
     folder.chmod(0o700)

@@ -13,8 +13,3 @@ def test_settings_keep_their_names_and_defaults(frozen):
         for row in config.rows()
     }
     frozen("settings.json", dict(sorted(table.items())))
-
-
-def test_former_names_are_still_taken(frozen):
-    """A renamed setting goes by its former name until the version that was announced."""
-    frozen("former_settings.json", dict(config.FORMER_NAMES))

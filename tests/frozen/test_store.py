@@ -1,4 +1,4 @@
-"""A store of an earlier commit is read for ever: by commands, by the viewer, by a new writer.
+"""A store that the first release can have written is read for ever, and written by later ones.
 
 ``UPDATE_FROZEN=1 python -m pytest tests/frozen`` accepts a change of what is said; the store in
 ``data`` itself is never written again (``write_fixtures.py`` says how it was).

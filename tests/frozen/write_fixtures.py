@@ -4,8 +4,9 @@ It was run once, with the code of commit 74bb43e, and uses the public API alone:
 
     python tests/frozen/write_fixtures.py tests/frozen/data
 
-What it wrote is committed and is never written again: a store in production is as old as it is. A
-new format gets a folder of its own beside it.
+What it wrote is committed. Before the first release, the rows of the store were copied once into
+the tables of schema version 1; since then nothing is written again, as a store in production is as
+old as it is. A new format gets a folder of its own beside it.
 """
 
 from __future__ import annotations

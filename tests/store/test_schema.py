@@ -99,31 +99,3 @@ def test_pages_of_a_large_store_are_read_by_an_index(writer, path, make, query, 
     found = plan(path, query)
     assert index in found
     assert "TEMP B-TREE" not in found
-
-
-def test_a_store_of_the_first_release_gets_the_indices_of_the_viewer(path, make, monkeypatch):
-    """Upgrading keeps every record and makes lists of failed and judged spans cheap."""
-    span = make.span()
-    event = make.evaluation(span)
-    with monkeypatch.context() as first:
-        first.setattr(_schema, "MIGRATIONS", _schema.MIGRATIONS[:1])
-        with closing(StoreWriter(path)) as writer:
-            writer.write(Batch())
-    with closing(sqlite3.connect(path)) as raw:
-        for table, values in (
-            ("spans", _rows.span_row(span)),
-            ("evaluations", _rows.evaluation_row(event)),
-        ):
-            row = dict(zip(_rows.COLUMNS[table], values, strict=True))
-            known = [name for name in columns(raw, table) if name in row]
-            assert len(known) < len(row)
-            marks = ",".join("?" * len(known))
-            old = [row[name] for name in known]
-            raw.execute(f"INSERT INTO {table} ({','.join(known)}) VALUES ({marks})", old)
-        raw.commit()
-    with closing(StoreReader(path)) as reader:
-        assert reader.span(span.span_id) == span
-        assert reader.evaluations_of(span.span_id) == (event,)
-    with closing(sqlite3.connect(path)) as raw:
-        found = {row[0] for row in raw.execute("SELECT name FROM sqlite_master WHERE type='index'")}
-    assert {"evaluations_judged", "spans_failed", "spans_linked"} <= found

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 import pytest
 from machine import is_in_time
 
-from llmeval_sdk.testing import judge_server
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer, stand_in
 
 
@@ -228,9 +227,3 @@ def test_the_module_serves_until_it_is_interrupted():
         process.kill()
         process.stdout.close()
         process.wait(10)
-
-
-def test_the_former_name_of_a_received_request_keeps_working():
-    """``Seen`` is found under its former name, with a note that names the new one."""
-    with pytest.warns(DeprecationWarning, match="ReceivedRequest"):
-        assert judge_server.Seen is judge_server.ReceivedRequest

@@ -13,6 +13,7 @@ from llmeval_sdk.model.protocols._evaluators import (
     Heuristic,
     Judge,
     Learner,
+    check_judge,
     further_request,
     refuse_in_loop,
 )
@@ -23,8 +24,8 @@ from llmeval_sdk.model.protocols._exporters import (
     LiveSpans,
     Redaction,
     Services,
+    complete_exporter,
 )
-from llmeval_sdk.model.protocols._former import complete_exporter, complete_judge
 
 
 __all__ = [
@@ -41,8 +42,8 @@ __all__ = [
     "Redaction",
     "Services",
     "answer_by",
+    "check_judge",
     "complete_exporter",
-    "complete_judge",
     "further_place",
     "further_request",
     "refuse_in_loop",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.model import Completion, Evaluation, Message, Record, Score, Unit
 
 
@@ -190,6 +190,28 @@ class Judge(_Named, Protocol):
 
     def configured(self, settings: Any, /) -> Judge:
         """Return this judge under the settings in force; itself where it reads none."""
+
+
+_JUDGE = (
+    "needs_model", "blocking", "calls_here", "model", "span_kinds", "span_tags", "lacks",
+    "configured",
+)  # fmt: skip
+"""The parts of a judge for which `llmeval_sdk.judges.BaseJudge` has a default."""
+
+
+def check_judge(judge: Judge) -> Judge:
+    """Return a judge that has all parts of its protocol.
+
+    Raises:
+        ConfigurationError: It lacks some of them; the message names them.
+    """
+    absent = [name for name in _JUDGE if not hasattr(judge, name)]
+    if absent:
+        raise ConfigurationError(
+            f"the judge {judge.name!r} lacks {', '.join(absent)}: derive it from "
+            "llmeval_sdk.judges.BaseJudge, which has a default for each"
+        )
+    return judge
 
 
 Evaluator = Heuristic | Judge

@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple, Protocol
 
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Batch
 
 
@@ -191,3 +192,42 @@ class BaseExporter:
 
         Called in the child, on the thread that forked. What it raises is caught and counted.
         """
+
+
+_SMALLEST = ("name", "export", "flush", "close")
+
+
+def complete_exporter(exporter: Exporter) -> BaseExporter:
+    """Return an exporter that has all parts: itself, or its four members on a `BaseExporter`.
+
+    Raises:
+        ConfigurationError: It is not an exporter; the message says what it lacks.
+    """
+    if isinstance(exporter, BaseExporter):
+        return exporter
+    absent = [name for name in _SMALLEST if not hasattr(exporter, name)]
+    if absent or isinstance(exporter, type):
+        what = exporter.__name__ if isinstance(exporter, type) else type(exporter).__name__
+        why = "it is a class: pass an instance" if not absent else f"it lacks {', '.join(absent)}"
+        raise ConfigurationError(f"{what} is no exporter: {why} (see llmeval_sdk.model.protocols)")
+    return _CompletedExporter(exporter)
+
+
+class _CompletedExporter(BaseExporter):
+    """Passes the calls on to a smallest exporter; two are equal if they stand for the same one."""
+
+    def __init__(self, exporter: Exporter) -> None:
+        self.name = exporter.name
+        self._exporter = exporter
+        self.export = exporter.export  # type: ignore[method-assign]
+        self.flush = exporter.flush  # type: ignore[method-assign]
+        self.close = exporter.close  # type: ignore[method-assign]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _CompletedExporter) and other._exporter is self._exporter
+
+    def __hash__(self) -> int:
+        return id(self._exporter)
+
+    def __repr__(self) -> str:
+        return repr(self._exporter)

@@ -1,6 +1,5 @@
 """An exporter has the parts it derives from; those of the old shape work with a warning."""
 
-import os
 import threading
 
 import pytest
@@ -11,7 +10,6 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import protocols
 from llmeval_sdk.model.protocols import BaseExporter, ContextBridge, LiveSpans, complete_exporter
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.pipeline.runtime import _lifecycle
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing import extract, inject
 
@@ -66,61 +64,6 @@ class Whole(BaseExporter, LiveSpans, ContextBridge):
 
     def put(self, context):
         self.calls.append(("put", context))
-
-
-class Former:
-    """The shape of 0.1: what it has beside the smallest four was looked for by name."""
-
-    name = "former"
-    gives_ids = keeps_foreign = True
-    in_memory = 7
-
-    def __init__(self):
-        self.calls, self.spans = [], []
-        self.before_exit = self.lost = self.redactor = None
-        self.surroundings = self
-
-    def export(self, batch):
-        self.spans += batch.spans
-
-    def flush(self, timeout):
-        self.calls.append("flush")
-
-    def close(self, timeout):
-        self.calls.append("close")
-
-    def on_start(self, span):
-        self.calls.append("on_start")
-
-    def on_end(self, span):
-        self.calls.append("on_end")
-
-    def on_drop(self, span):
-        self.calls.append("on_drop")
-
-    def after_fork(self):
-        self.calls.append("after_fork")
-
-    def use_redactor(self, redactor):
-        self.redactor = redactor
-
-    def at_exit_signal(self, deliver):
-        self.calls.append("at_exit_signal")
-
-    def at_flush(self, deliver):
-        self.calls.append("at_flush")
-
-    def parent(self):
-        return (1, 2, 1)
-
-    def get(self):
-        return None
-
-    def put(self, context):
-        pass
-
-    def ids_of(self, span):
-        return {"trace_id": "theirs", "span_id": "theirs"}
 
 
 def test_the_smallest_exporter_needs_four_members_and_no_base():
@@ -182,40 +125,22 @@ def test_the_parts_that_are_not_overridden_do_nothing():
     assert stats.exporters["idle"].delivered > 0
 
 
-def test_an_exporter_of_the_former_shape_keeps_working_and_says_what_to_do():
-    """All of what was found by name still is, with one warning at the line that configured it."""
-    former = Former()
-    with runtime.isolated():
-        with pytest.warns(DeprecationWarning, match="BaseExporter") as warned:
-            llmeval.configure(exporters=[former])
-        span = request()
-        assert llmeval.export_span(span) == {"trace_id": "theirs", "span_id": "theirs"}
-        stats = llmeval.flush()
-        assert former.before_exit is _lifecycle.at_exit
-        assert former.lost() == {}
-        assert former.redactor.detect("plain") == "plain"
-    assert len(warned) == 1
-    assert warned[0].filename == __file__
-    assert "on_start" in str(warned[0].message)
-    assert "0.4" in str(warned[0].message)
-    assert [each.trace_id for each in former.spans] == [f"{1:032x}"]
-    assert {"at_exit_signal", "at_flush", "on_start", "on_end", "flush", "close"} <= {*former.calls}
-    assert stats.exporters["former"].in_memory == 7
+def test_nobody_calls_what_an_exporter_without_the_base_has_besides_the_four():
+    """Its other methods are its own: none is looked for by name."""
+    calls = []
 
+    class Larger(Smallest):
+        def on_start(self, span):
+            calls.append("on_start")
 
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_former_exporter_begins_anew_in_a_child():
-    """Its ``after_fork`` is called there, and only there."""
-    former = Former()
-    with runtime.isolated():
-        with pytest.warns(DeprecationWarning, match="after_fork"):
-            llmeval.configure(exporters=[former])
+        def connect(self, services):
+            calls.append("connect")
+
+    with capture(exporters=[larger := Larger()]) as seen:
         request()
-        child = os.fork()
-        if child == 0:
-            os._exit(0 if "after_fork" in former.calls else 1)
-        assert os.waitpid(child, 0)[1] == 0
-    assert "after_fork" not in former.calls
+        seen.drain()
+    assert len(larger.spans) == 1
+    assert calls == []
 
 
 def test_an_exporter_stays_open_when_it_is_configured_again():
