@@ -51,7 +51,7 @@ def microseconds(limiter, times=400, *, ahead=False):
 
 
 def opened(folder, server, budget=PLENTY, **options):
-    """Return a keeper whose budget is open."""
+    """Return a limiter whose budget is open."""
     limiter = limiter_of(folder, server.address, budget=budget, rebuild=2.0, **options)
     while isinstance(granted := limiter.reserve("judge", **PRICE), Refused):
         time.sleep(0.05)
@@ -60,7 +60,7 @@ def opened(folder, server, budget=PLENTY, **options):
 
 
 def cost(folder):
-    """Compare the keepers; return the means of one host, one host ahead, and all hosts."""
+    """Compare the limiters; return the means of one host, one host ahead, and all hosts."""
     alone = BudgetLimiter(PLENTY, HostLedger(folder / "alone" / "llmeval.budget"))
     (folder / "alone").mkdir()
     with running_redis(folder / "redis") as server:
@@ -72,9 +72,9 @@ def cost(folder):
 
 
 def redis_load(folder, processes, rate, seconds=8.0):
-    """Return what Redis did for keepers that each make ``rate`` judgements a second."""
+    """Return what Redis did for limiters that each make ``rate`` judgements a second."""
     with running_redis(folder / f"redis-{processes}-{rate}") as server:
-        keepers = [
+        limiters = [
             opened(folder / f"host-{processes}-{rate}-{place}", server, beat=2.0)
             for place in range(processes)
         ]
@@ -86,7 +86,7 @@ def redis_load(folder, processes, rate, seconds=8.0):
         while (now := time.monotonic()) < end:
             if before is None and now >= settle:
                 before, made = fleet_model.counters(server.client()), 0
-            for limiter in keepers:
+            for limiter in limiters:
                 granted = limiter.reserve("judge", **PRICE)
                 if not isinstance(granted, Refused):
                     limiter.settle(granted, tokens=500, usd=0.0005)
@@ -95,7 +95,7 @@ def redis_load(folder, processes, rate, seconds=8.0):
             time.sleep(max(due - time.monotonic(), 0))
         after = fleet_model.counters(server.client())
         memory = server.client().info("memory")["used_memory_dataset"]
-        for limiter in keepers:
+        for limiter in limiters:
             limiter.close()
     return fleet_model.Point(
         processes=processes,

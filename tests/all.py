@@ -41,7 +41,7 @@ OF_EVERY_PYTHON = (
     "tests/pipeline/spool/test_round_trip.py",
     *map(str, sorted(Path("tests/exporters").glob("test_*.py"))), "tests/plugins/openinference",
     "tests/frozen", "tests/plugins/demo", "tests/cli/test_main.py", "tests/cli/test_in_process.py",
-    "tests/offline/test_model.py", "tests/plugins/sessions/test_shelf.py",
+    "tests/offline/test_model.py", "tests/plugins/sessions/test_turn_store.py",
     "tests/plugins/sessions/test_live.py",
 )  # fmt: skip
 """What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,

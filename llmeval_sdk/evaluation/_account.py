@@ -28,16 +28,16 @@ class Spending:
 
     Args:
         model: What is called.
-        turnstile: Of the calls to this model.
+        rate_limiter: Of the calls to this model.
         judge: Whose limits count beside those of all.
     """
 
-    def __init__(self, model: Any, turnstile: RateLimiter, judge: str) -> None:
+    def __init__(self, model: Any, rate_limiter: RateLimiter, judge: str) -> None:
         self.model = getattr(model, "model", "") or type(model).__name__
         self.usage: Usage | None = None
         self.calls: list[ModelCall] = []
         """What was called, for the judgement's trace."""
-        self.turnstile = turnstile
+        self.rate_limiter = rate_limiter
         self.judge = judge
 
     async def paid(self, name: str, most: Usage, call: Callable[[], Awaitable[_Result]]) -> _Result:
@@ -55,15 +55,15 @@ class Spending:
             try:
                 result = await self._call(name, most, call)
             except JudgeError as error:
-                await self.turnstile.wait(error)
+                await self.rate_limiter.wait(error)
             else:
-                self.turnstile.note_answer()
+                self.rate_limiter.note_answer()
                 return result
 
     async def _call(
         self, name: str, most: Usage, call: Callable[[], Awaitable[_Result]]
     ) -> _Result:
-        async with self.turnstile.passage() as passing:
+        async with self.rate_limiter.passage() as passing:
             payment = _Payment(self, passing.place, name, most)
             # The client asks before each further request, such as a retry: it costs as well.
             permission = further_request.set(payment.another)
@@ -97,9 +97,9 @@ class Spending:
 
     def priced(self, model: str, used: Usage) -> Usage:
         """Add the cost, by the price of the model that answered, else of the one that was asked."""
-        usd = self.turnstile.cost(model or self.model, used)
+        usd = self.rate_limiter.cost(model or self.model, used)
         if usd is None:
-            usd = self.turnstile.cost(self.model, used)
+            usd = self.rate_limiter.cost(self.model, used)
         return replace(used, cost_usd=usd)
 
 
@@ -118,7 +118,7 @@ class _Payment:
 
     def __init__(self, account: Spending, place: int, name: str, most: Usage) -> None:
         self._account = account
-        self._turnstile = account.turnstile
+        self._rate_limiter = account.rate_limiter
         self._place = place
         self._most = most
         self._requests = 1
@@ -126,12 +126,12 @@ class _Payment:
         self._call = ModelCall(name, time_ns(), 0, account.model)
 
     def _reserve(self) -> Reservation:
-        return self._turnstile.reserve(self._account.judge, self._account.model, self._most)
+        return self._rate_limiter.reserve(self._account.judge, self._account.model, self._most)
 
     def another(self, trouble: JudgeError | None) -> None:
         """Reserve for a further request, which the client makes after some trouble."""
         if trouble is not None and trouble.type == "rate_limited":
-            self._turnstile.limit.slow_down(self._place)
+            self._rate_limiter.limit.slow_down(self._place)
         self.free(trouble)
         self._reserved.append(self._reserve())
         self._requests += 1
@@ -139,7 +139,7 @@ class _Payment:
     def free(self, trouble: JudgeError | None) -> None:
         """Give back the tokens of the latest request where the server did no work."""
         if trouble is not None and trouble.type in FREE and self._reserved:
-            self._turnstile.limiter.settle(self._reserved.pop(), calls=1, tokens=0, usd=0.0)
+            self._rate_limiter.limiter.settle(self._reserved.pop(), calls=1, tokens=0, usd=0.0)
 
     def settle(
         self,
@@ -157,7 +157,7 @@ class _Payment:
         call = replace(self._call, model=model or self._call.model, response=response)
         priced = None if used is None else self._account.priced(call.model, used)
         self._account.add(replace(call, end_ns=time_ns(), usage=priced, error=error))
-        limiter = self._turnstile.limiter
+        limiter = self._rate_limiter.limiter
         for place, reservation in enumerate(self._reserved):
             if priced is None:
                 limiter.settle(reservation, later=True)

@@ -41,8 +41,8 @@ class Lease:
 class BudgetedLLM(Spending, LLM):
     """The judge model as one judgement sees it; adds up what the judgement used."""
 
-    def __init__(self, llm: LLM, turnstile: RateLimiter, judge: str) -> None:
-        super().__init__(llm, turnstile, judge)
+    def __init__(self, llm: LLM, rate_limiter: RateLimiter, judge: str) -> None:
+        super().__init__(llm, rate_limiter, judge)
         self.inner = llm
         """The model itself, which charges nothing to the budget."""
         self.cut_prompts = 0
@@ -88,9 +88,9 @@ class BudgetedLLM(Spending, LLM):
         spent where a call did not say what it used, or where the block ended in an exception that
         is no `JudgeError`. Raises `JudgeError` with the counted reason where the budget refuses.
         """
-        limiter = self.turnstile.limiter
-        async with self.turnstile.passage() as passing:
-            reserved = self.turnstile.reserve(self.judge, self.model, most, calls=calls)
+        limiter = self.rate_limiter.limiter
+        async with self.rate_limiter.passage() as passing:
+            reserved = self.rate_limiter.reserve(self.judge, self.model, most, calls=calls)
             lease = Lease(self.inner)
             try:
                 yield lease
@@ -106,7 +106,7 @@ class BudgetedLLM(Spending, LLM):
 
     def _settle_lease(self, reserved: Reservation, lease: Lease) -> None:
         made = max(len(lease.calls), lease.requests)
-        limiter = self.turnstile.limiter
+        limiter = self.rate_limiter.limiter
         used: list[Usage] = []
         for call in lease.calls:
             if call.usage is None:

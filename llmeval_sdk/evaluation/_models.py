@@ -42,11 +42,11 @@ class NoModel(LLM):
 class Models:
     """Makes each model once, and a budgeted view of it for each judgement.
 
-    Each model has a turnstile of its own: one that is down or slow does not hold up the others.
+    Each model has a rate limiter of its own: one that is down or slow does not hold up the others.
 
     Args:
         configured: makes the model of judges that bring none along; ``None`` where there is none.
-        keeper: of the budget of all calls.
+        limiter: Of the budget of all calls.
         concurrency: calls to one model at a time, at most.
         prices: own prices by model, in USD per million input and output tokens.
         patience: seconds that a call waits for a model that is down; see `RateLimiter`.

@@ -28,7 +28,7 @@ MAX_WAIT_SECONDS = 61.0
 
 @dataclass(slots=True)
 class Permit:
-    """One call that the turnstile let through; whoever makes it notes here how it went."""
+    """One call that the rate limiter let through; whoever makes it notes here how it went."""
 
     place: int
     """Which of the places of `AdaptiveLimit` it takes."""
@@ -42,7 +42,7 @@ class RateLimiter:
     """Limits the calls to one model: as many at a time as it can take, and none while it is down.
 
     Args:
-        keeper: keeps the budget that pays for the calls.
+        limiter: Keeps the budget that pays for the calls.
         concurrency: how many calls are made at a time at most.
         prices: the user's own prices by model, in USD per million input and output tokens.
         patience: for how many seconds a call waits for a model that is down. Above 0 a call also

@@ -214,13 +214,13 @@ class ModelReply(NamedTuple):
 
 
 async def answered(
-    model: DecisionModel, inquiry: Inquiry, turnstile: RateLimiter, until: float
+    model: DecisionModel, inquiry: Inquiry, rate_limiter: RateLimiter, until: float
 ) -> Decision:
     """Ask a model, which has to answer by ``until``, a time of the running loop.
 
     The answer is checked, because a model of the app's own may return anything.
     """
-    place, deadline = further_place.set(turnstile.further_place), answer_by.set(until)
+    place, deadline = further_place.set(rate_limiter.further_place), answer_by.set(until)
     try:
         decision: Any = await model.decide(inquiry.data(), inquiry.questions)
     finally:
@@ -374,7 +374,7 @@ class Decider:
 
     Args:
         model: Which model.
-        keeper: Of the budget of decisions.
+        limiter: Of the budget of decisions.
         concurrency: Requests at a time, at most.
         timeout: Seconds that a record may take.
         thresholds: By the name of the judge, the probability from which on its outcome is good.
@@ -403,7 +403,7 @@ class Decider:
         self.model = model
         self.left_out: Counter[str] = Counter()
         """Parts of requests that were not shown, because they are no text, by their type."""
-        self._turnstile = RateLimiter(
+        self._rate_limiter = RateLimiter(
             limiter, concurrency=concurrency, prices=prices, patience=patience
         )
         self._timeout = timeout
@@ -498,7 +498,7 @@ class Decider:
 
     async def _asked(self, inquiry: Inquiry) -> tuple[Decision | Failure, Sequence[ModelCall]]:
         """Ask the model within budget and time."""
-        account = Spending(self.model, self._turnstile, ACCOUNT)
+        account = Spending(self.model, self._rate_limiter, ACCOUNT)
         until = asyncio.get_running_loop().time() + _PART_FOR_ANSWERS * self._timeout
         try:
             with disabled():  # a model of the app's own is no part of its trace
@@ -507,7 +507,7 @@ class Decider:
                     account.paid(
                         "decide",
                         inquiry.most(),
-                        lambda: answered(self.model, inquiry, self._turnstile, until),
+                        lambda: answered(self.model, inquiry, self._rate_limiter, until),
                     ),
                 )
         except (TimeoutError, asyncio.TimeoutError):

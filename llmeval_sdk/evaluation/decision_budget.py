@@ -18,7 +18,7 @@ day and a million tokens a minute pay for."""
 
 
 def host_limiter(settings: Settings, budget: Budget | None = None) -> BudgetLimiter:
-    """Return the keeper of the decisions' budget, which all processes of this host share.
+    """Return the limiter of the decisions' budget, which all processes of this host share.
 
     Its limits are those of the settings, where none are given.
     """

@@ -1,4 +1,4 @@
-"""The keeper of a budget: it reserves every judge call before it is made and settles it afterwards.
+"""The limiter of a budget: it reserves every judge call before it is made and settles it after.
 
 A ledger stores the books, for this process or for all processes of a host. `books` decides what is
 written in them.

@@ -1,4 +1,4 @@
-"""The keeper of runs that have no budget."""
+"""The limiter of runs that have no budget."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ record weighs more than ``1 / floor``. The chance falls with the risk, because w
 more likely to be bad its verdict varies more (Neyman's allocation, 1934, in spirit). The whole
 comes to ``share`` where ``aim = (share - control) / (1 - control)``.
 
-A ``control`` of at most `FLOOR` makes the chance of the rest constant: then nearly all of the share
-goes to the riskiest, which is how versions before 0.2 spent it.
+A ``control`` of at most `FLOOR` makes the chance of the rest constant: nearly all of the share
+then goes to the riskiest.
 """
 
 from __future__ import annotations

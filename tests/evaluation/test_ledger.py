@@ -25,20 +25,20 @@ LIMITS = "calls_per_minute=400, usd_per_day=1.0"
 HAMMER = f"""
 import sys, threading
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.limiter import BudgetKeeper
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.store.ledger import HostLedger
-keeper = BudgetKeeper(Budget({LIMITS}), HostLedger(sys.argv[1], timeout=30))
-keeper.used()
+limiter = BudgetLimiter(Budget({LIMITS}), HostLedger(sys.argv[1], timeout=30))
+limiter.used()
 print("ready", flush=True)
 sys.stdin.readline()
 granted = []
 def hammer():
     for _ in range(60):
-        got = keeper.reserve("polite", usd=0.001)
+        got = limiter.reserve("polite", usd=0.001)
         if isinstance(got, Reservation):
             granted.append(got.id)
-            keeper.settle(got)
+            limiter.settle(got)
 threads = [threading.Thread(target=hammer) for _ in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()

@@ -27,7 +27,7 @@ LEASE, REBUILD = 1.5, 5.0
 
 
 def limiter_of(folder, address, *, budget, **options):
-    """Return the keeper of one process of the host whose ledger stands in a folder."""
+    """Return the limiter of one process of the host whose ledger stands in a folder."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     options = {"lease": LEASE, "rebuild": REBUILD, "longest": 2.0, **options}
@@ -54,7 +54,7 @@ def spend(address, folder, seconds, options):
             granted = limiter.reserve("judge", tokens=tokens, usd=usd)
             if isinstance(granted, Refused):
                 calls.write(json.dumps({"refused": granted.detail, "at": real()}) + "\n")
-                time.sleep(min(granted.retry_after or 0.05, 0.05))  # as a turnstile would
+                time.sleep(min(granted.retry_after or 0.05, 0.05))  # as a rate limiter would
                 continue
             began = real()
             calls.write(json.dumps({"began": began, "usd": usd, "tokens": tokens}) + "\n")

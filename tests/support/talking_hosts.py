@@ -23,9 +23,9 @@ time.time_ns = lambda: now_ns() - late * 10**9
 time.time = lambda: now() - late
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.plugins.sessions.hosts import _shelf
+from llmeval_sdk.plugins.sessions.hosts import turn_store
 
-_shelf.SharedShelf.hold_seconds = 3.0
+turn_store.SharedTurnStore.hold_seconds = 3.0
 
 @llmeval.judge(per="session")
 async def seen(record, llm):

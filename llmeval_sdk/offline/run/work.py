@@ -103,7 +103,7 @@ class Work:
 
     @cached_property
     def limiter(self) -> BudgetLimiter:
-        """The keeper of the budget, which judge models and the decision model share."""
+        """The limiter of the budget, which judge models and the decision model share."""
         return Unlimited() if self.budget is None else BudgetLimiter(self.budget)
 
     @cached_property
@@ -173,7 +173,7 @@ class Work:
     def fresh(self) -> Work:
         """Return the same work for another event loop: its models are new, its budget goes on."""
         work = copy(self)
-        kept = ("settings", "chosen", "keeper")
+        kept = ("settings", "chosen", "limiter")
         work.__dict__.update({name: getattr(self, name) for name in kept})
         return work
 

@@ -174,7 +174,7 @@ class BlockEvaluator:
         work = task.work
         settings = replace(work.settings, store=task.store)
         work.__dict__["settings"] = settings
-        work.__dict__["keeper"] = limiter_of(work, task)
+        work.__dict__["limiter"] = limiter_of(work, task)
         chosen = list(work.chosen.names)
         if chosen != task.header["evaluators"]:
             raise ConfigurationError(

@@ -104,7 +104,7 @@ class SharedLimiter(BudgetLimiter):
 
     @classmethod
     def instead_of(cls, limiter: BudgetLimiter, **options: Any) -> SharedLimiter:
-        """Return a keeper of the same budget with the same ledger, which other hosts share."""
+        """Return a limiter of the same budget with the same ledger, which other hosts share."""
         return cls(limiter.budget, limiter._ledger, **options)
 
     # -- what judges ask ------------------------------------------------------------------------

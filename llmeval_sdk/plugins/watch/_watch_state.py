@@ -39,7 +39,7 @@ class AlertMessage:
     taken_ns: int = 0
     """When a process took it to send; 0 while none does."""
     put_ns: int = 0
-    """When it was put into the outbox; 0 in files of releases before 0.2."""
+    """When it was put into the outbox; 0 stands for when it happened."""
 
     def as_plain(self) -> dict[str, Any]:
         """Return what people and programs are told."""

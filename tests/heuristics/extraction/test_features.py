@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from llmeval_sdk.heuristics.aggregated_confidence import aggregated_confidence
 from llmeval_sdk.heuristics.extraction import risk
 from llmeval_sdk.model import Chunk, Extraction, Record
 from llmeval_sdk.text.extraction import read
@@ -25,56 +24,49 @@ GOOD = Record(
 )
 
 
-def of(module, record):
+def features(record):
     (reading,) = read(record)
-    if module is risk:
-        return module.measure(reading)
-    confidence = aggregated_confidence(record)
-    if module is risk:
-        return module.measure(record, reading, confidence.value)
-    if module is risk:
-        return module.measure(record, reading, fits=confidence.metadata.get("format_valid"))
-    return module.measure(record, reading)
+    return risk.features(record, reading, None, "total")
 
 
 CASES = [
-    (risk, "against", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
-    (risk, "split", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
-    (risk, "outvoted", {"extractions": (Extraction("41.50", 1),) * 2}),
-    (risk, "lone", {"extractions": (Extraction("44.82", 1, 0.9),)}),
-    (risk, "few_sources", {"extractions": (Extraction("44.82", 1),) * 2}),
-    (risk, "unsure", {"confidence": "LOW"}),
-    (risk, "unsure_self", {"extractions": (Extraction("44.82", 1, 0.2),) * 2}),
-    (risk, "rival_nearer", {"value": "41.50"}),
-    (risk, "no_cue", {"value": "50.00"}),
-    (risk, "outnumbered", {"retrieved_context": (Chunk(RECEIPT), Chunk("3.32 a 3.32 b 3.32"))}),
-    (risk, "wrong_format", {"field_config": {"name": "total", "format": "date"}}),
-    (risk, "wrong_kind", {"value": "CASH"}),
-    (risk, "free_form", {"value": "CASH"}),
-    (risk, "has_label", {"value": "TOTAL DUE: 44.82"}),
-    (risk, "long", {"value": "word " * 30}),
-    (risk, "cut_off", {"value": "Opening hours 9"}),
-    (risk, "absent", {"value": "99.99"}),
-    (risk, "uncited", {"extractions": (Extraction("44.82", 3),)}),
-    (risk, "low_rank", {"extractions": (Extraction("44.82", 3),)}),
-    (risk, "low_score", {"extractions": (Extraction("44.82", 3),)}),
-    (risk, "one_side", {"extractions": (Extraction("44.82", 3),)}),
-    (risk, "qualified", {"value": "3.32"}),
+    ("against", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
+    ("split", {"extractions": (Extraction("44.82", 1), Extraction("41.50", 1))}),
+    ("outvoted", {"extractions": (Extraction("41.50", 1),) * 2}),
+    ("lone", {"extractions": (Extraction("44.82", 1, 0.9),)}),
+    ("few_sources", {"extractions": (Extraction("44.82", 1),) * 2}),
+    ("unsure", {"confidence": "LOW"}),
+    ("unsure_self", {"extractions": (Extraction("44.82", 1, 0.2),) * 2}),
+    ("rival_nearer", {"value": "41.50"}),
+    ("no_cue", {"value": "50.00"}),
+    ("outnumbered", {"retrieved_context": (Chunk(RECEIPT), Chunk("3.32 a 3.32 b 3.32"))}),
+    ("wrong_format", {"field_config": {"name": "total", "format": "date"}}),
+    ("wrong_kind", {"value": "CASH"}),
+    ("free_form", {"value": "CASH"}),
+    ("has_label", {"value": "TOTAL DUE: 44.82"}),
+    ("long", {"value": "word " * 30}),
+    ("cut_off", {"value": "Opening hours 9"}),
+    ("absent", {"value": "99.99"}),
+    ("uncited", {"extractions": (Extraction("44.82", 3),)}),
+    ("low_rank", {"extractions": (Extraction("44.82", 3),)}),
+    ("low_score", {"extractions": (Extraction("44.82", 3),)}),
+    ("one_side", {"extractions": (Extraction("44.82", 3),)}),
+    ("qualified", {"value": "3.32"}),
 ]
 
 
-@pytest.mark.parametrize(("module", "name", "changes"), CASES, ids=lambda case: str(case)[:40])
-def test_a_feature_rises_where_its_sign_of_trouble_is(module, name, changes):
+@pytest.mark.parametrize(("name", "changes"), CASES, ids=lambda case: str(case)[:40])
+def test_a_feature_rises_where_its_sign_of_trouble_is(name, changes):
     """Beside a sound record, one change raises it; it stays within 0..1."""
-    sound, odd = of(module, GOOD)[name], of(module, replace(GOOD, **changes))[name]
+    sound, odd = features(GOOD)[name], features(replace(GOOD, **changes))[name]
     assert 0 <= sound < odd <= 1
 
 
 def test_common_words_are_no_name():
     """A name whose words the passages use in lower case is probably none."""
     text = "The License applies to the license holders. Written by Ada Lovelace."
-    assert of(risk, Record(value="The License", retrieved_context=(Chunk(text),)))["common"] > 0
-    assert of(risk, Record(value="Ada Lovelace", retrieved_context=(Chunk(text),)))["common"] == 0
+    assert features(Record(value="The License", retrieved_context=(Chunk(text),)))["common"] > 0
+    assert features(Record(value="Ada Lovelace", retrieved_context=(Chunk(text),)))["common"] == 0
 
 
 def test_an_address_of_somebody_else_is_unrelated():
@@ -85,8 +77,8 @@ def test_an_address_of_somebody_else_is_unrelated():
         value="https://example.org/other",
         retrieved_context=(Chunk(text),),
     )
-    assert of(risk, made)["unrelated"] == 1
-    assert of(risk, replace(made, value="https://example.org/rich"))["unrelated"] == 0
+    assert features(made)["unrelated"] == 1
+    assert features(replace(made, value="https://example.org/rich"))["unrelated"] == 0
 
 
 def test_extractions_in_lists_vote_for_each_item():
@@ -100,4 +92,4 @@ def test_ten_thousand_extractions_cost_no_more_than_two_hundred():
     """Only the first ones are read."""
     many = replace(GOOD, extractions=(*GOOD.extractions, *(Extraction("1.00", 1),) * 10_000))
     two_hundred = replace(many, extractions=many.extractions[:200])
-    assert of(risk, many) == of(risk, two_hundred)
+    assert features(many) == features(two_hundred)
