@@ -62,7 +62,7 @@ class Models:
         patience: float = 0.0,
     ) -> None:
         self._configured = configured
-        self._new_turnstile = partial(
+        self._new_rate_limiter = partial(
             RateLimiter, limiter, concurrency=concurrency, prices=prices, patience=patience
         )
         self._made: dict[Any, tuple[LLM, RateLimiter] | NoModel] = {}
@@ -75,9 +75,10 @@ class Models:
         key = _key(judge)
         if key not in self._made:
             model = self._make_or_say_why(judge)
-            self._made[key] = (
-                model if isinstance(model, NoModel) else (model, self._new_turnstile(model=model))
-            )
+            if isinstance(model, NoModel):
+                self._made[key] = model
+            else:
+                self._made[key] = (model, self._new_rate_limiter(model=model))
             warm: Any = getattr(model, "warm", None)
             if warm is not None and judge.calls_here:
                 await warm()

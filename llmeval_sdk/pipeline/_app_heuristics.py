@@ -31,11 +31,11 @@ class AppHeuristics:
 
     def __init__(self, ending: Callable[[], bool]) -> None:
         self._ending = ending
-        self._asides: dict[str, HelperThreads] = {}
+        self._helpers: dict[str, HelperThreads] = {}
         self._last_patience = LAST_PATIENCE_SECONDS
 
     def run(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
-        """Run a heuristic; one of the app runs as in `run_aside`."""
+        """Run a heuristic; one of the app as `run_with_deadline` does."""
         run = run_heuristic if is_built_in(heuristic) else self.run_with_deadline
         return run(heuristic, record)
 
@@ -45,11 +45,11 @@ class AppHeuristics:
         Returns ``None`` where it is not called because too many of its calls hang; this is counted.
         """
         name = heuristic.name
-        aside = self._asides.get(name)
-        if aside is None:
-            aside = self._asides[name] = HelperThreads(f"heuristic {name}")
+        helper = self._helpers.get(name)
+        if helper is None:
+            helper = self._helpers[name] = HelperThreads(f"heuristic {name}")
         try:
-            return aside.call(_run, heuristic, own_copy(record), patience=self._patience)
+            return helper.call(_run, heuristic, own_copy(record), patience=self._patience)
         except NoThreadError as error:
             return failed(heuristic, error.type, str(error))
         except NotCalledError:
