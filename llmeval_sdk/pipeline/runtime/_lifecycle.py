@@ -92,7 +92,7 @@ def put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> Non
             setting, _, reason = problem.partition(": ")
             shield.tell(f"configure: {setting[:100]}", reason[:300] or "ignored")
         old, in_force.settings = in_force.pipeline, resolved
-        services = Services(plan.redactor, in_force.lost, end=at_exit, deliver=_at_flush)
+        services = Services(plan.redactor, in_force.lost, end=_at_exit, deliver=_at_flush)
         meet(plan.exporters, services)
         new = in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
@@ -103,7 +103,7 @@ def put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> Non
         if not _exit_registered:
             _exit_registered = True
             registry.subscribe(_registered)
-            atexit.register(at_exit)
+            atexit.register(_at_exit)
         if old is not None:
             old.retire(new)
             in_force.retire(old)
@@ -142,7 +142,7 @@ def _take_over_from_children() -> None:
     with shield.shield("exit"):
         _set_up_for_children()
         if in_force.pipeline is not None:
-            at_exit()
+            _at_exit()
 
 
 def _set_up_for_children() -> None:
@@ -158,7 +158,7 @@ def _set_up_for_children() -> None:
         configure_from_environment()
 
 
-def at_exit() -> None:
+def _at_exit() -> None:
     """Deliver what is there, and again after multiprocessing has ended this process's children."""
     if after_children(_end_of_all):
         with shield.shield("exit"):
@@ -184,7 +184,7 @@ def _at_hard_exit() -> None:
     """Deliver what is there, and end only if no thread of the app can still record something."""
     main = threading.main_thread()
     if all(thread.daemon or thread is main for thread in threading.enumerate()):
-        at_exit()
+        _at_exit()
     else:
         deliver(in_force.exit_seconds)
 

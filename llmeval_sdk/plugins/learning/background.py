@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -13,18 +14,56 @@ from typing import Any, NamedTuple, TypeVar
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import SCORES, Settings
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import EvaluationEvent, Record
 from llmeval_sdk.pipeline.plan import Hooks
 from llmeval_sdk.plugins.learning import _file
 from llmeval_sdk.plugins.learning._fit import Slices
 from llmeval_sdk.plugins.learning._groups import advanced_groups
 from llmeval_sdk.plugins.learning._hearing import SITE, Hearing, Known, group_of
-from llmeval_sdk.plugins.learning._labels import new_labels
 from llmeval_sdk.plugins.learning._outcomes import ForeignError, Outcomes
 from llmeval_sdk.plugins.learning._weights import Score, Weights, logit_of
 from llmeval_sdk.plugins.learning.learned import LEARNS, taught
 from llmeval_sdk.plugins.learning.settings import LearnedSettings
 from llmeval_sdk.process.shield import caught, swallow, tell
+from llmeval_sdk.store.labels import read_label
+from llmeval_sdk.store.reader import StoreReader
+
+
+# Reads the labels that the viewer and ``llmeval label`` wrote into the store.
+
+MOST_AT_ONCE = 500
+
+
+def _new_labels(store: Path, after: int) -> tuple[list[tuple[str, str, float, float]], int]:
+    """Return labels that came after the one of that number, and the number of the last one.
+
+    Each is a judge's name, a span id, how bad a person found the record, and the chance that it was
+    labelled once it was judged. Where there is no store, or none that can be read, there are none.
+    """
+    if not store.exists():
+        return [], after
+    try:
+        with StoreReader(store) as reader:
+            rows = reader.read(lambda store: _rows(store, after))
+    except (ConfigurationError, sqlite3.Error, OSError):
+        return [], after
+    labels = []
+    for _, name, span_id, value, metadata in rows:
+        label = read_label(value, metadata)
+        if label is not None:
+            labels.append((name, span_id, 1 - label.value, label.chance or 1.0))
+    return labels, max((row[0] for row in rows), default=after)
+
+
+def _rows(store: sqlite3.Connection, after: int) -> list[tuple[int, str, str, object, str | None]]:
+    return store.execute(_NEW, (after, MOST_AT_ONCE)).fetchall()
+
+
+_NEW = """
+SELECT seq, name, span_id, value, metadata FROM feedback
+WHERE seq > ? AND span_id != '' AND error_type IS NULL ORDER BY seq LIMIT ?
+"""
 
 
 SYNC_SECONDS = 30.0
@@ -178,7 +217,7 @@ class Learning(Hooks):
         yield
         has_outcomes = bool(self._hearing.news) or self._outcomes.is_there
         if has_outcomes:
-            found, self._last_label = new_labels(self._store, self._last_label)
+            found, self._last_label = _new_labels(self._store, self._last_label)
             self._hearing.labels.extend(found)
             yield
         if self._hearing.news or self._hearing.labels:
