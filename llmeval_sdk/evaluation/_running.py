@@ -145,7 +145,7 @@ def addressed(evaluation: Evaluation, target: Target, *, serial: str = "") -> Ev
 def is_built_in(heuristic: Heuristic) -> bool:
     """Say whether the heuristic's code is part of this package."""
     home = getattr(heuristic.evaluate, "__module__", None) or ""
-    return home.startswith("llmeval_sdk.heuristics.")
+    return home.startswith(("llmeval_sdk.heuristics.", "llmeval_sdk.plugins."))
 
 
 _OPEN = ("request", "value", "field_config", "retrieval", "attributes")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from llmeval_sdk.process.shield import is_ours
+
 
 _SAID = ("content", "text", "output_text", "parts")
 """Where a message, or a part of one, has what was said."""
@@ -30,7 +32,7 @@ def is_answer(value: Any) -> bool:
 
     ``None``, NaN, a text of white space, an empty list or mapping, one that holds nothing else, an
     extraction without a value and a message or chat completion that says nothing do not. Tool
-    calls and a refusal do, and so do ``False`` and 0. Never raises.
+    calls and a refusal do, and so do ``False`` and 0. Raises nothing but what a signal handler did.
     """
     if type(value) is str:  # the common case, on the app's thread
         return bool(value) and not value.isspace()
@@ -38,8 +40,10 @@ def is_answer(value: Any) -> bool:
         return False
     try:
         return _is_full(value, [_MOST_PARTS], _DEEPEST)
-    except Exception:  # an object of the app that raises is something, and not nothing
-        return True
+    except Exception as error:
+        if not is_ours(error, calls_out=True):
+            raise
+        return True  # an object of the app that raises is something, and not nothing
 
 
 def _is_full(value: Any, room: list[int], depth: int) -> bool:  # noqa: PLR0911

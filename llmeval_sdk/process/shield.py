@@ -57,7 +57,7 @@ def swallow(site: str, error: BaseException, *, calls_out: bool = False) -> bool
     ``calls_out`` says that the site runs other people's code on purpose, such as an evaluator. All
     its exceptions are then ours to catch, and so is its ``sys.exit()``.
     """
-    if _raise_again or not _ours(error, calls_out=calls_out):
+    if _raise_again or not is_ours(error, calls_out=calls_out):
         return False
     caught.add(site)
     tell(site, type(error).__name__, caught.snapshot()[site])
@@ -130,8 +130,11 @@ class shield:  # noqa: N801 - reads as a verb
         return isinstance(error, self.kinds) and swallow(self.site, error, calls_out=self.calls_out)
 
 
-def _ours(error: BaseException, *, calls_out: bool) -> bool:
-    """Return whether an exception began in our code, or in the standard library called by it."""
+def is_ours(error: BaseException, *, calls_out: bool) -> bool:
+    """Return whether an exception began in our code, or in the standard library called by it.
+
+    With ``calls_out`` every one is that no signal handler raised.
+    """
     if threading.get_ident() != threading.main_thread().ident:
         return True  # signal handlers run in the main thread only
     codes = []

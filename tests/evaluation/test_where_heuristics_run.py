@@ -6,6 +6,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
+from llmeval_sdk.evaluation import is_built_in
 
 
 @pytest.fixture
@@ -70,3 +71,14 @@ def test_one_that_the_settings_name_runs_although_heuristics_are_off(declare, mo
         assert not span.evaluations
         seen.drain()
         assert set(seen.scores("answer")) == {"context_relevance", "quick"}
+
+
+@pytest.mark.parametrize("name", registry.installed([*registry.heuristics(), *registry.expected()]))
+def test_heuristics_of_ours_are_known_as_such(name):
+    """Those of plugins too: each record spares the copy and the thread that an app's needs."""
+    assert is_built_in(registry.evaluator(name))
+
+
+def test_a_heuristic_of_the_app_is_not_one_of_ours(declare):
+    """It runs on a copy of the record, and in the background on a thread with a deadline."""
+    assert not is_built_in(declare("theirs"))
