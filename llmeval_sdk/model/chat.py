@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk.model import Request
+from llmeval_sdk.process.shield import is_ours
 
 
 def split_request(request: Request | None) -> tuple[str, list[tuple[str, str]]]:
@@ -35,8 +36,10 @@ def bounded_question(request: Any) -> str:
     """Return the end of what was asked, for a score; ``""`` for what no chat can be read from."""
     try:
         return (question(request) or "")[-MAX_QUESTION:]
-    except Exception:  # a mapping of another library's, or one that holds itself
-        return ""
+    except Exception as error:
+        if not is_ours(error, calls_out=True):
+            raise
+        return ""  # a mapping of another library's, or one that holds itself
 
 
 def _turns(messages: Any) -> list[tuple[str, str]]:
