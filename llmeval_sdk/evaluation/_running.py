@@ -142,10 +142,14 @@ def addressed(evaluation: Evaluation, target: Target, *, serial: str = "") -> Ev
     return EvaluationEvent(f"{where}-{evaluation.name}{suffix}", target, evaluation, time_ns())
 
 
+_ADAPTERS = "llmeval_sdk.judges."
+"""Where those evaluators are that run the code of another library as a heuristic."""
+
+
 def is_built_in(heuristic: Heuristic) -> bool:
     """Say whether the heuristic's code is part of this package."""
     home = getattr(heuristic.evaluate, "__module__", None) or ""
-    return home.startswith(("llmeval_sdk.heuristics.", "llmeval_sdk.plugins."))
+    return home.startswith("llmeval_sdk.") and not home.startswith(_ADAPTERS)
 
 
 _OPEN = ("request", "value", "field_config", "retrieval", "attributes")

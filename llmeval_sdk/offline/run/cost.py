@@ -143,8 +143,7 @@ class _CostSum:
 
 def _runs_own_code(judge: Judge) -> bool:
     """Say whether a judge is more than a prompt of ours, so that running it may ask somebody."""
-    home = type(judge).__module__
-    is_ours = home.startswith(("llmeval_sdk.judges.", "llmeval_sdk.plugins."))
+    is_ours = type(judge).__module__.startswith("llmeval_sdk.")
     return not (is_ours and isinstance(judge, BaseJudge)) or isinstance(judge, FunctionJudge)
 
 
