@@ -46,7 +46,7 @@ def test_the_compose_file_is_one():
 def test_the_demo_balances(tmp_path):
     """`make demo-fleet` kills a worker, and every judgement has a verdict or a reason."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tests" / "fleet" / "demo.py")],
+        [sys.executable, str(ROOT / "tests" / "plugins" / "fleet" / "demo.py")],
         env=environment("", tmp_path), capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
