@@ -84,28 +84,32 @@ class Running:
 
 @dataclass(slots=True, kw_only=True)
 class Planning:
-    """What plugins may look at and change before the names of a plan are resolved."""
+    """What plugins may look at and change before the names of a plan are resolved.
+
+    Args:
+        settings: The settings in force.
+        problems: Gets a line for each mistake of the environment.
+        strict: Whether a person is watching, so that mistakes of ``configure()`` are raised.
+        llm: The judge model that ``configure()`` was given.
+        requested: The evaluators that were asked for.
+        judging: Makes, of the plan and the dispatcher, what takes judgements in the place of this
+            process's judges.
+        prepared: What heuristics of the worker are passed through.
+        hooks: What is called while the pipeline runs.
+        freezes: Whether the process may be frozen at any moment, so that records are sent at once.
+        new_loop: Makes the event loop of the judges.
+    """
 
     settings: Settings
     problems: list[str]
-    """Gets a line for each mistake of the environment."""
     strict: bool
-    """Whether a person is watching, so that mistakes of ``configure()`` are raised."""
     llm: Any = None
-    """The judge model that ``configure()`` was given."""
     requested: list[Evaluator] = field(default_factory=list)
-    """The evaluators that were asked for."""
     judging: Callable[[Any, Any], Any] | None = None
-    """Makes what takes judgements in the place of this process's judges, of the plan and the
-    dispatcher."""
     prepared: list[Callable[[Heuristic], Heuristic]] = field(default_factory=list)
-    """What heuristics of the worker are passed through."""
     hooks: list[Hooks] = field(default_factory=list)
-    """What is called while the pipeline runs."""
     freezes: bool = False
-    """Whether the process may be frozen at any moment, so that records are sent at once."""
     new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None
-    """Makes the event loop of the judges."""
 
 
 class Plugin(Manifest):

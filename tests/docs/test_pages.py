@@ -156,8 +156,9 @@ def test_output_is_compared_word_by_word(expected, printed, is_there):
 
 
 def test_the_architecture_names_every_place_with_threads_locks_and_fork_hooks():
-    """A new one has a row in the tables, with who takes it and in which order."""
-    text = (DOCS / "architecture.md").read_text()
+    """A new one has a row in its tables or in those of the reference, with who takes it."""
+    pages = (DOCS / "architecture.md", DOCS / "reference" / "concurrency.md")
+    text = "".join(page.read_text() for page in pages)
     package = ROOT / "llmeval_sdk"
     made = re.compile(
         r"threading\.(Thread|Lock|RLock)\(|\bLock\(\)|OneThread\(|register_at_fork\("
