@@ -192,7 +192,8 @@ class TurnStore:
             database.execute(_NEW, (turn.key, *values))
         else:
             database.execute(_CHANGED, (*values, turn.key))
-        database.execute(_OF_USER, (turn.key, turn.user))
+        if turn.user is not None:
+            database.execute(_OF_USER, (turn.key, turn.user))
         return cut
 
     def _is_full(self, database: sqlite3.Connection) -> bool:
@@ -298,7 +299,7 @@ _INNER = (
     "SELECT start, span, size, text FROM turns WHERE key=? AND start>=? AND end<=? AND trace=?"
     " ORDER BY start"
 )
-_OF_USER = "INSERT OR IGNORE INTO users SELECT ?1, ?2 WHERE ?2 IS NOT NULL"
+_OF_USER = "INSERT OR IGNORE INTO users VALUES (?, ?)"
 _DROP = "DELETE FROM turns WHERE key=? AND start=? AND span=?"
 _OLDEST = "SELECT start, span, size FROM turns WHERE key=? ORDER BY start, span LIMIT 1 OFFSET ?"
 _NEW = (

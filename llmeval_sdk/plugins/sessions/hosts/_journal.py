@@ -179,8 +179,8 @@ _IDLE = (
     " (SELECT 1 FROM unshared WHERE unshared.key = sessions.key) ORDER BY due LIMIT ?"
 )
 _EVALUATED = (
-    "UPDATE sessions SET period=?1, due=NULL, owner=NULL, lease=NULL, opened=active,"
-    " active=max(active, ?2) WHERE key=?3 AND NOT EXISTS"
+    "UPDATE sessions SET period=?, due=NULL, owner=NULL, lease=NULL, opened=active,"
+    " active=max(active, ?) WHERE key=? AND NOT EXISTS"
     " (SELECT 1 FROM unshared WHERE unshared.key = sessions.key)"
 )
 _AGAIN = "INSERT OR IGNORE INTO unshared SELECT key, start, span FROM turns WHERE key=?"
