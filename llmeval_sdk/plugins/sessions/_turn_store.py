@@ -192,8 +192,7 @@ class TurnStore:
             database.execute(_NEW, (turn.key, *values))
         else:
             database.execute(_CHANGED, (*values, turn.key))
-        if turn.user is not None:
-            database.execute(_OF_USER, (turn.key, turn.user))
+        database.execute(_OF_USER, (turn.key, turn.user))
         return cut
 
     def _is_full(self, database: sqlite3.Connection) -> bool:
@@ -299,7 +298,7 @@ _INNER = (
     "SELECT start, span, size, text FROM turns WHERE key=? AND start>=? AND end<=? AND trace=?"
     " ORDER BY start"
 )
-_OF_USER = "INSERT OR IGNORE INTO users VALUES (?, ?)"
+_OF_USER = "INSERT OR IGNORE INTO users VALUES (?, ?)"  # no user is ignored: a key is not null
 _DROP = "DELETE FROM turns WHERE key=? AND start=? AND span=?"
 _OLDEST = "SELECT start, span, size FROM turns WHERE key=? ORDER BY start, span LIMIT 1 OFFSET ?"
 _NEW = (
