@@ -108,6 +108,7 @@ def test_every_heuristic_is_listed_with_where_it_runs(llmeval):
     assert "off (LLMEVAL_HEURISTICS)" in line(off, " context_precision ")
 
 
+@pytest.mark.plugin("agents", "sessions")
 def test_scores_of_agents_and_sessions_have_a_line_each_where_there_are_none(llmeval):
     """Eighteen lines of what cannot run here would hide the others."""
     done = llmeval("doctor", "--all", "--offline")
@@ -122,6 +123,7 @@ def test_scores_of_agents_and_sessions_have_a_line_each_where_there_are_none(llm
     assert "tool_call_f1" in str(named)
 
 
+@pytest.mark.plugin("agents", "sessions")
 def test_scores_of_agents_are_listed_where_there_are_agents(llmeval, store):
     """And those of sessions where there are sessions."""
     store.span("a" * 16, kind="agent", session_id="s")

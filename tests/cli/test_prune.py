@@ -195,6 +195,7 @@ def test_what_a_judge_said_of_a_user_goes_too(llmeval, tmp_path):
     assert texts_in(tmp_path).count(b"the secret of bob, quoted") >= 2
 
 
+@pytest.mark.plugin("sessions")
 def test_verdicts_on_a_users_session_go_though_its_last_turn_names_nobody(llmeval, tmp_path):
     """A session is judged on its last turn, and the judge reads all turns of the user."""
     path = tmp_path / "traces.db"
@@ -222,6 +223,7 @@ def test_verdicts_on_a_users_session_go_though_its_last_turn_names_nobody(llmeva
         assert reader.counts().spans == 1
 
 
+@pytest.mark.plugin("sessions")
 def test_turns_are_forgotten_where_there_is_no_local_store(llmeval, tmp_path):
     """An app that exports elsewhere keeps the conversations of open sessions on disk all the same."""
     path = tmp_path / "traces.db"
@@ -248,6 +250,7 @@ def test_turns_are_forgotten_where_there_is_no_local_store(llmeval, tmp_path):
     assert not path.exists()
 
 
+@pytest.mark.plugin("sessions")
 @pytest.mark.parametrize("key", [None, "a key of this app"])
 def test_turns_are_forgotten_though_the_store_has_aged_out_their_trace(
     llmeval, tmp_path, monkeypatch, key
@@ -274,6 +277,7 @@ def test_turns_are_forgotten_though_the_store_has_aged_out_their_trace(
     assert b"the secret of ann" not in texts_in(tmp_path)
 
 
+@pytest.mark.plugin("sessions")
 def test_a_file_of_sessions_of_an_earlier_release_is_read(llmeval, tmp_path, store):
     """It does not say whose its turns are, and what the store says of them still counts."""
     turns = "key BLOB, start INTEGER, span TEXT, end INTEGER, trace TEXT, size INTEGER, text TEXT"

@@ -236,6 +236,7 @@ def two_releases(path):
     return str(path)
 
 
+@pytest.mark.plugin("watch")
 def test_an_alert_may_be_on_the_share_of_lost_answers(two_releases, capsys):
     """For a single look and for watching, and of one span name."""
     for command in (["report"], ["watch", "--once"]):

@@ -1,8 +1,9 @@
 """The settings stand in one table by area, say what they take, and go with what they belong to."""
 
+import pytest
+
 from llmeval_sdk import config
 from llmeval_sdk.config import reading
-from llmeval_sdk.plugins.phoenix.settings import PhoenixSettings
 
 
 def test_every_setting_names_the_values_it_takes():
@@ -36,8 +37,11 @@ def test_tables_do_not_inherit_from_each_other():
         assert table.__bases__ == (object,)
 
 
+@pytest.mark.plugin("phoenix")
 def test_an_extension_has_its_settings_from_the_environment_or_by_name():
     """They are no fields of `Settings`; those that nothing sets have their defaults."""
+    from llmeval_sdk.plugins.phoenix.settings import PhoenixSettings
+
     settings = config.from_environment({"PHOENIX_API_KEY": "k"}, phoenix_endpoint="http://here")
     assert settings.of(PhoenixSettings).phoenix_endpoint == "http://here"
     assert settings.of(PhoenixSettings).phoenix_api_key == config.Secret("k")
