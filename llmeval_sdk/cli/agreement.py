@@ -48,7 +48,7 @@ class LabelledRecords:
     def add(
         self, args: argparse.Namespace, name: str, label: Any, row: Any, verdict: Evaluation
     ) -> None:
-        """Add a record that both have a value for."""
+        """Add a record that has a label and a verdict with a value."""
         self.by_stand_in = self.by_stand_in or is_stand_in(verdict)
         self.pairs.append(_pair(args, name, label, row, verdict))
 

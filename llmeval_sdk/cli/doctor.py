@@ -110,7 +110,7 @@ def secrets(settings: Settings) -> set[str]:
 
 
 MADE = frozenset(("otlp", "phoenix", "mlflow", "langfuse"))
-"""Exporters that the check constructs, to see whether that works. It has no other effect."""
+"""The exporters that the check constructs, because constructing them has no effect outside."""
 
 
 def exporters(settings: Settings) -> Iterator[Finding]:
@@ -358,7 +358,7 @@ class _StayHere(HTTPRedirectHandler):
 
 
 class Variables(NamedTuple):
-    """The variables that say where a model is."""
+    """The names of the environment variables for a server's address and its key."""
 
     base_url: str
     api_key: str
@@ -381,8 +381,8 @@ def endpoint(
 
     Args:
         base_url: Where the server is; by default OpenAI's.
-        key: What it knows us by.
-        variables: Which variables say both, for messages.
+        key: The API key.
+        variables: The environment variables of both, to be named in messages.
         key_header: The header that the key is sent in, and what stands before it.
         headers: Further headers that the server wants.
         key_refusals: The statuses by which it refuses a key.

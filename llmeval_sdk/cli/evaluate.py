@@ -377,7 +377,7 @@ MOST_WORST = 5
 
 @dataclass(frozen=True, slots=True)
 class EvaluateRun:
-    """A report and what was asked of it."""
+    """A finished run: its report, the arguments of the command, and what was saved and compared."""
 
     report: Report
     args: argparse.Namespace

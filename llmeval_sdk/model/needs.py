@@ -64,13 +64,13 @@ def is_met(need: str, record: Record, *, blanks: bool = False) -> bool:
 
 @lru_cache(256)
 def _readers_of(need: str, blanks: bool) -> list[Callable[[Record], Any]]:  # noqa: FBT001
-    """Return what reads the fields of a need; each record is asked for the same few needs."""
+    """Return a reader for each field of a need; cached, as all records have the same few needs."""
     fields = alternatives(need)
     return [_PLAIN[f] if blanks and f in _PLAIN else reader_of(f) for f in fields]
 
 
 def reader_of(field: str) -> Callable[[Record], Any]:
-    """Return what reads a field, or `CHUNK_TEXT`, of a Record; ``None`` is what is not there."""
+    """Return the reader of a field, or of `CHUNK_TEXT`; it gives ``None`` for what is absent."""
     return _READERS.get(field, _nothing)
 
 

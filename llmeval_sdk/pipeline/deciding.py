@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 # two pieces of work: the interpreter's lock is never held for longer than one of them takes.
 
 SENDING_SECONDS = 0.001
-"""How long a request has to be sent after an answer, before other work is done."""
+"""How long other work waits after an answer, so that the next request is sent first."""
 
 JobT = TypeVar("JobT")
 ReadyT = TypeVar("ReadyT")

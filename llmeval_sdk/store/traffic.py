@@ -79,7 +79,7 @@ class TrafficGroup:
     cost_usd: float | None
     """Of the calls whose price is known; ``None`` if it is of none."""
     unpriced_calls: int
-    """Calls of unknown cost: without a known price, or without the tokens they used."""
+    """Calls whose cost is unknown, as their price or their tokens are."""
     clock_jumps: int
     """Spans that end before they begin; the percentiles leave them out."""
     no_answer: float | None = None

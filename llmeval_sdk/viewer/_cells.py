@@ -284,7 +284,7 @@ class Content:
     left_out: int = 0
     """How many messages in the middle are not shown."""
     others: Node | None = None
-    """What a request holds beside its messages."""
+    """The fields of a request other than its messages."""
 
 
 def content_of(value: Any, marks: Iterable[Sequence[int]] = ()) -> Content:

@@ -47,7 +47,7 @@ def text_of(value: object) -> str:
 
 
 def fitted(text: str, width: float) -> str:
-    """Shorten a text to the letters that fit a width."""
+    """Shorten a text to as many letters as fit into a width."""
     most = max(int(width / LETTER), 1)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
