@@ -377,7 +377,7 @@ def run(args: argparse.Namespace) -> int:
 def _plain(
     found: Agreement, collected: LabelledRecords, args: argparse.Namespace
 ) -> dict[str, Any]:
-    from llmeval_sdk.offline.probabilities import probabilities
+    from llmeval_sdk.offline.agreement import probabilities
 
     believed = probabilities(collected.pairs, args.catch)
     return {
@@ -440,7 +440,7 @@ def _print(
 
 
 def _print_probabilities(collected: LabelledRecords, args: argparse.Namespace) -> None:
-    from llmeval_sdk.offline.probabilities import probabilities
+    from llmeval_sdk.offline.agreement import probabilities
 
     believed = probabilities(collected.pairs, args.catch)
     if believed is None:

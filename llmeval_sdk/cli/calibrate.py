@@ -142,7 +142,7 @@ def _answered_by_one_model(pairs: list[Pair], model: str | None) -> list[Pair]:
 def _fit(pairs: list[Pair]) -> tuple[FittedCalibration, str]:
     """Return the calibration, and in words why it is not used; empty where it is."""
     from llmeval_sdk.evaluation.calibrations import FittedCalibration
-    from llmeval_sdk.offline.probabilities import columns
+    from llmeval_sdk.offline.agreement import columns
     from llmeval_sdk.statistics import calibrated, held_out_losses
     from llmeval_sdk.statistics.calibration import FEWEST
 

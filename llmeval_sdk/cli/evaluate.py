@@ -22,8 +22,8 @@ from llmeval_sdk.text.terminal import changed_by, plural, printable, score
 
 if TYPE_CHECKING:
     from llmeval_sdk.offline import Report
+    from llmeval_sdk.offline.cost import CostEstimate
     from llmeval_sdk.offline.report.compare import Comparison
-    from llmeval_sdk.offline.run.cost import CostEstimate
 
 
 # The options of ``llmeval evaluate``, their help, and how their values are read.
@@ -474,7 +474,7 @@ _NUMBERS = "value rated failed n/a before now difference rows"
 
 
 def _print_worst(report: Report) -> None:
-    from llmeval_sdk.offline.report.markdown import wrongs
+    from llmeval_sdk.offline.report.ci import wrongs
     from llmeval_sdk.offline.report.row import texts
     from llmeval_sdk.offline.report.summary import worst
 
@@ -742,7 +742,7 @@ def _experiment(args: argparse.Namespace) -> str:
 
 
 def _default_save(args: argparse.Namespace) -> Path:
-    from llmeval_sdk.offline.run.experiment import slug
+    from llmeval_sdk.offline.run.work import slug
 
     store = path_of(config.from_environment(problems=[]).store)
     try:

@@ -4,11 +4,11 @@
 and shows them to people and to CI. `agreement` says how far judges agree with people.
 """
 
-from llmeval_sdk.offline._batch import BatchEvaluator
-from llmeval_sdk.offline._estimate import estimate_cost
 from llmeval_sdk.offline._evaluate import Interrupted, check_bounds, evaluate
-from llmeval_sdk.offline._golden import GoldenSet, golden_sets
+from llmeval_sdk.offline.arrow import BatchEvaluator
+from llmeval_sdk.offline.cost import estimate_cost
 from llmeval_sdk.offline.data.record import record_from
+from llmeval_sdk.offline.golden import GoldenSet, golden_sets
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.report.row import Row

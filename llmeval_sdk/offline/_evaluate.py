@@ -15,15 +15,12 @@ from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.model.protocols import LLM, DecisionModel, Exporter, Heuristic, Judge
 from llmeval_sdk.offline.data.record import mapped
 from llmeval_sdk.offline.data.source import is_ray_dataset, open_data, stem_of
-from llmeval_sdk.offline.report.aggregate import ASKED
-from llmeval_sdk.offline.report.contents import run_of
+from llmeval_sdk.offline.report.aggregate import ASKED, directions, run_of
 from llmeval_sdk.offline.report.gate import check_paths
 from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.summary import directions
-from llmeval_sdk.offline.run.experiment import slug
 from llmeval_sdk.offline.run.rows import Bad, Checked, FinishedRows, bar, good_rows
-from llmeval_sdk.offline.run.work import Work
+from llmeval_sdk.offline.run.work import Work, slug
 
 
 class Interrupted(KeyboardInterrupt):

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from llmeval_sdk.offline._golden import golden_sets
-from llmeval_sdk.offline.data.versions import Versions
+from llmeval_sdk.offline.golden import Versions, golden_sets
 from llmeval_sdk.offline.run.experiment import store_of_experiments
 from llmeval_sdk.store.forgetting import Belongings, belongings_of, file_beside, forget
 from llmeval_sdk.store.reader import StoreReader

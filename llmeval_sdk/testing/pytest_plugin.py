@@ -130,7 +130,7 @@ def _check(report: Report, marked: Marked) -> None:
 
 def _worst(report: Report, about: set[str | None]) -> list[str]:
     """Show the rows on which the evaluators of missed bounds are least content."""
-    from llmeval_sdk.offline.report.markdown import wrongs
+    from llmeval_sdk.offline.report.ci import wrongs
     from llmeval_sdk.offline.report.row import only, texts
     from llmeval_sdk.offline.report.summary import worst
     from llmeval_sdk.text.terminal import printable

@@ -307,9 +307,9 @@ def test_nothing_is_added_where_one_id_is_wrong(dataset, folder):
 
 def test_a_set_is_bounded(filled, monkeypatch):
     """A set that grows without end is no golden set."""
-    from llmeval_sdk.offline import _golden
+    from llmeval_sdk.offline import golden
 
-    monkeypatch.setattr(_golden, "MOST_ROWS", 1)
+    monkeypatch.setattr(golden, "MOST_ROWS", 1)
     some = GoldenSet("answers", folder=filled.path.parent / "datasets")
     some.add(ROOF, store=filled.path)
     with pytest.raises(ConfigurationError, match="at most 1 row"):

@@ -11,7 +11,7 @@ import pytest
 import llmeval_sdk
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk.offline.report.outputs import columns, output_of
+from llmeval_sdk.offline.report.row import columns, output_of
 from llmeval_sdk.store._verdicts import scores_by_span
 from llmeval_sdk.store.populations import populations
 from llmeval_sdk.store.reader import StoreReader

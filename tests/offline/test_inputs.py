@@ -11,7 +11,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk.cli import main
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.offline.report import table
+from llmeval_sdk.offline.report import storage
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -139,7 +139,7 @@ def test_bytes_that_are_no_text_are_told_by_line(tmp_path):
 
 def test_a_long_file_is_not_held_in_memory(tmp_path, monkeypatch):
     """8 MB of lines take a fraction of that: rows stream, and done ones are spilled."""
-    monkeypatch.setattr(table, "HELD", 500)
+    monkeypatch.setattr(storage, "HELD", 500)
     path = tmp_path / "long.jsonl"
     row = {"request": "q", "retrieved_context": [{"content": "word " * 500, "score": 0.5}]}
     path.write_text(3_200 * (json.dumps(row) + "\n"))

@@ -11,7 +11,7 @@ import pytest
 from golden import golden
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.offline.report import _notebook
+from llmeval_sdk.offline.report import html
 
 
 NAMES = ["document_recall", "exact_match"]
@@ -45,7 +45,7 @@ def test_a_cell_stays_small(monkeypatch):
              "expected_response": "b"} for n in range(9)]  # fmt: skip
     report = llmeval.evaluate(rows, evaluators=["exact_match"])
     assert len(report._repr_html_()) < 8_000
-    monkeypatch.setattr(_notebook, "MOST_READ", 5)
+    monkeypatch.setattr(html, "MOST_READ", 5)
     assert "to_html()" in report._repr_html_()
 
 

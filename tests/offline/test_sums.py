@@ -8,8 +8,7 @@ from fractions import Fraction
 import pytest
 
 from llmeval_sdk.model import Evaluation, Failure, Record, Usage
-from llmeval_sdk.offline.report._sums import ExactSum
-from llmeval_sdk.offline.report.aggregate import Aggregate
+from llmeval_sdk.offline.report.aggregate import Aggregate, ExactSum
 from llmeval_sdk.offline.report.row import Row
 
 

@@ -12,7 +12,7 @@ from viewer_store import HOSTILE
 import llmeval_sdk as llmeval
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.offline import Aggregate, Report, Row
-from llmeval_sdk.offline.report._page import side_by_side
+from llmeval_sdk.offline.report.html import side_by_side
 
 
 def rows_of(answers, prefix="q"):

@@ -14,7 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, DataError, did_you_mean
-from llmeval_sdk.model import Chunk, Extraction, Record, Request, Usage
+from llmeval_sdk.model import Chunk, Extraction, Record, Request, Step, Usage
 from llmeval_sdk.model.coerce import (
     to_answer,
     to_chunk,
@@ -23,9 +23,96 @@ from llmeval_sdk.model.coerce import (
     to_text,
     to_usage,
 )
-from llmeval_sdk.offline.data._steps import read_steps, read_tools, steps_of_chat, with_conversation
-from llmeval_sdk.offline.data._traces import Trace, read_trace
+from llmeval_sdk.model.runs.messages import definitions_of, steps_of
 from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json
+from llmeval_sdk.offline.data.spans import Trace, read_trace
+
+
+def _read_steps(value: Any) -> tuple[Step, ...]:
+    """Read messages and tool calls.
+
+    Raises:
+        TypeError, ValueError: there are none.
+    """
+    steps = steps_of(value)
+    if steps is None:
+        raise ValueError(
+            "expected a list of chat messages or of tool calls, {'role': 'tool', 'name': ...,"
+            f" 'arguments': ..., 'result': ...}}, not {type(value).__name__}"
+        )
+    return steps
+
+
+def _read_tools(value: Any) -> tuple[Mapping[str, Any], ...]:
+    """Read the definitions of tools.
+
+    Raises:
+        TypeError, ValueError: there are none.
+    """
+    tools = definitions_of(value)
+    if tools is None:
+        raise ValueError(
+            "expected a list of tools, {'name': ..., 'parameters': {...}}, not"
+            f" {type(value).__name__}"
+        )
+    return tools
+
+
+CONVERSATION = ("messages", "turns")
+"""Columns that hold a whole conversation, in rows that say nothing else of what was asked."""
+
+
+def _with_conversation(
+    fields: dict[str, Any], others: dict[str, Any], read: Callable[[Any], Any], where: str
+) -> dict[str, Any]:
+    """Add the fields of a conversation that stands in one of the other columns of a row.
+
+    ``read`` parses a cell that may hold JSON.
+
+    Raises:
+        DataError: There is such a column, and it cannot be read.
+    """
+    column = next((name for name in CONVERSATION if name in others), None)
+    if column is None or not {"request", "steps", "trace"}.isdisjoint(fields):
+        return fields
+    try:
+        return {**_conversation(read(others.pop(column))), **fields}
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{where}, column {column!r}: {error}") from None
+
+
+def _conversation(value: Any) -> dict[str, Any]:
+    """Read chat messages, or turns such as ``{"user": …, "assistant": …}``, as fields of a Record.
+
+    Raises:
+        TypeError, ValueError: there are none.
+    """
+    messages: list[Any] = []
+    for turn in value if isinstance(value, (list, tuple)) else ():
+        said = _said(turn) if isinstance(turn, Mapping) else []
+        messages += said or [turn]
+    steps = _read_steps(messages or value)
+    asked = [step.content for step in steps if step.role == "user"]
+    answered = [step.content for step in steps if step.role == "assistant"]
+    return {
+        "steps": steps,
+        "request": asked[-1] if asked else "",
+        **({"response": answered[-1]} if answered else {}),
+    }
+
+
+_SAID = {"user": "user", "request": "user", "assistant": "assistant", "response": "assistant"}
+
+
+def _said(turn: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [{"role": role, "content": turn[key]} for key, role in _SAID.items() if turn.get(key)]
+
+
+def _steps_of_chat(request: Request | None) -> tuple[Step, ...] | None:
+    """Return the run that a chat request holds; ``None`` where no tool was called in it."""
+    messages = request.get("messages") if isinstance(request, Mapping) else None
+    steps = steps_of(messages) or ()
+    return steps if any(step.role == "tool" for step in steps) else None
 
 
 # Columns whose names are almost ours: nothing is guessed, and all of a row are named at once.
@@ -295,9 +382,9 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "attributes": _mapping,
     "usage": _usage,
     "latency_seconds": _seconds,
-    "steps": lambda value: read_steps(structured(value)),
-    "tools": lambda value: read_tools(structured(value)),
-    "expected_trajectory": lambda value: read_steps(structured(value)),
+    "steps": lambda value: _read_steps(structured(value)),
+    "tools": lambda value: _read_tools(structured(value)),
+    "expected_trajectory": lambda value: _read_steps(structured(value)),
     "abstained": _abstained,
 }
 
@@ -343,7 +430,7 @@ def record_from(  # noqa: C901, PLR0912
             if column == "request" and isinstance(value, Mapping) and not absent(row.get("trace")):
                 continue  # the app's arguments, in MLflow's frame of traces: the trace says more
             raise DataError(f"{where}, column {column!r}: {error}") from None
-    fields = with_conversation(fields, others, structured, where)
+    fields = _with_conversation(fields, others, structured, where)
     if others:
         _check_names(others, fields, where, READERS)
         fields["attributes"] = {**others, **fields.get("attributes", {})}
@@ -354,7 +441,7 @@ def record_from(  # noqa: C901, PLR0912
         raise DataError(
             f"{where}: a row may have expected_facts or expected_response, but not both"
         )
-    if "steps" not in fields and (steps := steps_of_chat(fields.get("request"))):
+    if "steps" not in fields and (steps := _steps_of_chat(fields.get("request"))):
         fields["steps"] = steps
     if "response" in fields and "value" not in fields:
         fields["value"] = fields["response"]

@@ -1,18 +1,27 @@
-"""Spans of our own, from JSON and from the local store, for evaluation after the fact."""
+"""Spans as the fields of a Record: from the local store, and from the JSON of a trace.
+
+Traces of MLflow 2.x and 3.x, of OTLP and of our own are understood. The attributes of other
+libraries are read by `llmeval_sdk.tracing.foreign`, which also reads them online.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import dataclasses
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Failure, Record, SpanData
-from llmeval_sdk.model.coerce import to_chunks, to_extractions, to_prompt, to_usage
-from llmeval_sdk.model.records import OWNERS, gathered_below, record_of, spent_by
+from llmeval_sdk.model.coerce import to_answer, to_chunks, to_extractions, to_prompt, to_usage
+from llmeval_sdk.model.records import OWNERS, Spent, gathered_below, record_of, spent_by, with_steps
 from llmeval_sdk.model.span_fields import DATA_FIELDS, Form
 from llmeval_sdk.store.dump import Selection, dump
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.tracing.foreign import conventions, messages
+from llmeval_sdk.tracing.foreign.reading import finished, naming_its_model
+from llmeval_sdk.tracing.foreign.runs import ForeignSpan, answered, left_to
 
 
 _CHUNK = frozenset(field.name for field in fields(Chunk))
@@ -117,3 +126,226 @@ def stored_record(
     left = gathered_below(span, trace)
     record = record_of(span, left, retrieved=retrieved, limits=limits)
     return replace(record, request_id=span.span_id, usage=total(spent_by(span, left)))
+
+
+class OtlpEvent(NamedTuple):
+    """An event of an OTLP span, such as an exception: its name and its attributes."""
+
+    name: str
+    attributes: Mapping[str, Any]
+
+
+class OtlpSpan(NamedTuple):
+    """A span with plain attributes."""
+
+    id: str
+    parent: str | None
+    start_ns: int
+    end_ns: int
+    attributes: Mapping[str, Any]
+    events: tuple[OtlpEvent, ...]
+
+
+def _spans_of_export(export: Mapping[str, Any]) -> Iterator[OtlpSpan]:
+    """Yield the spans of an export request, in the spelling of JSON or of Python."""
+    for resource in _list(export, "resourceSpans", "resource_spans"):
+        for scope in _list(resource, "scopeSpans", "scope_spans"):
+            for span in _list(scope, "spans", "spans"):
+                yield span_of(span)
+
+
+def span_of(span: Mapping[str, Any]) -> OtlpSpan:
+    """Read one span."""
+    parent = span.get("parentSpanId", span.get("parent_span_id"))
+    return OtlpSpan(
+        str(span.get("spanId", span.get("span_id"))),
+        str(parent) if parent and set(str(parent)) != {"0"} else None,
+        int(span.get("startTimeUnixNano", span.get("start_time_unix_nano")) or 0),
+        int(span.get("endTimeUnixNano", span.get("end_time_unix_nano")) or 0),
+        _attributes(span),
+        tuple(
+            OtlpEvent(str(event.get("name")), _attributes(event))
+            for event in _list(span, "events", "events")
+        ),
+    )
+
+
+def _attributes(holder: Mapping[str, Any]) -> dict[str, Any]:
+    attributes = holder.get("attributes") or {}
+    if isinstance(attributes, Mapping):
+        return dict(attributes)
+    return {str(item.get("key")): _value(item.get("value")) for item in attributes}
+
+
+def _value(value: Any) -> Any:
+    """Read an AnyValue; 64-bit numbers are texts in JSON."""
+    if not isinstance(value, Mapping) or not value:
+        return value if not isinstance(value, Mapping) else None
+    kind, held = next(iter(value.items()))
+    kind = kind.removesuffix("Value").removesuffix("_value")
+    if kind == "int":
+        return int(held)
+    if kind == "array":
+        return [_value(item) for item in held.get("values", ())]
+    if kind == "kvlist":
+        return {str(item.get("key")): _value(item.get("value")) for item in held.get("values", ())}
+    return held
+
+
+def _list(holder: Mapping[str, Any], *names: str) -> list[Any]:
+    for name in names:
+        if holder.get(name):
+            return list(holder[name])
+    return []
+
+
+Prices = Mapping[str, tuple[float, ...]]
+
+
+class Trace(NamedTuple):
+    """What a trace says, by the fields of Record; a field that it does not know is left out."""
+
+    fields: Mapping[str, Any]
+    calls: Sequence[Spent] = ()
+    """What each call of a model used."""
+
+    def priced(self, prices: Prices | None) -> Mapping[str, Any]:
+        """Return the fields with what the calls cost, by own prices and those that are known."""
+        return (
+            {**self.fields, "usage": total(self.calls, own=prices)} if self.calls else self.fields
+        )
+
+
+def read_trace(value: Any) -> Trace:
+    """Read a trace.
+
+    Raises:
+        TypeError, ValueError: it is none, or has no spans.
+    """
+    if hasattr(value, "to_json"):  # MLflow's own object, from a data frame of traces
+        value = json.loads(value.to_json())
+    trace = value.get("data", value) if isinstance(value, Mapping) else value
+    if isinstance(trace, Mapping) and ("resourceSpans" in trace or "resource_spans" in trace):
+        return _trace(_read(map(_of_attributes, _spans_of_export(trace))))
+    spans = trace.get("spans") if isinstance(trace, Mapping) else trace
+    if not isinstance(spans, Sequence) or isinstance(spans, str):
+        raise TypeError(
+            "is not a trace: expected MLflow's {'info', 'data'}, OTLP's {'resourceSpans'} or "
+            "{'spans': [...]}"
+        )
+    if not all(isinstance(span, Mapping) for span in spans):
+        raise TypeError("is not a trace: its spans have to be mappings")
+    fields, calls = _trace(_read(map(_span, spans)))
+    if isinstance(trace, Mapping) and isinstance(value, Mapping):
+        fields = {**_of_info(value.get("info"), trace), **fields}
+    if not fields:
+        raise ValueError("is a trace without spans")
+    return Trace(fields, calls)
+
+
+def _trace(spans: Sequence[SpanData]) -> Trace:
+    """Read a trace as one request: the topmost span has question, answer and time."""
+    if not spans:
+        return Trace({})
+    known = {span.span_id for span in spans}
+    roots = [span for span in spans if span.parent_id not in known]
+    top = min(roots or spans, key=lambda span: span.start_ns)
+    foreign = [span for span in spans if isinstance(span, ForeignSpan)]
+    if isinstance(top, ForeignSpan):
+        top = answered(naming_its_model(top, foreign), foreign)
+        left = left_to(top, foreign)
+    else:
+        left = gathered_below(top, spans, whole=True)
+    record = with_steps(record_of(top, left), left)
+    fields = {name: getattr(record, name) for name in _TRACE_FIELDS}
+    present = {name: value for name, value in fields.items() if value is not None and value != {}}
+    return Trace(present, tuple(spent_by(top, left)))
+
+
+_TRACE_FIELDS = tuple(
+    field.name
+    for field in dataclasses.fields(Record)
+    if field.name != "request_id" and not field.name.startswith(("trace_", "span_"))
+)
+"""What a trace says of its request; the ids of the record are those of the row."""
+
+
+def _read(spans: Iterable[SpanData | tuple[str, str | None] | None]) -> list[SpanData]:
+    """Leave out the spans that speak of no model; what is below them hangs from the next above."""
+    kept: list[SpanData] = []
+    above: dict[str, str | None] = {}
+    for span in spans:
+        if isinstance(span, SpanData):
+            kept.append(span)
+        elif span is not None:
+            above[span[0]] = span[1]
+    return [_hung(span, above) for span in kept]
+
+
+def _hung(span: SpanData, above: Mapping[str, str | None]) -> SpanData:
+    parent = span.parent_id
+    for _ in range(len(above)):
+        if parent is None or parent not in above:
+            break
+        parent = above[parent]
+    return span if parent == span.parent_id else replace(span, parent_id=parent)
+
+
+def _span(span: Mapping[str, Any]) -> SpanData | tuple[str, str | None]:
+    """Read a span of ours, of MLflow or of OTLP; they are told apart by their keys."""
+    if "start_ns" in span:
+        return read_span(span)
+    if "traceId" in span or isinstance(span.get("attributes"), list):
+        return _of_attributes(span_of(span))
+    return _of_attributes(_mlflow(span))
+
+
+def _mlflow(span: Mapping[str, Any]) -> OtlpSpan:
+    context = span.get("context") or {}
+    return OtlpSpan(
+        str(span.get("span_id") or context.get("span_id")),
+        span.get("parent_span_id") or span.get("parent_id") or None,
+        int(span.get("start_time_unix_nano") or span.get("start_time") or 0),
+        int(span.get("end_time_unix_nano") or span.get("end_time") or 0),
+        dict(span.get("attributes") or {}),
+        (),
+    )
+
+
+def _of_attributes(span: OtlpSpan) -> SpanData | tuple[str, str | None]:
+    """Read a span of another library; of one that speaks of no model, its id and its parent's."""
+    data = finished(
+        span,
+        trace_id="",
+        span_id=span.id,
+        parent_id=span.parent,
+        name="",
+        times=(span.start_ns, span.end_ns),
+    )
+    return (span.id, span.parent) if data is None else data
+
+
+def _of_info(info: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what MLflow says of a trace as a whole, for what its spans leave open."""
+    info = info if isinstance(info, Mapping) else {}
+    metadata = {**(info.get("request_metadata") or {}), **(info.get("trace_metadata") or {})}
+    response = conventions.parsed(data.get("response"))
+    answered, is_bare = messages.answer(response), messages.is_bare(response)
+    request = conventions.parsed(data.get("request"))
+    duration = info.get("execution_time_ms", info.get("execution_duration_ms"))
+    fields = {
+        "request": messages.chat(request) or messages.question(request),
+        "response": to_answer(response) if answered is None and not is_bare else answered,
+        "usage": to_usage(conventions.parsed(metadata.get("mlflow.trace.tokenUsage"))),
+        "latency_seconds": duration / 1e3 if isinstance(duration, (int, float)) else _seconds(info),
+    }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _seconds(info: Mapping[str, Any]) -> float | None:
+    """Read MLflow 3's ``"execution_duration": "1.25s"``."""
+    text = str(info.get("execution_duration") or "")
+    try:
+        return float(text.removesuffix("s")) if text else None
+    except ValueError:
+        return None

@@ -1,18 +1,82 @@
-"""Evaluations of many rows -> metrics by path. Parts of a data set merge, in any order."""
+"""The content of a report: its rows, the sums over them, and the metrics that the sums give.
+
+Aggregates of parts of a data set merge, in any order, and give the same report.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from math import fsum
+from typing import Any, NamedTuple
 
 from llmeval_sdk.evaluation.unanswered import ABSTAINED, LOST, NO_ANSWER
-from llmeval_sdk.model import Evaluation, Usage, is_stand_in
-from llmeval_sdk.offline.report._sums import ExactSum
-from llmeval_sdk.offline.report.outputs import PROBABILITY, contributions
-from llmeval_sdk.offline.report.row import Row
+from llmeval_sdk.model import Evaluation, Usage, is_stand_in, values
+from llmeval_sdk.offline.report.row import PROBABILITY, Output, ReportMetrics, Row, contributions
+from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.statistics.mean import Estimate, mean_of_all
+
+
+_UNIT = 2.0**-64
+"""Amounts are held in this unit, so that no sum of them is too large for a float. It is a power of
+two: only amounts below 1e-288 lose digits by it."""
+_MOST_PARTS = 512
+
+
+class ExactSum:
+    """The exact sum of floats: it is rounded only when it is read.
+
+    A float sum depends on the order in which rows are finished, and so would a report. `fsum`
+    rounds the exact sum once. Here what was added is kept, and now and then replaced by the fewest
+    floats with the same exact sum.
+    """
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, amount: float = 0.0) -> None:
+        self._parts = [amount * _UNIT] if amount else []
+
+    def add(self, amount: float) -> None:
+        """Add an amount, which has to be finite."""
+        parts = self._parts
+        parts.append(amount * _UNIT)
+        if len(parts) > _MOST_PARTS:
+            self._shorten()
+
+    def merge(self, other: ExactSum) -> None:
+        """Add another sum."""
+        self._parts += other._parts
+        self._shorten()
+
+    @property
+    def total(self) -> float:
+        """The sum, rounded once; infinite where it is too large for a float."""
+        return fsum(self._parts) / _UNIT
+
+    def mean(self, count: int) -> float:
+        """Return the sum divided by a count."""
+        return fsum(self._parts) / count / _UNIT
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ExactSum):
+            return NotImplemented
+        self._shorten()
+        other._shorten()
+        return self._parts == other._parts
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"<sum {self.total:g}>"
+
+    def _shorten(self) -> None:
+        """Replace the parts by the sum, what its rounding left out, and so on to the last digit."""
+        parts, shorter = self._parts, []
+        while rounded := fsum(parts):
+            shorter.append(rounded)
+            parts.append(-rounded)
+        self._parts = shorter
 
 
 @dataclass(slots=True)
@@ -334,3 +398,73 @@ def from_plain(plain: Mapping[str, Any]) -> Aggregate:
         )
     answers = Counter(plain.get("answers", {}))
     return Aggregate(plain["rows"], Counter(plain["errors"]), tallies, answers)
+
+
+class RunFacts(NamedTuple):
+    """What is known of the run that made a report."""
+
+    data: str = ""
+    """The name of the data set, such as that of its file."""
+    judge: str | None = None
+    """The judge model, if judges ran."""
+    created_ns: int = 0
+    """When the run began, in nanoseconds since the epoch; 0 where that is not known."""
+
+
+def run_of(header: Mapping[str, Any]) -> RunFacts:
+    """Read what the header of a report says of its run, whatever a stranger wrote there."""
+    data, judge, created = (header.get(name) for name in RunFacts._fields)
+    return RunFacts(
+        data if isinstance(data, str) else "",
+        judge if isinstance(judge, str) else None,
+        created if type(created) is int and 0 < created < 1 << 63 else 0,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ReportContents:
+    """What a report is made of; everything that writes a report needs no more of it.
+
+    `Report` says what each field is.
+    """
+
+    rows: Sequence[Row]
+    aggregate: Aggregate = field(default_factory=Aggregate)
+    experiment: str = ""
+    evaluators: tuple[str, ...] = ()
+    skipped: int = 0
+    problems: tuple[str, ...] = ()
+    delivery: Mapping[str, ExporterStats] = field(default_factory=dict)
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+    run: RunFacts = field(default_factory=RunFacts)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Means, or shares in 0..1, by path, such as ``context_relevance/average``."""
+        return ReportMetrics(self.aggregate.metrics())
+
+    @property
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How many rows were ``evaluated``, ``not_applicable`` or ``failed``, by evaluator."""
+        return self.aggregate.counts()
+
+    @property
+    def reasons(self) -> dict[str, dict[str, int]]:
+        """Why rows have no value, such as ``missing: response`` or ``timeout``, by evaluator."""
+        return {name: dict(tally.reasons) for name, tally in self.aggregate.tallies.items()}
+
+    @property
+    def errors(self) -> dict[str, int]:
+        """The number of rows on which ``model`` raised, by the type of the exception."""
+        return dict(self.aggregate.errors)
+
+    @property
+    def judge_usage(self) -> Usage:
+        """The tokens that the judges used, and their cost if the model's price is known."""
+        return self.aggregate.usage()
+
+
+def directions(names: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return what the header of a report says of the evaluators that declare what is better."""
+    declared = {name: better for name in names if (better := values.declared(name))}
+    return {values.BETTER: declared} if declared else {}

@@ -15,14 +15,14 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.unanswered import ABSTAINED, LOST
 from llmeval_sdk.offline.report.aggregate import ABSTAINED_SHARE, ANSWER_METRICS, LOST_ANSWER
 from llmeval_sdk.offline.report.compare import NOTHING_COMPARED, describe_change
-from llmeval_sdk.offline.report.outputs import Output, metric_called, metric_paths
+from llmeval_sdk.offline.report.row import Output, metric_called, metric_paths
 from llmeval_sdk.offline.report.summary import STOOD_IN, stood_in
 from llmeval_sdk.text.terminal import plural
 
 
 if TYPE_CHECKING:
+    from llmeval_sdk.offline.report.aggregate import ReportContents
     from llmeval_sdk.offline.report.compare import Comparison
-    from llmeval_sdk.offline.report.contents import ReportContents
 
 
 MIN_RATED = 0.9

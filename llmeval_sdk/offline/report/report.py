@@ -1,4 +1,4 @@
-"""What ``evaluate()`` returns."""
+"""The `Report` that `evaluate()` returns."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk.errors import missing_extra
 from llmeval_sdk.model import values
-from llmeval_sdk.offline.report import folder, journal
-from llmeval_sdk.offline.report.contents import ReportContents, run_of
+from llmeval_sdk.offline.report.aggregate import EvaluatorTally, ReportContents, directions, run_of
 from llmeval_sdk.offline.report.gate import MIN_RATED, ReportGate, above, below
-from llmeval_sdk.offline.report.outputs import from_plain, seen_in
-from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.summary import directions
+from llmeval_sdk.offline.report.row import (
+    Output,
+    Row,
+    cells,
+    columns,
+    outputs_from_plain,
+    probability_column,
+    seen_in,
+)
+from llmeval_sdk.offline.report.storage import load_file, load_folder, write_file
 
 
 if TYPE_CHECKING:
@@ -42,15 +49,13 @@ class Report(ReportContents):
         return f"<Report of {len(self.rows):,} rows, {len(self.metrics)} metrics>"
 
     def _repr_html_(self) -> str:
-        from llmeval_sdk.offline.report._notebook import notebook
+        from llmeval_sdk.offline.report.html import notebook
 
         return notebook(self)
 
     def to_pandas(self) -> Any:
         """Return a DataFrame with one row per evaluated row and the schema's paths as columns."""
-        from llmeval_sdk.offline.report._frame import frame
-
-        return frame(self)
+        return _frame(self)
 
     def to_markdown(
         self,
@@ -62,7 +67,7 @@ class Report(ReportContents):
         at_most: Mapping[str, float] | None = None,
     ) -> str:
         """Return the outcome, the metrics and the worst rows for the comment of a pull request."""
-        from llmeval_sdk.offline.report.markdown import markdown
+        from llmeval_sdk.offline.report.ci import markdown
 
         return markdown(self, worst=worst, gate=_gate(at_least, compared, min_rated, at_most))
 
@@ -80,7 +85,7 @@ class Report(ReportContents):
         With ``at_least``, ``at_most`` or ``compared``, the top of the page says whether the gate
         passed.
         """
-        from llmeval_sdk.offline.report._page import page
+        from llmeval_sdk.offline.report.html import page
 
         return page(self, worst=worst, gate=_gate(at_least, compared, min_rated, at_most))
 
@@ -93,7 +98,7 @@ class Report(ReportContents):
         at_most: Mapping[str, float] | None = None,
     ) -> str:
         """Return JUnit XML with a case for each bound, each compared metric and each row."""
-        from llmeval_sdk.offline.report._junit import junit
+        from llmeval_sdk.offline.report.ci import junit
 
         return junit(self, _gate(at_least, compared, min_rated, at_most))
 
@@ -103,7 +108,7 @@ class Report(ReportContents):
         Raises:
             ConfigurationError: the file cannot be written.
         """
-        journal.copy(Path(path), self._about(), iter(self.rows), self.aggregate)
+        write_file(Path(path), self._about(), iter(self.rows), self.aggregate)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Report:
@@ -117,9 +122,9 @@ class Report(ReportContents):
         header: Mapping[str, Any]
         rows: Sequence[Row]
         if place.is_dir():  # a run on Ray has a file for each block of the data
-            header, rows, aggregate = folder.load(place)
+            header, rows, aggregate = load_folder(place)
         else:
-            saved, rows, aggregate = journal.load(place)
+            saved, rows, aggregate = load_file(place)
             header = saved.header
         for name, better in dict(header.get(values.BETTER) or {}).items():
             if better in ("lower", "higher"):
@@ -131,7 +136,7 @@ class Report(ReportContents):
             tuple(header.get("evaluators", ())),
             int(header.get("skipped", 0)),
             tuple(header.get("problems", ())),
-            outputs=from_plain(header.get("outputs")) or seen_in(rows),
+            outputs=outputs_from_plain(header.get("outputs")) or seen_in(rows),
             run=run_of(header),
         )
 
@@ -194,3 +199,69 @@ def _gate(
     at_most: Mapping[str, float] | None,
 ) -> ReportGate:
     return ReportGate(at_least or {}, compared, min_rated, at_most or {})
+
+
+_COLUMNS = ("request_id", "request", "response", "expected_response", "expected_facts", "value")
+_TYPES = {"number": "float64", "count": "Int64", "flag": "boolean", "word": "string"}
+
+
+def _frame(report: ReportContents) -> Any:
+    """See `Report.to_pandas`."""
+    try:
+        import pandas as pd
+    except ImportError:
+        raise missing_extra("to_pandas()", "pandas", "pandas") from None
+    tallies = report.aggregate.tallies
+    outputs = {
+        name: _settled(name, report.outputs.get(name, Output()), tally)
+        for name, tally in tallies.items()
+    }
+    rows = []
+    for row in report.rows:
+        record = row.record
+        cells_of_row: dict[str, Any] = {
+            name: value for name in _COLUMNS if (value := getattr(record, name)) is not None
+        }
+        if record.retrieved_context is not None:
+            cells_of_row["retrieved_context"] = [
+                {"content": chunk.content, "doc_uri": chunk.doc_uri}
+                for chunk in record.retrieved_context
+            ]
+        cells_of_row["error"] = (
+            None if row.error is None else f"{row.error.type}: {row.error.message}"
+        )
+        for name, evaluation in row.evaluations.items():
+            cells_of_row.update(cells(evaluation, outputs[name]))
+            if evaluation.probability is not None:
+                cells_of_row[probability_column(name, outputs[name])] = evaluation.probability
+        rows.append(cells_of_row)
+    index = pd.Index([row.number for row in report.rows], name="row")
+    table = pd.DataFrame(rows, index=index)
+    holds = {"error": "word"}
+    for name, output in outputs.items():
+        holds |= columns(name, output)
+        probability = probability_column(name, output)
+        if probability in table:  # only decision models say it
+            holds[probability] = "number"
+    table = table.reindex(columns=[*(each for each in table if each not in holds), *holds])
+    for column, kind in holds.items():
+        table[column] = _typed(table[column], kind)
+    return table
+
+
+def _settled(name: str, output: Output, tally: EvaluatorTally) -> Output:
+    """Say what an evaluator gave that declares nothing; a judge without any value gives words."""
+    if output.gives != "any" or output.per_chunk:
+        return output
+    if tally.low is not None:
+        return output._replace(gives="number")
+    is_word = output.is_judge or any(path.startswith(f"{name}/") for path in tally.sums)
+    return output._replace(gives="word") if is_word else output
+
+
+def _typed(column: Any, kind: str) -> Any:
+    """Give a column its type, whatever is in it; one that does not hold what it should stays."""
+    try:
+        return column.astype(_TYPES[kind]) if kind in _TYPES else column.astype(object)
+    except (TypeError, ValueError):
+        return column.astype(object)

@@ -14,7 +14,7 @@ from llmeval_sdk.text.terminal import number, plural
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.offline.report.contents import ReportContents
+    from llmeval_sdk.offline.report.aggregate import ReportContents
 
 
 def goodness(evaluation: Evaluation) -> float | None:
@@ -33,12 +33,6 @@ def direction(name: str, path: str) -> int:
         good = values.goodness(name, path[len(name) + 1 : -len("/percentage")])
         return 0 if good is None else (good > 0.5) - (good < 0.5)
     return -1 if values.high_is_bad(name) else 1
-
-
-def directions(names: Iterable[str]) -> dict[str, dict[str, str]]:
-    """Return what the header of a report says of the evaluators that declare what is better."""
-    declared = {name: better for name in names if (better := values.declared(name))}
-    return {values.BETTER: declared} if declared else {}
 
 
 def failures(row: Row) -> list[Evaluation]:

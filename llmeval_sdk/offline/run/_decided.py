@@ -13,7 +13,7 @@ from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
 from llmeval_sdk.evaluation.deciding import Decider, divided
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.judges.models.decisions import resolve
-from llmeval_sdk.offline.run.engine import Chosen
+from llmeval_sdk.offline.run.work import Chosen
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.files import path_of
 

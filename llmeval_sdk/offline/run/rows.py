@@ -27,11 +27,10 @@ from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.offline.data.exported import is_exported, is_failed, is_part, record_of_row
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.data.source import Data
-from llmeval_sdk.offline.report import journal
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Row, digest_of
-from llmeval_sdk.offline.report.table import Rows
-from llmeval_sdk.offline.run.engine import Chosen, InputRow
+from llmeval_sdk.offline.report.storage import Resumed, Rows, begin_file, finish_file, write_file
+from llmeval_sdk.offline.run.work import Chosen, InputRow
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.tracing.internals import marked
 
@@ -181,7 +180,7 @@ class FinishedRows:
         self.aggregate = Aggregate()
         self._path = None if save is None else Path(save)
         self._header = header
-        self._resumed: journal.Resumed | None = None
+        self._resumed: Resumed | None = None
         self._seal = None if save is None else RowSeal(signer_of(settings), header)
         if self._path is None or self._seal is None:
             if resume:
@@ -190,10 +189,10 @@ class FinishedRows:
                 )
             self.rows = Rows()
         elif resume and self._path.exists():
-            self._resumed = journal.Resumed(self._path, header, self._seal)
+            self._resumed = Resumed(self._path, header, self._seal)
             self.rows = self._resumed.rows
         else:
-            self.rows = journal.begin(self._path, header, self._seal)
+            self.rows = begin_file(self._path, header, self._seal)
 
     def add(self, row: Row) -> None:
         """Take a row that is done."""
@@ -222,11 +221,11 @@ class FinishedRows:
             return
         self.rows.flush()
         if self._resumed is not None or about["skipped"]:
-            journal.copy(
+            write_file(
                 self._path, {**self._header, **about}, iter(self.rows), self.aggregate, self._seal
             )
         else:
-            journal.finish(self.rows, self.aggregate, about)
+            finish_file(self.rows, self.aggregate, about)
 
 
 def _is_notebook() -> bool:

@@ -20,11 +20,10 @@ from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.unlimited import Unlimited
 from llmeval_sdk.offline.data.source import Data, Located
 from llmeval_sdk.offline.report.aggregate import Aggregate
-from llmeval_sdk.offline.report.folder import RUN
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.run.engine import InputRow
+from llmeval_sdk.offline.report.storage import RUN
 from llmeval_sdk.offline.run.rows import TOLD, Bad, RowSeal, good_rows
-from llmeval_sdk.offline.run.work import Work
+from llmeval_sdk.offline.run.work import InputRow, Work
 from llmeval_sdk.plugins.ray._journal import opened
 from llmeval_sdk.plugins.ray._output import BlockOutput
 from llmeval_sdk.plugins.shared.host import Host

@@ -11,7 +11,7 @@ from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.offline.data.exported import is_exported
 from llmeval_sdk.offline.data.record import ELSEWHERE, READERS
 from llmeval_sdk.offline.data.source import is_ray_dataset
-from llmeval_sdk.offline.run.engine import Chosen
+from llmeval_sdk.offline.run.work import Chosen
 
 
 ROWS_OF_A_BLOCK = 10_000

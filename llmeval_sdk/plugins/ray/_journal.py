@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline.report.folder import LINE
-from llmeval_sdk.offline.report.journal import Seal
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.table import read_row
-from llmeval_sdk.offline.run.engine import InputRow
+from llmeval_sdk.offline.report.storage import LINE, Seal, read_row
+from llmeval_sdk.offline.run.work import InputRow
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.offline.report.aggregate import Aggregate
-from llmeval_sdk.offline.report.folder import SavedBlock, rows_of
+from llmeval_sdk.offline.report.storage import SavedBlock, rows_of
 from llmeval_sdk.offline.run.rows import TOLD
 from llmeval_sdk.plugins.ray._block import MARK, BlockSummary
 

@@ -9,12 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from llmeval_sdk.offline.report.arrow import ArrowColumns, arrow_table
-from llmeval_sdk.offline.report.folder import LINE
-from llmeval_sdk.offline.report.journal import Seal
-from llmeval_sdk.offline.report.outputs import Output
-from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.table import write_row
+from llmeval_sdk.offline.arrow import ArrowColumns, arrow_table
+from llmeval_sdk.offline.report.row import Output, Row
+from llmeval_sdk.offline.report.storage import LINE, Seal, write_row
 
 
 ROW_GROUP = 1_000

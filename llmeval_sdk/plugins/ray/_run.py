@@ -13,11 +13,19 @@ from uuid import uuid4
 
 from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
 from llmeval_sdk.evaluation.verdicts import signer_of
-from llmeval_sdk.offline.report import folder as _folder
-from llmeval_sdk.offline.report.contents import run_of
-from llmeval_sdk.offline.report.folder import BlockRows, TemporaryFolder
-from llmeval_sdk.offline.report.journal import VERSION, check_resumable
+from llmeval_sdk.offline.report.aggregate import run_of
 from llmeval_sdk.offline.report.report import Report
+from llmeval_sdk.offline.report.storage import (
+    REPORT,
+    RUN,
+    VERSION,
+    BlockRows,
+    TemporaryFolder,
+    check_resumable,
+    finish_folder,
+    read_run,
+    write_json,
+)
 from llmeval_sdk.offline.run.rows import RowSeal, bar
 from llmeval_sdk.offline.run.work import Work
 from llmeval_sdk.plugins.ray._block import (
@@ -162,7 +170,7 @@ class RayRun:
         """Make the folder, or go on with it; return what the run is called in shared places."""
         folder = self._folder
         if folder.is_file() or (
-            folder.is_dir() and any(folder.iterdir()) and not (folder / _folder.RUN).exists()
+            folder.is_dir() and any(folder.iterdir()) and not (folder / RUN).exists()
         ):
             raise ConfigurationError(
                 f"{folder} is not the folder of a run on Ray and is not written to: name another "
@@ -170,15 +178,15 @@ class RayRun:
             )
         try:
             private.make_folder(folder)
-            if self._resume and (folder / _folder.RUN).exists():
-                before = _folder.read_run(folder)
+            if self._resume and (folder / RUN).exists():
+                before = read_run(folder)
                 check_resumable(folder, before, self._header)
                 return str(before["run"])
-            for pattern in ("*.parquet", "*.verdicts", "*.tmp", "*.db*", _folder.REPORT):
+            for pattern in ("*.parquet", "*.verdicts", "*.tmp", "*.db*", REPORT):
                 for path in folder.glob(pattern):
                     path.unlink()
             run_id = uuid4().hex
-            _folder.write_json(folder / _folder.RUN, {**self._header, "run": run_id})
+            write_json(folder / RUN, {**self._header, "run": run_id})
         except OSError as error:
             raise ConfigurationError(f"{folder} cannot be written: {error.strerror}") from None
         return run_id
@@ -216,7 +224,7 @@ class RayRun:
             if path.suffix in _OF_BLOCKS and path.stem not in keys:
                 path.unlink()
         about = {"skipped": self._checked.bad, "problems": self._checked.problems}
-        _folder.finish(self._folder, evaluated.blocks, evaluated.aggregate, about)
+        finish_folder(self._folder, evaluated.blocks, evaluated.aggregate, about)
 
 
 _OF_BLOCKS = (".parquet", ".verdicts")

@@ -1,4 +1,4 @@
-"""A report as one page of HTML that loads nothing and runs nothing."""
+"""A report as one page of HTML that loads nothing and runs nothing, and as a cell of a notebook."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from llmeval_sdk.model import Evaluation, is_stand_in, values
 from llmeval_sdk.offline.report.aggregate import Aggregate, EvaluatorTally
-from llmeval_sdk.offline.report.compare import Change, Comparison
+from llmeval_sdk.offline.report.ci import wrongs
+from llmeval_sdk.offline.report.compare import MOST_TEXT, Change, Comparison, RowPair, says, step_of
 from llmeval_sdk.offline.report.gate import Check, ReportGate, above, below, checks
-from llmeval_sdk.offline.report.outputs import metric_called
-from llmeval_sdk.offline.report.pairs import MOST_TEXT, RowPair, says, step_of
-from llmeval_sdk.offline.report.row import Row, texts
+from llmeval_sdk.offline.report.row import Row, metric_called, texts
 from llmeval_sdk.offline.report.summary import (
     IN_HTML,
     STOOD_IN,
@@ -25,14 +24,15 @@ from llmeval_sdk.offline.report.summary import (
     low,
     shown,
     standing,
+    worst,
 )
 from llmeval_sdk.offline.report.summary import worst as worst_of
 from llmeval_sdk.text.terminal import changed_by, number, plural, printable, score
 
 
 if TYPE_CHECKING:
+    from llmeval_sdk.offline.report.aggregate import ReportContents
     from llmeval_sdk.offline.report.compare import Comparison
-    from llmeval_sdk.offline.report.contents import ReportContents
 
 
 # Pieces of HTML and the style sheet of a report's page.
@@ -623,3 +623,41 @@ def _against(compared: Comparison) -> str:
         f'<p class="soft">Against a baseline: {plural(compared.pairs, "row")} in both, {only}.</p>'
         + side_by_side(compared)
     )
+
+
+MOST_METRICS = 40
+MOST_ROWS = 5
+MOST_READ = 5_000
+"""Rows that are read to find the worst ones: a cell is drawn at once."""
+_LONGEST = 120
+
+
+def notebook(report: ReportContents) -> str:
+    """Return HTML without scripts and styles of its own; all texts are escaped and cut."""
+    metrics = lines(report)
+    parts = [
+        f"<p><b>{_cut(report.experiment or 'Evaluation')}</b>: {_cut(headline(report), 1_000)}</p>",
+        _notebook_table(
+            ("metric", "value", "rated", "failed", "n/a", "why not rated"),
+            (line.cells() for line in metrics[:MOST_METRICS]),
+        ),
+    ]
+    if len(metrics) > MOST_METRICS:
+        parts.append(f"<p>… and {len(metrics) - MOST_METRICS:,} more: <code>.metrics</code></p>")
+    if len(report.rows) > MOST_READ:
+        parts.append("<p>The worst rows are in <code>.to_html()</code>.</p>")
+    else:
+        bad = [(row, wrong) for row in worst(report.rows, MOST_ROWS) if (wrong := wrongs(row))]
+        rows = [(row.id, dict(texts(row)).get("request", ""), "; ".join(w)) for row, w in bad]
+        parts += [_notebook_table(("worst rows", "request", "what is wrong"), rows)] if rows else []
+    return f"<div>{''.join(parts)}</div>"
+
+
+def _notebook_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    head = cells((("", _cut(title)) for title in titles), "th")
+    body = "".join(cells(("", _cut(cell)) for cell in row) for row in rows)
+    return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
+
+
+def _cut(said: str, limit: int = _LONGEST) -> str:
+    return text(printable(said, limit))
