@@ -20,7 +20,8 @@ from typing import NamedTuple
 from benchmarks.quality.sampling import BAD, SHARE, requests
 from llmeval_sdk.evaluation._quota import Quota
 from llmeval_sdk.statistics.allocation import default_control
-from llmeval_sdk.statistics.sequence import Evidence, Seen
+from llmeval_sdk.statistics.mean import Seen
+from llmeval_sdk.statistics.sequence import Evidence
 from llmeval_sdk.store.alert_state import AlertCourse, Bound
 from llmeval_sdk.store.hours import Hour
 

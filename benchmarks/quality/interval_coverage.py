@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from llmeval_sdk.evaluation._quota import Quota
 from llmeval_sdk.statistics.allocation import default_control
-from llmeval_sdk.statistics.assisted import assisted_mean
-from llmeval_sdk.statistics.mean import population_mean
+from llmeval_sdk.statistics.mean import assisted_mean, population_mean
 
 
 class Case(NamedTuple):

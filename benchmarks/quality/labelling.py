@@ -13,8 +13,7 @@ import random
 from statistics import mean, median
 
 from benchmarks.quality.labels import JUDGES, Judge, judged_stream
-from llmeval_sdk.statistics.correction import Labelled, corrected_mean
-from llmeval_sdk.statistics.labelling import Candidate, choose
+from llmeval_sdk.statistics.labels import Candidate, Labelled, choose, corrected_mean
 
 
 BAD, BAR = 0.1, 1.3

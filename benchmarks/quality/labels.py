@@ -23,9 +23,8 @@ from typing import NamedTuple
 from benchmarks.quality.sampling import SHARE, Judgement, requests
 from llmeval_sdk.evaluation._quota import Quota
 from llmeval_sdk.statistics.allocation import default_control
-from llmeval_sdk.statistics.assisted import assisted_mean
-from llmeval_sdk.statistics.correction import Labelled, corrected_mean
-from llmeval_sdk.statistics.mean import Estimate
+from llmeval_sdk.statistics.labels import Labelled, corrected_mean
+from llmeval_sdk.statistics.mean import Estimate, assisted_mean
 
 
 class Judge(NamedTuple):

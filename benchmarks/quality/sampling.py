@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from llmeval_sdk.evaluation._quota import Quota
 from llmeval_sdk.statistics.allocation import default_control
-from llmeval_sdk.statistics.assisted import assisted_mean
+from llmeval_sdk.statistics.mean import assisted_mean
 
 
 LIFT = NormalDist().inv_cdf(0.80) * sqrt(2)

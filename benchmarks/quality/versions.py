@@ -18,7 +18,7 @@ from statistics import mean, median
 from benchmarks.quality.sampling import LIFT, SHARE
 from llmeval_sdk.evaluation._quota import Quota
 from llmeval_sdk.statistics.allocation import default_control
-from llmeval_sdk.statistics.sequence import Seen
+from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.standardised import Standardised, Tally, standardised_difference
 
 

@@ -16,7 +16,7 @@ from llmeval_sdk.cli.options import Help, add_store, open_store, since
 from llmeval_sdk.cli.output import say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import SpanData
-from llmeval_sdk.statistics.labelling import Choice
+from llmeval_sdk.statistics.labels import Choice
 from llmeval_sdk.store.labelling import (
     MOST,
     PLANNED,

@@ -18,8 +18,8 @@ from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, prici
 from llmeval_sdk.cli.output import bar, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
-from llmeval_sdk.statistics.correction import FEWEST, Correction
 from llmeval_sdk.statistics.funnels import STEPS
+from llmeval_sdk.statistics.labels import FEWEST, Correction
 from llmeval_sdk.statistics.mean import Estimate
 from llmeval_sdk.store import losses, rules, views
 from llmeval_sdk.store.alert_state import AlertCourse

@@ -10,7 +10,7 @@ from typing import Any
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics import Caught, Reliability, caught_below, reliability, threshold_for
-from llmeval_sdk.statistics.doubts import doubt_about
+from llmeval_sdk.statistics.labels import doubt_about
 
 
 FEW = 20

@@ -18,44 +18,50 @@ says which records to label; `Allocation` splits a share between catching and me
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
     from llmeval_sdk.statistics.allocation import Allocation, default_control
-    from llmeval_sdk.statistics.assisted import assisted_mean
     from llmeval_sdk.statistics.calibration import Calibration, calibrated, held_out_losses
-    from llmeval_sdk.statistics.caught import caught_at
-    from llmeval_sdk.statistics.correction import Correction, Labelled, corrected_mean
-    from llmeval_sdk.statistics.differences import Difference, difference
-    from llmeval_sdk.statistics.funnels import Funnel, funnel
-    from llmeval_sdk.statistics.labelling import Candidate, Choice, choose
-    from llmeval_sdk.statistics.mean import Estimate, population_mean
-    from llmeval_sdk.statistics.probability import (
+    from llmeval_sdk.statistics.detection import (
         Caught,
         Reliability,
+        caught_at,
         caught_below,
         reliability,
         threshold_for,
     )
-    from llmeval_sdk.statistics.sequence import Evidence, Seen, confidence_sequence
+    from llmeval_sdk.statistics.funnels import Funnel, funnel
+    from llmeval_sdk.statistics.labels import (
+        Candidate,
+        Choice,
+        Correction,
+        Labelled,
+        choose,
+        corrected_mean,
+    )
+    from llmeval_sdk.statistics.mean import (
+        Difference,
+        Estimate,
+        Seen,
+        Tally,
+        assisted_mean,
+        difference,
+        population_mean,
+    )
+    from llmeval_sdk.statistics.sequence import Evidence, confidence_sequence
     from llmeval_sdk.statistics.standardised import Standardised, standardised_difference
-    from llmeval_sdk.statistics.tally import Tally
 
 _HOMES = {
     "allocation": "Allocation default_control",
-    "assisted": "assisted_mean",
     "calibration": "Calibration calibrated held_out_losses",
-    "caught": "caught_at",
-    "correction": "Correction Labelled corrected_mean",
-    "differences": "Difference difference",
+    "detection": "Caught Reliability caught_at caught_below reliability threshold_for",
     "funnels": "Funnel funnel",
-    "labelling": "Candidate Choice choose",
-    "mean": "Estimate population_mean",
-    "probability": "Caught Reliability caught_below reliability threshold_for",
-    "sequence": "Evidence Seen confidence_sequence",
+    "labels": "Candidate Choice Correction Labelled choose corrected_mean",
+    "mean": "Difference Estimate Seen Tally assisted_mean difference population_mean",
+    "sequence": "Evidence confidence_sequence",
     "standardised": "Standardised standardised_difference",
-    "tally": "Tally",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
@@ -68,11 +74,11 @@ __all__ = [
 ]  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load a name with its module: what runs beside the app needs one of them, reports need all."""
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
+    value: object = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

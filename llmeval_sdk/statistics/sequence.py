@@ -34,10 +34,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from math import exp, log, sqrt
-from typing import Any, NamedTuple
+from typing import Any
 
 from llmeval_sdk.statistics.funnels import FAILED, NOT_BUDGETED, NOT_ELIGIBLE, NOT_SELECTED
-from llmeval_sdk.statistics.mean import Bounds, Estimate, within
+from llmeval_sdk.statistics.mean import Bounds, Estimate, Seen, within
 
 
 # Names the step of the funnel at which a judgement that was not made was lost.
@@ -68,17 +68,6 @@ MEMORY = 0.99
 periods of an hour, by half after three days."""
 FEW = 50
 """The effective number of judged requests from which on the free score's slope is used."""
-
-
-class Seen(NamedTuple):
-    """One request that could have been judged."""
-
-    value: float | None
-    """The verdict, 0..1; ``None`` where it was not judged."""
-    chance: float = 1.0
-    """The inclusion probability, above 0; it does not matter where there is no verdict."""
-    predictor: float | None = None
-    """The free score, on any scale."""
 
 
 @dataclass(slots=True)
@@ -256,8 +245,8 @@ def _remember(past: _Past, judged: Sequence[Seen]) -> None:
 # An interval for a mean that may be looked at any time, and as often as one likes.
 #
 # The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2021,
-# Theorem 2.2) for the contributions of `estimates.sequence`: with n records of variance v so
-# far, the half-width is::
+# Theorem 2.2) for the contributions that `Evidence` bets on: with n records of variance v so far,
+# the half-width is::
 #
 #     sqrt(2 * (n v r + 1) / (n**2 * r) * log(sqrt(n v r + 1) / alpha))
 #

@@ -35,8 +35,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 from typing import TypeVar
 
-from llmeval_sdk.statistics.differences import Difference
-from llmeval_sdk.statistics.tally import Tally
+from llmeval_sdk.statistics.mean import Difference, Tally
 
 
 Key = TypeVar("Key", bound=Hashable)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
-from llmeval_sdk.statistics.tally import Tally
+from llmeval_sdk.statistics.mean import Tally
 
 
 @dataclass(slots=True)

@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from llmeval_sdk.model import values
-from llmeval_sdk.statistics.correction import PASS
 from llmeval_sdk.statistics.funnels import NOT_SELECTED
+from llmeval_sdk.statistics.labels import PASS
 from llmeval_sdk.store._judged import Judged, Sums
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.groups import CHANCED, COUNTS, GROUP, EvaluationScope, Group, period_sql

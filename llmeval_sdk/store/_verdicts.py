@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.funnels import NOT_SELECTED
-from llmeval_sdk.statistics.sequence import Seen
-from llmeval_sdk.statistics.tally import Tally
+from llmeval_sdk.statistics.mean import Seen, Tally
 from llmeval_sdk.store._samples import Key
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.effective import CHANCE

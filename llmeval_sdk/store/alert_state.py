@@ -1,6 +1,6 @@
 """The course of one alert: evidence gathered hour by hour, an alarm raised, and its end.
 
-An alarm is raised when the evidence of `estimates.sequence` reaches the level that keeps false
+An alarm is raised when the evidence of `statistics.sequence` reaches the level that keeps false
 alarms of all alerts together at 5 % in 30 days. The alarm is over when the opposite evidence, that
 the mean has come back to the right side of the bound, reaches a level of its own. Both have to be
 gathered from nothing after every change, so quality that flaps around its bound raises no flapping
@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
-from llmeval_sdk.statistics.mean import stands_for
-from llmeval_sdk.statistics.sequence import DROPS, HORIZON_HOURS, MEMORY, Evidence, Seen
+from llmeval_sdk.statistics.mean import Seen, stands_for
+from llmeval_sdk.statistics.sequence import DROPS, HORIZON_HOURS, MEMORY, Evidence
 from llmeval_sdk.store._silence import Silence
 from llmeval_sdk.store.effective import different
 from llmeval_sdk.store.hours import HOUR_NS, LATE_NS, Arrived, Hour

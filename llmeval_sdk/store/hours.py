@@ -1,4 +1,4 @@
-"""The verdicts of one evaluator, hour by hour, as `estimates.sequence` takes them."""
+"""The verdicts of one evaluator, hour by hour, as `statistics.sequence` takes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import values
-from llmeval_sdk.statistics.sequence import Seen, step_of
+from llmeval_sdk.statistics.mean import Seen
+from llmeval_sdk.statistics.sequence import step_of
 from llmeval_sdk.store.effective import (
     CHANCE,
     DECIDER,

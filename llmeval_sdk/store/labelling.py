@@ -11,9 +11,7 @@ from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Chunk, Extraction, SpanData
 from llmeval_sdk.model.records import evidence_of, gathered_below, record_of
-from llmeval_sdk.statistics.correction import side_of
-from llmeval_sdk.statistics.doubts import doubt_about
-from llmeval_sdk.statistics.labelling import Candidate, Choice, choose
+from llmeval_sdk.statistics.labels import Candidate, Choice, choose, doubt_about, side_of
 from llmeval_sdk.store._verdicts import scores_by_span, usable, verdicts
 from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label

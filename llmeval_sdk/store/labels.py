@@ -1,4 +1,4 @@
-"""What people said of judged records, for `estimates.correction`.
+"""What people said of judged records, for `statistics.labels`.
 
 Feedback is a label of a judge where it has the judge's name, or the name in ``report --labels``.
 All other feedback, and all with ``metadata={"source": "user"}``, is what users of the app say: see

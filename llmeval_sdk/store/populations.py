@@ -9,12 +9,15 @@ from sqlite3 import Connection
 from typing import Any
 
 from llmeval_sdk.model import values
-from llmeval_sdk.statistics.assisted import FEW
-from llmeval_sdk.statistics.correction import Correction, Labelled, side_of, tallied_correction
-from llmeval_sdk.statistics.doubts import doubt_about
 from llmeval_sdk.statistics.funnels import Funnel, funnel
-from llmeval_sdk.statistics.mean import Estimate, stands_for
-from llmeval_sdk.statistics.tally import Tally, tallied_mean
+from llmeval_sdk.statistics.labels import (
+    Correction,
+    Labelled,
+    doubt_about,
+    side_of,
+    tallied_correction,
+)
+from llmeval_sdk.statistics.mean import FEW_FOR_SLOPE, Estimate, Tally, stands_for, tallied_mean
 from llmeval_sdk.store._judged import Judged
 from llmeval_sdk.store._samples import (
     Key,
@@ -181,7 +184,9 @@ def _order(item: tuple[Key, Judged]) -> tuple[str, str, int]:
 
 def _can_be_assisted(sample: Judged) -> bool:
     """Say whether a free score can narrow an estimate: some records were judged and some not."""
-    return bool(sample.passed_over and sample.tally.judged and sample.tally.effective >= FEW)
+    return bool(
+        sample.passed_over and sample.tally.judged and sample.tally.effective >= FEW_FOR_SLOPE
+    )
 
 
 def _population(

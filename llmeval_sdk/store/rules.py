@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 
 from llmeval_sdk.model import values
-from llmeval_sdk.statistics.caught import caught_at, caught_interval
+from llmeval_sdk.statistics.detection import caught_at, caught_interval
 from llmeval_sdk.store.effective import CHANCE, UNJUDGED
 
 

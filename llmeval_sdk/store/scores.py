@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from llmeval_sdk import registry
 from llmeval_sdk.statistics.funnels import NOT_SELECTED
-from llmeval_sdk.statistics.tally import Tally
+from llmeval_sdk.statistics.mean import Tally
 from llmeval_sdk.store._samples import Key
 from llmeval_sdk.store._verdicts import predicted, scores_by_span
 from llmeval_sdk.store.effective import decided

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
-from llmeval_sdk.statistics.mean import stands_for
-from llmeval_sdk.statistics.sequence import Seen, step_of
+from llmeval_sdk.statistics.mean import Seen, Tally, stands_for
+from llmeval_sdk.statistics.sequence import step_of
 from llmeval_sdk.statistics.standardised import (
     ALPHA,
     FEWEST,
@@ -22,7 +22,6 @@ from llmeval_sdk.statistics.standardised import (
     needed,
     standardised_difference,
 )
-from llmeval_sdk.statistics.tally import Tally
 from llmeval_sdk.store.effective import (
     CHANCE,
     DECIDER,

@@ -2,8 +2,7 @@
 
 import pytest
 
-from llmeval_sdk.statistics.assisted import assisted_mean
-from llmeval_sdk.statistics.mean import population_mean, quantile
+from llmeval_sdk.statistics.mean import assisted_mean, population_mean, quantile
 
 
 def test_a_rare_record_speaks_for_those_like_it():

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.quality import alarms
-from llmeval_sdk.statistics.sequence import Evidence, Seen
+from llmeval_sdk.statistics.mean import Seen
+from llmeval_sdk.statistics.sequence import Evidence
 
 
 HOUR = alarms.HOUR_NS

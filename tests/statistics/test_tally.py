@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from llmeval_sdk.statistics import Seen, Tally, assisted_mean, population_mean
-from llmeval_sdk.statistics.tally import tallied_mean
+from llmeval_sdk.statistics.mean import tallied_mean
 
 
 def close(found):

@@ -8,7 +8,7 @@ import pytest
 from llmeval_sdk import config
 from llmeval_sdk.exporters.local import LocalExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
-from llmeval_sdk.statistics.caught import caught_at, caught_interval
+from llmeval_sdk.statistics.detection import caught_at, caught_interval
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.rules import FEWEST, compare
 

@@ -10,10 +10,9 @@ from raw_store import HOUR, RawStore
 from summaries import score_summary
 
 from llmeval_sdk.model import values as _values
-from llmeval_sdk.statistics.assisted import assisted_mean
-from llmeval_sdk.statistics.correction import Labelled, corrected_mean
 from llmeval_sdk.statistics.funnels import funnel
-from llmeval_sdk.statistics.mean import population_mean
+from llmeval_sdk.statistics.labels import Labelled, corrected_mean
+from llmeval_sdk.statistics.mean import assisted_mean, population_mean
 from llmeval_sdk.store import _samples
 from llmeval_sdk.store._verdicts import scores_by_span
 from llmeval_sdk.store.effective import LEAST_CHANCE

@@ -28,7 +28,7 @@ from llmeval_sdk.model import Chunk, Evaluation, NotRun, SpanData
 from llmeval_sdk.model import values as _values
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.plugins.demo.grading import OUTCOMES
-from llmeval_sdk.statistics.caught import caught_at, caught_interval
+from llmeval_sdk.statistics.detection import caught_at, caught_interval
 from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader

@@ -8,7 +8,7 @@ from llmeval_sdk.plugins.learning._course import LearningCourse, Source, advance
 from llmeval_sdk.plugins.learning._fit import Outcome
 from llmeval_sdk.plugins.learning._weights import risk_of
 from llmeval_sdk.statistics.allocation import default_control
-from llmeval_sdk.statistics.assisted import assisted_mean
+from llmeval_sdk.statistics.mean import assisted_mean
 
 
 JUDGE = Source("groundedness", "1", "gpt-4o")
