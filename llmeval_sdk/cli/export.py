@@ -49,9 +49,8 @@ def _jsonl_lines(spans: Iterable[StoredSpan], whole: Whole) -> Iterator[str]:
 
 def _otlp_lines(spans: Iterable[StoredSpan]) -> Iterator[str]:
     """Yield requests of OTLP, a line each: spans, then the evaluations of those spans."""
-    from llmeval_sdk.exporters.otlp.json_lines import logs_line, traces_line
-    from llmeval_sdk.exporters.otlp.wire import resource
-    from llmeval_sdk.exporters.step_ratings import step_events
+    from llmeval_sdk.exporters.otlp.attributes import step_events
+    from llmeval_sdk.exporters.otlp.wire import logs_line, resource, traces_line
 
     about = resource(config.from_environment(problems=[]))
     for part in _parts(spans):

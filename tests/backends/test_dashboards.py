@@ -16,7 +16,7 @@ from viewer_store import Store
 
 from llmeval_sdk import viewer
 from llmeval_sdk.exporters.otlp import names as _names
-from llmeval_sdk.exporters.otlp.metrics import READINGS
+from llmeval_sdk.exporters.otlp.app_providers import READINGS
 
 
 ROOT = Path(__file__).resolve().parents[2]

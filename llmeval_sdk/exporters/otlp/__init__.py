@@ -13,7 +13,7 @@ from llmeval_sdk.model.protocols import Exporter
 def make(settings: Settings) -> Exporter:
     """Make the exporter ``otlp`` by the settings."""
     if settings.otel == "global":
-        from llmeval_sdk.exporters.otlp._app import AppOtelExporter
+        from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter
 
         made: Exporter = AppOtelExporter(settings)
         return made

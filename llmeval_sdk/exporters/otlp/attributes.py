@@ -1,14 +1,150 @@
-"""Makes the names, kinds and attributes of spans and evaluations, whoever sends them."""
+"""Makes the names, kinds and attributes of spans and evaluations, whoever sends them.
+
+Requests, responses and chunks become JSON text. OTLP allows structured values of attributes, but
+Phoenix flattens them and then no longer finds the messages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from llmeval_sdk.exporters.otlp import content, names
-from llmeval_sdk.model import JUDGE_TAG, Evaluation, EvaluationEvent, SpanData
+from llmeval_sdk.exporters.otlp import names
+from llmeval_sdk.model import JUDGE_TAG, Chunk, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.model import values as _values
 from llmeval_sdk.model.coerce import to_text
+from llmeval_sdk.process.shield import caught, shield
+
+
+_encode = json.JSONEncoder(
+    ensure_ascii=False, default=str, check_circular=False, separators=(",", ":")
+).encode
+_quote = json.encoder.encode_basestring
+
+
+def dumps(value: Any) -> str:
+    """Write plain values as JSON."""
+    return _encode(value)
+
+
+def loads(text: str | bytes) -> Any:
+    """Read JSON."""
+    return json.loads(text)
+
+
+def text_of(value: Any) -> tuple[str, str]:
+    """Return a value as a text and the text's MIME type."""
+    if type(value) is str:
+        return value, names.TEXT
+    return _encode(value), names.JSON
+
+
+def input_messages(request: Any) -> tuple[str, str | None]:
+    """Return the messages of a request and, separately, its system instructions, as JSON."""
+    if type(request) is str:
+        return f"[{_message('user', request)}]", None
+    turns = _turns(request)
+    if turns is None:
+        return f"[{_message('user', _encode(request))}]", None
+    system = [turn for turn in turns if turn.get("role") in ("system", "developer")]
+    others = [_turn(turn) for turn in turns if turn not in system]
+    instructions = [part for turn in system for part in _parts(turn)]
+    return _encode(others), _encode(instructions) if instructions else None
+
+
+def output_messages(response: Any, finish_reason: str | None = None) -> str:
+    """Return the messages of a response as JSON."""
+    text = response if type(response) is str else to_text(response) or ""
+    return f"[{_message('assistant', text, finish_reason)}]"
+
+
+def chunks(retrieved: Sequence[Chunk]) -> str:
+    """Return retrieved chunks as OpenTelemetry's retrieval documents."""
+    return _encode([_document(chunk, place) for place, chunk in enumerate(retrieved)])
+
+
+def pages(retrieved: Sequence[Chunk]) -> str:
+    """Return retrieved chunks in the form that MLflow shows as documents."""
+    return _encode(
+        [
+            {"page_content": chunk.content or "", "metadata": _about(chunk), "id": chunk.chunk_id}
+            for chunk in retrieved
+        ]
+    )
+
+
+def _document(chunk: Chunk, place: int) -> dict[str, Any]:
+    about = _about(chunk)
+    about.pop("chunk_id", None)
+    return {
+        "id": chunk.chunk_id or chunk.doc_uri or str(place + 1),
+        "content": chunk.content or "",
+        **about,
+    }
+
+
+def _about(chunk: Chunk) -> dict[str, Any]:
+    about: dict[str, Any] = dict(chunk.metadata) if chunk.metadata else {}
+    for name in ("doc_uri", "chunk_id", "score", "page", "retrieval_method"):
+        value = getattr(chunk, name)
+        if value is not None:
+            about[name] = value
+    return about
+
+
+def _message(role: str, text: str, finish_reason: str | None = None) -> str:
+    end = f',"finish_reason":{_quote(finish_reason)}' if finish_reason else ""
+    return f'{{"role":"{role}","parts":[{{"type":"text","content":{_quote(text)}}}]{end}}}'
+
+
+def _turns(request: Any) -> list[dict[str, Any]] | None:
+    """Return the turns of a chat request: ``messages``, or ``history`` and ``query``."""
+    if type(request) is dict:
+        turns = request.get("messages")
+        if type(turns) is not list and "query" in request:
+            history = request.get("history")
+            query = {"role": "user", "content": request["query"]}
+            turns = [*(history if type(history) is list else ()), query]
+    else:
+        turns = request
+    if type(turns) is list and turns and all(type(turn) is dict for turn in turns):
+        return turns if all("role" in turn or "content" in turn for turn in turns) else None
+    return None
+
+
+def _turn(turn: dict[str, Any]) -> dict[str, Any]:
+    return {"role": str(turn.get("role") or "user"), "parts": _parts(turn)}
+
+
+def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
+    parts = turn.get("parts")
+    if type(parts) is list:
+        return parts
+    content = turn.get("content")
+    if type(content) is list:
+        return [_part(part) for part in content]
+    read = [] if content is None else [_part(content)]
+    calls = turn.get("tool_calls")
+    for call in calls if type(calls) is list else ():
+        function = call.get("function") if type(call) is dict else None
+        if type(function) is dict:
+            read.append(
+                {
+                    "type": "tool_call",
+                    "id": call.get("id"),
+                    "name": function.get("name"),
+                    "arguments": function.get("arguments"),
+                }
+            )
+    return read
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if type(part) is dict:
+        return {"type": "text", "content": part["text"]} if "text" in part else part
+    return {"type": "text", "content": part if type(part) is str else _encode(part)}
 
 
 Attribute = str | bool | int | float | Sequence[str]
@@ -74,10 +210,10 @@ def attributes_of(span: SpanData) -> dict[str, Attribute]:
 def _add_content(span: SpanData, attributes: dict[str, Attribute], *, chat: bool) -> None:
     request, response = span.request, span.response
     if request is not None:
-        text, kind = content.text_of(request)
+        text, kind = text_of(request)
         attributes[names.OI_INPUT], attributes[names.OI_INPUT_TYPE] = text, kind
         if chat:
-            messages, system = content.input_messages(request)
+            messages, system = input_messages(request)
             attributes[names.INPUT_MESSAGES] = messages
             if system is not None:
                 attributes[names.SYSTEM_INSTRUCTIONS] = system
@@ -89,10 +225,10 @@ def _add_content(span: SpanData, attributes: dict[str, Attribute], *, chat: bool
         _completion(response, attributes) if span.kind == "llm" and type(response) is dict else None
     )
     shown = to_text(response) if span.kind == "llm" else response
-    text, kind = content.text_of(shown)
+    text, kind = text_of(shown)
     attributes[names.OI_OUTPUT], attributes[names.OI_OUTPUT_TYPE] = text, kind
     if chat:
-        attributes[names.OUTPUT_MESSAGES] = content.output_messages(response, reason)
+        attributes[names.OUTPUT_MESSAGES] = output_messages(response, reason)
     elif span.kind == "tool":
         attributes[names.TOOL_RESULT] = text
 
@@ -100,7 +236,7 @@ def _add_content(span: SpanData, attributes: dict[str, Attribute], *, chat: bool
 def _retrieval(span: SpanData, attributes: dict[str, Attribute]) -> None:
     request = span.request
     if request is not None:
-        text, kind = content.text_of(request)
+        text, kind = text_of(request)
         attributes[names.OI_INPUT], attributes[names.OI_INPUT_TYPE] = text, kind
         query = (
             next((request[k] for k in ("query", "question", "q") if k in request), None)
@@ -118,8 +254,8 @@ def _retrieval(span: SpanData, attributes: dict[str, Attribute]) -> None:
     if source:
         attributes[names.DATA_SOURCE] = source
     if span.retrieved_context is not None:
-        attributes[names.DOCUMENTS] = content.chunks(span.retrieved_context)
-        attributes[names.OI_OUTPUT] = content.pages(span.retrieved_context)
+        attributes[names.DOCUMENTS] = chunks(span.retrieved_context)
+        attributes[names.OI_OUTPUT] = pages(span.retrieved_context)
         attributes[names.OI_OUTPUT_TYPE] = names.JSON
 
 
@@ -159,9 +295,9 @@ def _model(span: SpanData, attributes: dict[str, Attribute]) -> None:
     prompt = span.prompt
     if prompt is not None:
         if prompt.template or prompt.chat_template:
-            attributes[names.OI_TEMPLATE] = prompt.template or content.dumps(prompt.chat_template)
+            attributes[names.OI_TEMPLATE] = prompt.template or dumps(prompt.chat_template)
         if prompt.variables:
-            attributes[names.OI_TEMPLATE_VARIABLES] = content.dumps(prompt.variables)
+            attributes[names.OI_TEMPLATE_VARIABLES] = dumps(prompt.variables)
         if prompt.version:
             attributes[names.OI_TEMPLATE_VERSION] = prompt.version
 
@@ -169,7 +305,7 @@ def _model(span: SpanData, attributes: dict[str, Attribute]) -> None:
 def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
     """Add what the app annotated."""
     if span.attributes:
-        attributes[names.METADATA] = content.dumps(span.attributes)
+        attributes[names.METADATA] = dumps(span.attributes)
     if span.tags:
         _some(names.TAG, span.tags, attributes)
         user = span.tags.get("user_id") or span.tags.get("user.id")
@@ -178,7 +314,7 @@ def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
     if span.metrics:
         _some(names.METRIC, span.metrics, attributes)
     if span.extractions is not None:
-        attributes[names.EXTRACTIONS] = content.dumps(
+        attributes[names.EXTRACTIONS] = dumps(
             [
                 {
                     "value": one.value,
@@ -191,15 +327,15 @@ def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
         )
     for name, truth in span.expected.items():
         if name == "expected_retrieved_context":
-            attributes[names.EXPECTED + name] = content.pages(truth or ())
+            attributes[names.EXPECTED + name] = pages(truth or ())
         else:
-            attributes[names.EXPECTED + name] = content.text_of(truth)[0]
+            attributes[names.EXPECTED + name] = text_of(truth)[0]
 
 
 def _some(prefix: str, values: Mapping[str, Any], attributes: dict[str, Attribute]) -> None:
     for key, value in list(values.items())[:MAX_OWN]:
         plain = type(value) in (str, bool, int, float)
-        attributes[prefix + key] = value if plain else content.dumps(value)
+        attributes[prefix + key] = value if plain else dumps(value)
 
 
 def _score(evaluation: Evaluation, attributes: dict[str, Attribute]) -> None:
@@ -265,7 +401,7 @@ def event_of(event: EvaluationEvent) -> LogEvent:
     if about:
         if type(about.get("model")) is str:
             attributes[names.JUDGE_MODEL] = about["model"]
-        attributes[names.DETAILS] = content.dumps(about)
+        attributes[names.DETAILS] = dumps(about)
     if evaluation.error is not None:
         attributes[names.ERROR_TYPE] = evaluation.error.type
         body = f"{evaluation.name} failed: {evaluation.error.type}"
@@ -292,3 +428,67 @@ def explanation_of(event: EvaluationEvent) -> str | None:
 def _shown(event: EvaluationEvent) -> str:
     value = event.evaluation.value
     return f"{value:.6g}" if type(value) is float else str(value)
+
+
+# Ratings of single steps as events of their own, for backends that take a score on any span.
+
+_MOST_RATINGS = 100
+"""Ratings of one evaluation that become events."""
+_MOST_TEXT = 8_000
+"""Characters of a rating or of its rationale."""
+
+
+def count_refused(refused: Mapping[str, int]) -> None:
+    """Count the ratings that a backend does not take; those that it takes are in no account."""
+    for reason, times in refused.items():
+        caught.add(f"ratings of steps: {reason}", times)
+
+
+def step_events(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
+    """Return an event for each rating of a step with a span; they are additions, never counted."""
+    steps: list[EvaluationEvent] = []
+    for event in events:
+        if "rated_spans" in event.evaluation.metadata:
+            with shield("ratings of steps"):
+                steps.extend(_events_of(event))
+    return steps
+
+
+def _events_of(event: EvaluationEvent) -> Iterator[EvaluationEvent]:
+    """Make an event of each rating of a tool call, about the span of that call.
+
+    The events are called ``<name>.step``, so that no backend counts them as further verdicts on the
+    run, and have no usage, because the event of the run has it. A call that could not be rated, or
+    that has no span, has no event.
+    """
+    run = event.evaluation
+    about = run.metadata
+    columns = [_column(about.get(key)) for key in ("rated_spans", "rated_steps", "ratings")]
+    rationales = _column(about.get("rationales"))
+    shared = {key: about[key] for key in ("model", "why", "cached") if key in about}
+    for place, (span_id, number, rating) in enumerate(zip(*columns, strict=False)):
+        if not _is_span_id(span_id) or not isinstance(rating, (bool, int, float, str)):
+            continue
+        reason = rationales[place] if place < len(rationales) else None
+        evaluation = Evaluation(
+            f"{run.name}.step",
+            rating[:_MOST_TEXT] if isinstance(rating, str) else rating,
+            explanation=reason[:_MOST_TEXT] if isinstance(reason, str) else None,
+            metadata={**shared, "step": number, "run_span_id": event.target.span_id},
+            evaluator_kind=run.evaluator_kind,
+            evaluator_version=run.evaluator_version,
+            inclusion_probability=run.inclusion_probability,
+        )
+        target = Target(event.target.trace_id, span_id, None, "tool")
+        yield replace(event, id=f"{event.id}-{span_id}", target=target, evaluation=evaluation)
+
+
+def _column(values: Any) -> Sequence[Any]:
+    return values[:_MOST_RATINGS] if isinstance(values, (list, tuple)) else ()
+
+
+def _is_span_id(value: Any) -> bool:
+    """Say whether a value is the id of a span of W3C; redaction may have changed it."""
+    if not isinstance(value, str) or len(value) != 16:
+        return False
+    return set(value) <= set("0123456789abcdef") and value.strip("0") != ""

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, Tls
+from llmeval_sdk.exporters.batches import Endpoint, OtlpWriter, Progress, StepwiseExporter
+from llmeval_sdk.exporters.http import HttpSender, Tls
+from llmeval_sdk.exporters.otlp.attributes import count_refused, step_events
 from llmeval_sdk.exporters.otlp.bridge import OtelBridge
-from llmeval_sdk.exporters.otlp.wire import Envelope, event_bytes, rejected, resource, span_bytes
-from llmeval_sdk.exporters.step_ratings import count_refused, step_events
-from llmeval_sdk.exporters.stepwise import ExportStep, Progress, StepwiseExporter
+from llmeval_sdk.exporters.otlp.wire import event_bytes, span_bytes
 from llmeval_sdk.model import Batch
-from llmeval_sdk.process.distribution import release
-from llmeval_sdk.process.shield import swallow
 
 
-T = TypeVar("T")
-MAX_BODY = 3 << 20
-"""How many bytes a request may have before it is compressed; collectors commonly take up to 4 MB.
-"""
 DEFAULT = "http://localhost:4318"
 
 
@@ -39,7 +31,7 @@ class OtlpExporter(StepwiseExporter):
         self._writer = OtlpWriter(settings)
         self._histogram = None
         if meter_provider is not None or settings.otel_metrics:
-            from llmeval_sdk.exporters.otlp.metrics import Histogram
+            from llmeval_sdk.exporters.otlp.app_providers import Histogram
 
             self._histogram = Histogram(meter_provider)
         self.live = self.bridge = OtelBridge()
@@ -66,58 +58,6 @@ class OtlpExporter(StepwiseExporter):
         self._writer.after_fork()
         for sender in self._senders:
             sender.forget()
-
-
-class OtlpWriter:
-    """Makes requests of records, each with the description of the app."""
-
-    def __init__(self, settings: Settings, **more: str) -> None:
-        self._settings = settings
-        self._more = more
-        self._envelope: Envelope | None = None
-
-    def steps(
-        self,
-        endpoint: Endpoint | None,
-        records: Sequence[T],
-        write: Callable[[T], bytes],
-        progress: Progress,
-    ) -> None:
-        """Add the requests for some records; without an endpoint there are none."""
-        if endpoint is None:
-            progress.delivered += len(records)
-            return
-        if self._envelope is None:  # made late, so that it has the id of a forked child
-            self._envelope = Envelope(resource(self._settings, **self._more), release())
-        wrap, send = self._envelope.wrap, endpoint.send
-        for part in _parts(_written(records, write, progress)):
-            progress.steps.append(
-                ExportStep(lambda records: send(wrap(records)), part, True, rejected)
-            )
-
-    def after_fork(self) -> None:
-        """Make the description of the app anew, for a forked child."""
-        self._envelope = None
-
-
-class Endpoint:
-    """Where one signal is sent over HTTP: the server and its path, with headers and compression."""
-
-    def __init__(
-        self, sender: HttpSender, path: str, headers: Mapping[str, str], *, zipped: bool
-    ) -> None:
-        self.sender = sender
-        self._path = path
-        self._headers = {"content-type": "application/x-protobuf", **headers}
-        self._zipped = zipped
-        if zipped:
-            self._headers["content-encoding"] = "gzip"
-
-    def send(self, body: bytes) -> ServerAnswer:
-        """Send one request; raises `ExportError` where there is no answer."""
-        if self._zipped:
-            body = gzip.compress(body, compresslevel=5, mtime=0)
-        return self.sender.post(self._path, body, self._headers)
 
 
 class Endpoints(NamedTuple):
@@ -160,29 +100,3 @@ def _endpoint(settings: Settings, signal: str) -> Endpoint | None:
     parts = urlsplit(address if "//" in address else f"http://{address}")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return Endpoint(sender, path, headers, zipped=compression == "gzip")
-
-
-def _written(records: Sequence[T], write: Callable[[T], bytes], progress: Progress) -> list[bytes]:
-    """Write the records; one that cannot be written is left out."""
-    written = []
-    for record in records:
-        try:
-            written.append(write(record))
-        except Exception as error:
-            if not swallow("exporter otlp: writing", error):
-                raise
-            progress.refused["unwritable"] += 1
-    return written
-
-
-def _parts(records: list[bytes]) -> list[list[bytes]]:
-    """Divide records into requests that are no larger than servers take."""
-    parts: list[list[bytes]] = []
-    size = MAX_BODY
-    for record in records:
-        if size + len(record) > MAX_BODY:
-            parts.append([])
-            size = 0
-        parts[-1].append(record)
-        size += len(record) + 8
-    return parts

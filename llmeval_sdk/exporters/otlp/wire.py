@@ -1,7 +1,11 @@
-"""Writes requests with spans or evaluations as OTLP in protobuf, and reads the responses.
+"""Writes spans and evaluations as OTLP, in protobuf and in JSON, and reads the responses.
 
-It is written by hand because OTLP needs only a few kinds of field. This way no package can clash
-with the app's protobuf, and it takes less time than filling generated message objects.
+Protobuf is written by hand because OTLP needs only a few kinds of field. This way no package can
+clash with the app's protobuf, and it takes less time than filling generated message objects.
+
+Lines of JSON are what a collector's file receiver reads. Ids are hexadecimal there, 64-bit numbers
+are strings and enumerations are numbers, as the JSON mapping of OTLP wants it:
+https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import getpid
 from struct import Struct
 from time import time_ns
+from typing import Any
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters.otlp import names
@@ -291,3 +296,94 @@ def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
         "service.name": name,
         **more,
     }
+
+
+_INT64 = 1 << 63
+
+
+def traces_line(spans: Sequence[SpanData], resource: Mapping[str, Attribute], version: str) -> str:
+    """Write spans as one request of the trace service."""
+    scoped = {"spans": [_json_span(span) for span in spans], **_json_scope(version)}
+    return _json_text({"resourceSpans": [{**_json_resource(resource), "scopeSpans": [scoped]}]})
+
+
+def logs_line(
+    events: Sequence[EvaluationEvent], resource: Mapping[str, Attribute], version: str
+) -> str:
+    """Write evaluations as one request of the logs service."""
+    scoped = {"logRecords": [_json_event(event) for event in events], **_json_scope(version)}
+    return _json_text({"resourceLogs": [{**_json_resource(resource), "scopeLogs": [scoped]}]})
+
+
+def _json_scope(version: str) -> dict[str, Any]:
+    return {"scope": {"name": names.SCOPE, "version": version}, "schemaUrl": names.SCHEMA_URL}
+
+
+def _json_resource(resource: Mapping[str, Attribute]) -> dict[str, Any]:
+    return {"resource": {"attributes": _json_attributes(resource)}}
+
+
+def _json_text(request: Mapping[str, Any]) -> str:
+    text = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "replace").decode()
+
+
+def _json_span(span: SpanData) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "traceId": span.trace_id,
+        "spanId": span.span_id,
+        "name": name_of(span),
+        "kind": kind_of(span),
+        "startTimeUnixNano": str(max(0, span.start_ns)),
+        "endTimeUnixNano": str(max(0, span.end_ns)),
+        "attributes": _json_attributes(attributes_of(span)),
+        "flags": span.trace_flags,
+    }
+    if span.parent_id:
+        body["parentSpanId"] = span.parent_id
+    if span.error is not None:
+        about: dict[str, Attribute] = {names.EXCEPTION_TYPE: span.error.type}
+        if span.error.message:
+            about[names.EXCEPTION_MESSAGE] = span.error.message
+        exception = {"name": names.EXCEPTION, "attributes": _json_attributes(about)}
+        body["events"] = [{"timeUnixNano": body["endTimeUnixNano"], **exception}]
+        body["status"] = {"code": _ERROR, "message": span.error.message or span.error.type}
+    links = [link for link in span.links if link.trace_id and link.span_id]
+    if links:
+        body["links"] = [
+            {"traceId": link.trace_id, "spanId": link.span_id, "flags": 1} for link in links
+        ]
+    return body
+
+
+def _json_event(event: EvaluationEvent) -> dict[str, Any]:
+    described = event_of(event)
+    body: dict[str, Any] = {
+        "timeUnixNano": str(event.timestamp_ns),
+        "observedTimeUnixNano": str(event.timestamp_ns),
+        "severityNumber": described.severity,
+        "severityText": described.severity_text,
+        "eventName": names.EVENT,
+        "body": _json_value(described.body),
+        "attributes": _json_attributes(described.attributes),
+    }
+    if event.target.trace_id and event.target.span_id:
+        body.update(traceId=event.target.trace_id, spanId=event.target.span_id, flags=1)
+    return body
+
+
+def _json_attributes(attributes: Mapping[str, Attribute]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": _json_value(value)} for key, value in attributes.items()]
+
+
+def _json_value(value: Attribute) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"stringValue": value}
+    if isinstance(value, bool):
+        return {"boolValue": value}
+    if isinstance(value, int):
+        fits = -_INT64 <= value < _INT64
+        return {"intValue": str(value)} if fits else {"stringValue": str(value)}
+    if isinstance(value, float):
+        return {"doubleValue": value}
+    return {"arrayValue": {"values": [{"stringValue": str(item)} for item in value]}}

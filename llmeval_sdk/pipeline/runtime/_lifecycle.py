@@ -79,7 +79,7 @@ def _housekeeping() -> None:
     if "opentelemetry.metrics" in sys.modules and _metrics_shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):
             if not in_force.settings_or_default().otel_disabled:
-                from llmeval_sdk.exporters.otlp.metrics import observe
+                from llmeval_sdk.exporters.otlp.app_providers import observe
 
                 observe(in_force.stats)
 

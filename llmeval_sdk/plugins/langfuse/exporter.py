@@ -17,20 +17,26 @@ from typing import Any
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.exporters.batches import (
+    Client,
+    ExportStep,
+    OtlpWriter,
+    Progress,
+    ScoreApiExporter,
+    basic,
+    is_repeatable,
+)
 from llmeval_sdk.exporters.http import ServerAnswer
-from llmeval_sdk.exporters.otlp import content
 from llmeval_sdk.exporters.otlp.attributes import (
     MAX_OWN,
     Attribute,
+    dumps,
     explanation_of,
     is_judge,
     session_of,
 )
 from llmeval_sdk.exporters.otlp.bridge import OtelBridge
-from llmeval_sdk.exporters.otlp.exporter import OtlpWriter
 from llmeval_sdk.exporters.otlp.wire import any_value, block, span_bytes, tag
-from llmeval_sdk.exporters.scores import Client, ScoreApiExporter, basic, is_repeatable
-from llmeval_sdk.exporters.stepwise import ExportStep, Progress
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData
 from llmeval_sdk.plugins.langfuse.settings import LangfuseSettings
 
@@ -186,10 +192,10 @@ def _own_attributes(span: SpanData) -> dict[str, Attribute]:
             f"{name}:{value}" for name, value in list(span.tags.items())[:MAX_OWN]
         ]
     if span.attributes:
-        attributes["langfuse.observation.metadata"] = content.dumps(span.attributes)
+        attributes["langfuse.observation.metadata"] = dumps(span.attributes)
     usage, prompt = span.usage, span.prompt
     if usage is not None and usage.cost_usd is not None and span.kind in ("llm", "embedding"):
-        attributes["langfuse.observation.cost_details"] = content.dumps({"total": usage.cost_usd})
+        attributes["langfuse.observation.cost_details"] = dumps({"total": usage.cost_usd})
     if prompt is not None and prompt.id:
         attributes["langfuse.observation.prompt.name"] = prompt.id
         version = prompt.version or ""
@@ -206,7 +212,7 @@ def _subject(event: EvaluationEvent, spans: _RecentSpans) -> dict[str, Any] | No
     evaluation, target = event.evaluation, event.target
     if (session_id := session_of(event)) is not None:  # each of its pauses has a verdict
         parts = ("session", session_id, evaluation.name, evaluation.metadata.get("period"))
-        digest = sha256(content.dumps(parts).encode("utf-8", "replace")).hexdigest()
+        digest = sha256(dumps(parts).encode("utf-8", "replace")).hexdigest()
         return {"id": f"llmeval-{digest[:40]}", "sessionId": session_id}
     joined = evaluation.metadata.get("join_on")  # feedback may name these instead of a span
     joined = joined if isinstance(joined, dict) else {}
@@ -240,7 +246,7 @@ def _described(event: EvaluationEvent) -> dict[str, Any]:
         "name": evaluation.name,
         "value": value,
         "dataType": data_type,
-        "metadata": json.loads(content.dumps(given), parse_constant=str),  # no NaN: it is no JSON
+        "metadata": json.loads(dumps(given), parse_constant=str),  # no NaN: it is no JSON
     }
     comment = explanation_of(event)
     return {**score, "comment": comment} if comment else score
@@ -268,7 +274,7 @@ def _parts(scores: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
     part: list[dict[str, Any]] = []
     size = 0
     for score in scores:
-        length = len(content.dumps(score).encode("utf-8", "replace"))
+        length = len(dumps(score).encode("utf-8", "replace"))
         if part and size + length > MAX_BODY:
             yield part
             part, size = [], 0

@@ -9,14 +9,27 @@ from urllib.parse import quote
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
+from llmeval_sdk.exporters.batches import (
+    Client,
+    Endpoint,
+    ExportStep,
+    OtlpWriter,
+    Progress,
+    ScoreApiExporter,
+    basic,
+    none_rejected,
+)
 from llmeval_sdk.exporters.http import ServerAnswer
-from llmeval_sdk.exporters.otlp import content
-from llmeval_sdk.exporters.otlp.attributes import explanation_of, session_of
+from llmeval_sdk.exporters.otlp.attributes import (
+    dumps,
+    explanation_of,
+    loads,
+    pages,
+    session_of,
+    text_of,
+)
 from llmeval_sdk.exporters.otlp.bridge import OtelBridge
-from llmeval_sdk.exporters.otlp.exporter import Endpoint, OtlpWriter
 from llmeval_sdk.exporters.otlp.wire import span_bytes
-from llmeval_sdk.exporters.scores import Client, ScoreApiExporter, basic, none_rejected
-from llmeval_sdk.exporters.stepwise import ExportStep, Progress
 from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 from llmeval_sdk.plugins.mlflow.settings import MlflowSettings
 
@@ -86,7 +99,7 @@ class MlflowExporter(ScoreApiExporter):
         if not answer.ok:
             raise answer.failure()
         try:
-            reply = content.loads(answer.body)
+            reply = loads(answer.body)
             experiment = reply.get("experiment", reply)
             return str(experiment["experiment_id"])
         except (ValueError, KeyError, AttributeError) as error:
@@ -115,7 +128,7 @@ def _feedback(event: EvaluationEvent) -> dict[str, Any]:
     about = {
         "evaluator_version": evaluation.evaluator_version,
         "inclusion_probability": str(evaluation.inclusion_probability),
-        **{key: content.text_of(value)[0] for key, value in evaluation.metadata.items()},
+        **{key: text_of(value)[0] for key, value in evaluation.metadata.items()},
     }
     if evaluation.label is not None:
         about["label"] = evaluation.label
@@ -144,8 +157,8 @@ def _expectations(span: SpanData) -> Iterable[dict[str, Any]]:
         if isinstance(truth, (str, int, float, bool)):
             expectation: dict[str, Any] = {"value": truth}
         else:
-            text = content.pages(truth) if name == "expected_retrieved_context" else None
-            serialized = text or content.dumps(truth)
+            text = pages(truth) if name == "expected_retrieved_context" else None
+            serialized = text or dumps(truth)
             form = {"serialization_format": "JSON_FORMAT", "value": serialized}
             expectation = {"serialized_value": form}
         yield {

@@ -7,20 +7,21 @@ from functools import partial
 from typing import Any
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.exporters.http import ServerAnswer
-from llmeval_sdk.exporters.otlp import names
-from llmeval_sdk.exporters.otlp.attributes import explanation_of, session_of, value_and_label
-from llmeval_sdk.exporters.otlp.bridge import OtelBridge
-from llmeval_sdk.exporters.otlp.exporter import OtlpWriter
-from llmeval_sdk.exporters.otlp.wire import span_bytes
-from llmeval_sdk.exporters.scores import (
+from llmeval_sdk.exporters.batches import (
     Client,
+    ExportStep,
+    OtlpWriter,
+    Progress,
     Retrievals,
     ScoreApiExporter,
     is_repeatable,
     none_rejected,
 )
-from llmeval_sdk.exporters.stepwise import ExportStep, Progress
+from llmeval_sdk.exporters.http import ServerAnswer
+from llmeval_sdk.exporters.otlp import names
+from llmeval_sdk.exporters.otlp.attributes import explanation_of, session_of, value_and_label
+from llmeval_sdk.exporters.otlp.bridge import OtelBridge
+from llmeval_sdk.exporters.otlp.wire import span_bytes
 from llmeval_sdk.model import Batch, EvaluationEvent, values
 from llmeval_sdk.plugins.phoenix.settings import PhoenixSettings
 

@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
-from llmeval_sdk.exporters.otlp._app import AppOtelExporter
+from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.testing import FakeLLM, capture
 

@@ -3,7 +3,7 @@
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from llmeval_sdk.exporters.otlp.metrics import MOST_WORDS, Histogram
+from llmeval_sdk.exporters.otlp.app_providers import MOST_WORDS, Histogram
 from llmeval_sdk.model import JUDGE_TAG, Batch, Failure, SpanData, Usage
 
 

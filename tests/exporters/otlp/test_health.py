@@ -9,7 +9,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.exporters.otlp.metrics import READINGS, observe
+from llmeval_sdk.exporters.otlp.app_providers import READINGS, observe
 from llmeval_sdk.testing import FakeLLM, capture
 
 

@@ -7,8 +7,13 @@ from google.protobuf import json_format
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from llmeval_sdk.exporters.otlp.json_lines import logs_line, traces_line
-from llmeval_sdk.exporters.otlp.wire import Envelope, event_bytes, span_bytes
+from llmeval_sdk.exporters.otlp.wire import (
+    Envelope,
+    event_bytes,
+    logs_line,
+    span_bytes,
+    traces_line,
+)
 from llmeval_sdk.model import Chunk, Evaluation, EvaluationEvent, Failure, SpanData, Target, Usage
 
 

@@ -13,7 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
-from llmeval_sdk.exporters.otlp._app import AppOtelExporter
+from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter
 from llmeval_sdk.exporters.otlp.exporter import OtlpExporter
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing import inject

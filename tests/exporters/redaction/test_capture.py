@@ -19,7 +19,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import Chunk, Extraction, Prompt, config
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.exporters import memory
-from llmeval_sdk.exporters.otlp._app import AppOtelExporter
+from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.testing import FakeLLM, capture
 

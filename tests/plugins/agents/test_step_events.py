@@ -13,9 +13,9 @@ from otlp_collector import attributes_of
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
 from llmeval_sdk.evaluation.verdicts import judgement_key
-from llmeval_sdk.exporters.otlp._app import AppOtelExporter
-from llmeval_sdk.exporters.otlp.json_lines import logs_line
-from llmeval_sdk.exporters.step_ratings import count_refused, step_events
+from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter
+from llmeval_sdk.exporters.otlp.attributes import count_refused, step_events
+from llmeval_sdk.exporters.otlp.wire import logs_line
 from llmeval_sdk.judges.prompt import sections_for
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record, Step, Target
 from llmeval_sdk.pipeline import runtime

@@ -13,7 +13,7 @@ from otlp_collector import running_collector
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
-from llmeval_sdk.exporters.otlp._app import AppOtelExporter
+from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter
 from llmeval_sdk.exporters.otlp.exporter import OtlpExporter
 from llmeval_sdk.plugins.openinference import otel as source
 from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor

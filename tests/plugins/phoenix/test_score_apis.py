@@ -7,7 +7,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.exporters.scores import Retrievals
+from llmeval_sdk.exporters.batches import Retrievals
 from llmeval_sdk.model import Batch, Chunk, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.plugins.mlflow.exporter import MlflowExporter

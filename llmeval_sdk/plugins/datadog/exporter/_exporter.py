@@ -14,9 +14,9 @@ from urllib.parse import unquote, urlsplit
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
+from llmeval_sdk.exporters.batches import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, _TimedSocket
-from llmeval_sdk.exporters.step_ratings import count_refused, step_events
-from llmeval_sdk.exporters.stepwise import ExportStep, Progress, StepwiseExporter
+from llmeval_sdk.exporters.otlp.attributes import count_refused, step_events
 from llmeval_sdk.model import Batch, EvaluationEvent, Target
 from llmeval_sdk.model.protocols import Services
 from llmeval_sdk.plugins.datadog.exporter._library import Library
