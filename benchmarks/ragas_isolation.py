@@ -143,8 +143,8 @@ def app(worker: str, url: str) -> None:
 def ready() -> None:
     """Print how long a child takes until it can judge, and the mere import beside it."""
     from llmeval_sdk import config
-    from llmeval_sdk.plugins.ragas._where import spec_of
     from llmeval_sdk.plugins.ragas.child import child
+    from llmeval_sdk.plugins.ragas.runner import spec_of
 
     settings = config.from_environment(problems=[], store=f"{tempfile.mkdtemp()}/x.db")
 

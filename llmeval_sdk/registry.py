@@ -102,8 +102,9 @@ them."""
 class Manifest:
     """What a plugin brings, by name; `llmeval_sdk.Plugin` adds what it does.
 
-    Every table maps a name to an address, ``module:attribute``, inside the plugin's own package.
-    An address is loaded when its name is first used, so a plugin costs its tables until then.
+    Every table maps a name to an address, ``module:attribute``, inside the plugin's own package;
+    ``:attribute`` stands in the package itself. An address is loaded when its name is first used,
+    so a plugin costs its tables until then.
     """
 
     name: ClassVar[str] = ""
@@ -153,7 +154,9 @@ class Manifest:
     def absolute(cls, address: str) -> str:
         """Return an address of this plugin as one that works everywhere."""
         home = sys.modules[cls.__module__].__package__
-        return f"{home}.{address}" if home else address
+        if not home:
+            return address
+        return f"{home}{address}" if address.startswith(":") else f"{home}.{address}"
 
 
 _TABLES: dict[str, dict[str, str]] = {

@@ -270,13 +270,13 @@ def test_ragas_runs_in_a_child_of_a_process_where_it_ran(app):
     """Its thread is the parent's; a child starts one of its own."""
     ended = app("""
 import asyncio
-from llmeval_sdk.plugins.ragas import _thread
+from llmeval_sdk.plugins.ragas import runner
 async def ask():
-    loop = _thread._started()
+    loop = runner._loop_of_thread()
     future = asyncio.run_coroutine_threadsafe(asyncio.sleep(0, "answer"), loop)
     return await asyncio.wait_for(asyncio.wrap_future(future), 10)
 print(asyncio.run(ask()), flush=True)
-_thread._lock.acquire()
+runner._lock.acquire()
 pid = os.fork()
 if pid == 0:
     print(asyncio.run(ask()), flush=True)

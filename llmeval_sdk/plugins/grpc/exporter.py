@@ -27,7 +27,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, ExportError, missing_extra
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otlp.wire import fields
-from llmeval_sdk.plugins.grpc.settings import GrpcSettings
+from llmeval_sdk.plugins.grpc import GrpcSettings
 from llmeval_sdk.process.due import due
 
 

@@ -2,14 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from llmeval_sdk.config.reading import Secret, setting
 from llmeval_sdk.pipeline.plan import Plugin
+
+
+@dataclass(frozen=True, kw_only=True)
+class LangfuseSettings:
+    """Where Langfuse is, and how it groups what it gets."""
+
+    langfuse_url: str = setting(
+        "https://cloud.langfuse.com",
+        "LANGFUSE_BASE_URL",
+        "LANGFUSE_HOST",
+        doc="Where Langfuse is.",
+    )
+    langfuse_public_key: str | None = setting(
+        None, "LANGFUSE_PUBLIC_KEY", doc="Public key of a Langfuse project."
+    )
+    langfuse_secret_key: Secret | None = setting(  # noqa: RUF009
+        None, "LANGFUSE_SECRET_KEY", read=Secret, doc="Secret key of that project."
+    )
+    langfuse_environment: str | None = setting(
+        None,
+        "LANGFUSE_TRACING_ENVIRONMENT",
+        doc="Environment in Langfuse. Default: `deployment.environment.name` of the resource.",
+        in_experiment="experiment-{name}",
+    )
+    langfuse_release: str | None = setting(
+        None, "LANGFUSE_RELEASE", doc="Release of the app in Langfuse."
+    )
 
 
 class LangfusePlugin(Plugin):
     """The exporter ``langfuse``."""
 
     name = "langfuse"
-    settings = {"Langfuse": "settings:LangfuseSettings"}
+    settings = {"Langfuse": ":LangfuseSettings"}
     exporters = {"langfuse": "exporter:LangfuseExporter"}
 
 

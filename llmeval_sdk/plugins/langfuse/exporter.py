@@ -38,7 +38,7 @@ from llmeval_sdk.exporters.otlp.attributes import (
 from llmeval_sdk.exporters.otlp.bridge import OtelBridge
 from llmeval_sdk.exporters.otlp.wire import any_value, block, span_bytes, tag
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData
-from llmeval_sdk.plugins.langfuse.settings import LangfuseSettings
+from llmeval_sdk.plugins.langfuse import LangfuseSettings
 
 
 SCORES = "/api/public/scores"

@@ -31,7 +31,7 @@ from llmeval_sdk.exporters.otlp.attributes import (
 from llmeval_sdk.exporters.otlp.bridge import OtelBridge
 from llmeval_sdk.exporters.otlp.wire import span_bytes
 from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
-from llmeval_sdk.plugins.mlflow.settings import MlflowSettings
+from llmeval_sdk.plugins.mlflow import MlflowSettings
 
 
 PATIENCE = 10.0

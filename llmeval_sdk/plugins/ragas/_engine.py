@@ -82,17 +82,15 @@ class RagasEngine:
     """An imported Ragas."""
 
     def __init__(self) -> None:
-        self._own = import_module("llmeval_sdk.plugins.ragas._datadog").SCORES
-        self._adapter = import_module("llmeval_sdk.plugins.ragas._adapter")
-        self._metrics = import_module("llmeval_sdk.plugins.ragas._native")
+        self._scoring = import_module("llmeval_sdk.plugins.ragas._scoring")
         self.version = str(import_module("ragas").__version__)
         self._embeddings: dict[Any, Any] = {}
 
     async def run(self, job: Mapping[str, Any], llm: LLM, seconds: float) -> dict[str, Any]:
         """Score one record within ``seconds``; never raises what is an `Exception`."""
-        adapter = self._adapter
-        model = adapter.JudgeModel(llm, most_calls=job["calls"])
-        embeddings = adapter.JudgeEmbeddings(lambda: self._embeddings_of(job, llm), model)
+        scoring = self._scoring
+        model = scoring.JudgeModel(llm, most_calls=job["calls"])
+        embeddings = scoring.JudgeEmbeddings(lambda: self._embeddings_of(job, llm), model)
         answer: dict[str, Any] = {"ragas": self.version}
         try:
             scored = await asyncio.wait_for(self._score(job, model, embeddings), seconds)
@@ -112,11 +110,11 @@ class RagasEngine:
 
     async def _score(self, job: Mapping[str, Any], model: Any, embeddings: Any) -> dict[str, Any]:
         metric, columns = job["metric"], job["columns"]
-        own = self._own.get(metric) if isinstance(metric, str) else None
+        own = self._scoring.SCORES.get(metric) if isinstance(metric, str) else None
         if own is not None:
             scored: dict[str, Any] = await own(columns, model, embeddings)
             return scored
-        native: dict[str, Any] = await self._metrics.score(metric, columns, model, embeddings)
+        native: dict[str, Any] = await self._scoring.score(metric, columns, model, embeddings)
         return native
 
     def _embeddings_of(self, job: Mapping[str, Any], llm: LLM) -> Any:

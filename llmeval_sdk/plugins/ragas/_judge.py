@@ -1,7 +1,11 @@
-"""A judge that runs one Ragas metric: what it needs, what it may spend, what its score says."""
+"""Judges that run one Ragas metric each: what it needs, what it may spend, what its score says.
+
+What each metric needs and may use at most is known without importing Ragas.
+"""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -10,15 +14,100 @@ from typing import Any, ClassVar, Literal
 
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
-from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.errors import ConfigurationError, JudgeError, nearest
 from llmeval_sdk.judges.prompt import fair_limit, shortened, split_request
 from llmeval_sdk.model import Chunk, Evaluation, Failure, ModelCall, Record, Usage
-from llmeval_sdk.model.needs import EVIDENCE, missing
+from llmeval_sdk.model.needs import CHUNK_TEXT, EVIDENCE, missing
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.model.records import evidence_of
-from llmeval_sdk.plugins.ragas import _where
-from llmeval_sdk.plugins.ragas._metrics import DATADOG, Metric, variant
-from llmeval_sdk.plugins.ragas.settings import RagasSettings
+from llmeval_sdk.plugins.ragas import RagasSettings, runner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One metric: what a record must have, and the most calls it makes, of embeddings too."""
+
+    needs: tuple[str, ...]
+    calls: int = 1
+    calls_per_context: int = 0
+    definition: str = ""
+    """How its score is computed, kept with each score."""
+
+    def most_calls(self, contexts: int) -> int:
+        """Return the most calls on a record with so many contexts."""
+        return self.calls + self.calls_per_context * contexts
+
+
+_ANSWER = ("request", "response")
+_RAG = (*_ANSWER, CHUNK_TEXT)
+_GROUNDED = (*_ANSWER, EVIDENCE)
+_REFERENCE = "expected_response|expected_facts"
+_JUDGED = ("response", _REFERENCE)
+_RETRIEVED = ("request", _REFERENCE, CHUNK_TEXT)
+_SOURCES = (CHUNK_TEXT, "expected_retrieved_context")
+
+DATADOG = {
+    "faithfulness": Metric(needs=_GROUNDED, calls=2, definition="faithful statements / statements"),
+    "answer_relevancy": Metric(
+        needs=_ANSWER,
+        calls=4,
+        definition="mean cosine of the question and generated questions; 0 if noncommittal",
+    ),
+    "context_precision": Metric(
+        needs=_RAG, calls=0, calls_per_context=1, definition="useful contexts / contexts"
+    ),
+}
+"""As Datadog defined them; ``ragas_`` stands before each name."""
+
+VARIANTS = {
+    "faithfulness": Metric(needs=_GROUNDED, calls=2),
+    "answer_relevancy": Metric(needs=_ANSWER, calls=5),
+    "context_precision": Metric(needs=_RETRIEVED, calls=0, calls_per_context=1),
+    "context_precision_with_reference": Metric(needs=_RETRIEVED, calls=0, calls_per_context=1),
+    "context_precision_without_reference": Metric(needs=_RAG, calls=0, calls_per_context=1),
+    "context_utilization": Metric(needs=_RAG, calls=0, calls_per_context=1),
+    "context_recall": Metric(needs=_RETRIEVED, calls=1),
+    "context_entity_recall": Metric(needs=(_REFERENCE, CHUNK_TEXT), calls=2),
+    "context_relevance": Metric(needs=("request", CHUNK_TEXT), calls=10),
+    "response_groundedness": Metric(needs=("response", EVIDENCE), calls=10),
+    "answer_accuracy": Metric(needs=(*_ANSWER, _REFERENCE), calls=10),
+    "answer_correctness": Metric(needs=(*_ANSWER, _REFERENCE), calls=5),
+    "factual_correctness": Metric(needs=_JUDGED, calls=4),
+    "noise_sensitivity": Metric(needs=(*_RAG, _REFERENCE), calls=3, calls_per_context=2),
+    "semantic_similarity": Metric(needs=_JUDGED, calls=2),
+    "summary_score": Metric(needs=("response", "expected_retrieved_context"), calls=3),
+    "sql_semantic_equivalence": Metric(needs=_JUDGED, calls=1),
+    "quoted_spans_alignment": Metric(needs=("response", CHUNK_TEXT), calls=0),
+    "non_llm_context_recall": Metric(needs=_SOURCES, calls=0),
+    "non_llm_context_precision_with_reference": Metric(needs=_SOURCES, calls=0),
+    "bleu_score": Metric(needs=_JUDGED, calls=0),
+    "rouge_score": Metric(needs=_JUDGED, calls=0),
+    "chrf_score": Metric(needs=_JUDGED, calls=0),
+    "exact_match": Metric(needs=_JUDGED, calls=0),
+    "string_presence": Metric(needs=_JUDGED, calls=0),
+    "non_llm_string_similarity": Metric(needs=_JUDGED, calls=0),
+}
+"""As Ragas computes them, by the names it gives them; ``ragas:`` stands before each name."""
+
+OBJECT_CALLS = 10
+"""Calls reserved for a metric object, beside one for each context: its class may be anybody's."""
+
+COLUMN_NEEDS = {
+    "user_input": "request",
+    "response": "response",
+    "retrieved_contexts": CHUNK_TEXT,
+    "reference": _REFERENCE,
+    "reference_contexts": "expected_retrieved_context",
+}
+"""Ragas' columns and what they are in a Record."""
+
+
+def variant(name: str) -> Metric:
+    """Find one of Ragas' own metrics; raises `ConfigurationError` with the nearest name."""
+    found = VARIANTS.get(name)
+    if found is None:
+        raise ConfigurationError(f"unknown Ragas metric 'ragas:{name}': {nearest(name, VARIANTS)}")
+    return found
 
 
 # A Record as Ragas' columns.
@@ -128,7 +217,7 @@ class RagasJudge:
         async with _lease(llm, most, _most_usage(columns, most)) as lease:
             job = {"metric": self.metric, "columns": columns, "calls": most}
             job["embeddings"] = settings.of(RagasSettings).judge_embeddings
-            answer = await _where.run(job, lease.llm, settings)
+            answer = await runner.run(job, lease.llm, settings)
             lease.requests = answer.get("requests", 0)
             lease.calls = [_call(each) for each in answer.get("calls", ())]
             lease.failure = (answer.get("error") or {}).get("type")
@@ -213,3 +302,28 @@ ragas_context_precision = _datadog("context_precision")
 def by_name(name: str) -> RagasJudge:
     """Make the judge ``ragas:<name>`` of one of Ragas' own metrics."""
     return RagasJudge(name=f"ragas:{name}", metric=name, limits=variant(name))
+
+
+def adapted(metric: Any) -> RagasJudge | None:
+    """Make the judge ``ragas:<its name>`` of an object of Ragas, if it is a metric.
+
+    Metrics of the current family and of the legacy one will do.
+    """
+    if not (hasattr(metric, "ascore") or hasattr(metric, "single_turn_ascore")):
+        return None
+    needs = tuple(COLUMN_NEEDS[column] for column in sorted(_columns(metric)))
+    limits = Metric(needs=needs, calls=OBJECT_CALLS, calls_per_context=1)
+    return RagasJudge(name=f"ragas:{metric.name}", metric=metric, limits=limits)
+
+
+def _columns(metric: Any) -> set[str]:
+    """Return the columns that a metric cannot do without, as it says itself."""
+    if hasattr(metric, "single_turn_ascore"):
+        required = metric.required_columns.get("SINGLE_TURN", ())
+        return {name for name in required if not name.endswith(":optional")} & set(COLUMN_NEEDS)
+    parameters = inspect.signature(metric.ascore).parameters.values()
+    return {
+        each.name
+        for each in parameters
+        if each.default is inspect.Parameter.empty and each.name in COLUMN_NEEDS
+    }

@@ -32,18 +32,22 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make or remove the environment; both may be repeated."""
-    from llmeval_sdk.plugins.ragas import environment
-    from llmeval_sdk.plugins.ragas._where import default_home, python_in
+    from llmeval_sdk.plugins.ragas.runner import (
+        default_home,
+        make_environment,
+        python_in,
+        remove_environment,
+    )
 
     home = (args.dir or default_home()).expanduser().absolute()
     if args.remove:
-        gone = environment.remove(home)
+        gone = remove_environment(home)
         if args.json:
             say_json({"folder": str(home), "removed": gone})
             return 0
         sys.stdout.write(f"removed {home}\n" if gone else f"there is no {home}\n")
         return 0
-    made = environment.make(home, _ProgressLine(sys.stderr if args.json else sys.stdout))
+    made = make_environment(home, _ProgressLine(sys.stderr if args.json else sys.stdout))
     if args.json:
         say_json({"folder": str(home), "made": made, "python": str(python_in(home))})
         return 0

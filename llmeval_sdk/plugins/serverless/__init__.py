@@ -8,8 +8,10 @@ handler, or what it calls, with ``@llmeval.workflow`` as anywhere else.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk.config.reading import one_of, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
@@ -20,16 +22,28 @@ if TYPE_CHECKING:
 __all__ = ["flush_after", "lambda_handler"]
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServerlessSettings:
+    """Where the process runs."""
+
+    mode: str = setting(
+        "server",
+        "LLMEVAL_MODE",
+        read=one_of("server", "serverless"),
+        doc="`serverless` is for functions that are frozen between invocations: records are sent "
+        "within some hundredths of a second, no thread wakes up while there are none, and the time "
+        "of a judgement stands still while the process is frozen.",
+    )
+
+
 class ServerlessPlugin(Plugin):
     """What ``LLMEVAL_MODE=serverless`` changes in a pipeline."""
 
     name = "serverless"
-    settings = {"Serverless functions": "settings:ServerlessSettings"}
+    settings = {"Serverless functions": ":ServerlessSettings"}
 
     def prepare(self, planning: Planning) -> None:
         """Have records sent at once, if the process may be frozen at any moment."""
-        from llmeval_sdk.plugins.serverless.settings import ServerlessSettings
-
         if planning.settings.of(ServerlessSettings).mode == "serverless":
             from llmeval_sdk.plugins.serverless._loop import ThawingLoop
 

@@ -40,7 +40,7 @@ def test_tables_do_not_inherit_from_each_other():
 @pytest.mark.plugin("phoenix")
 def test_an_extension_has_its_settings_from_the_environment_or_by_name():
     """They are no fields of `Settings`; those that nothing sets have their defaults."""
-    from llmeval_sdk.plugins.phoenix.settings import PhoenixSettings
+    from llmeval_sdk.plugins.phoenix import PhoenixSettings
 
     settings = config.from_environment({"PHOENIX_API_KEY": "k"}, phoenix_endpoint="http://here")
     assert settings.of(PhoenixSettings).phoenix_endpoint == "http://here"

@@ -12,7 +12,7 @@ import pytest
 
 from llmeval_sdk.cli import main
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.plugins.ragas import _where, environment
+from llmeval_sdk.plugins.ragas import runner
 
 
 ROOT = str(Path(__file__).resolve().parents[3])
@@ -95,11 +95,11 @@ def quick(monkeypatch):
         done.append(what)
         tell(what, 0.0)
         if command[1:3] == ["-m", "venv"]:
-            python = _where.python_in(Path(command[3]))
+            python = runner.python_in(Path(command[3]))
             python.parent.mkdir(parents=True, exist_ok=True)
             python.touch()
 
-    monkeypatch.setattr(environment, "_step", step)
+    monkeypatch.setattr(runner, "_step", step)
     return done
 
 
@@ -108,17 +108,17 @@ def test_the_environment_is_made_once_and_taken_away(quick, tmp_path, capsys, mo
     home = tmp_path / "ragas"
     assert main(["ragas", "setup", "--dir", str(home)]) == 0
     assert len(quick) == 4
-    assert f"LLMEVAL_RAGAS_PYTHON={_where.python_in(home)}" in capsys.readouterr().out
+    assert f"LLMEVAL_RAGAS_PYTHON={runner.python_in(home)}" in capsys.readouterr().out
     assert main(["ragas", "setup", "--dir", str(home)]) == 0
     assert len(quick) == 4
     assert "ready already" in capsys.readouterr().out
 
     from llmeval_sdk import config
 
-    monkeypatch.setattr(_where, "find_spec", lambda name: None)
-    monkeypatch.setattr(_where, "default_home", lambda: home)
+    monkeypatch.setattr(runner, "find_spec", lambda name: None)
+    monkeypatch.setattr(runner, "default_home", lambda: home)
     settings = config.from_environment({}, problems=[])
-    assert _where.python_of(settings) == str(_where.python_in(home))
+    assert runner.python_of(settings) == str(runner.python_in(home))
 
     assert main(["ragas", "setup", "--dir", str(home), "--remove"]) == 0
     assert not home.exists()
@@ -129,10 +129,10 @@ def test_an_interrupted_set_up_is_taken_up_again(quick, tmp_path, monkeypatch):
     """What was begun is ours and is not used before it is complete."""
     home = tmp_path / "ragas"
     home.mkdir()
-    environment._note(home, {**environment._wanted(), "complete": False})
-    assert not _where.mark(home)["complete"]
-    assert environment.make(home, lambda what, seconds: None) is True
-    assert _where.mark(home)["complete"]
+    runner._note(home, {**runner._wanted(), "complete": False})
+    assert not runner.mark(home)["complete"]
+    assert runner.make_environment(home, lambda what, seconds: None) is True
+    assert runner.mark(home)["complete"]
 
 
 def test_a_folder_that_is_not_ours_is_left_alone(quick, tmp_path, capsys):
@@ -149,7 +149,7 @@ def test_a_step_that_fails_tells_the_end_of_what_it_said():
     code = "print('Collecting a'); print('no such version'); raise SystemExit(1)"
     told = []
     with pytest.raises(ConfigurationError, match=r"could not install it:\n(.*\n)*no such version"):
-        environment._step(
+        runner._step(
             "install it", [sys.executable, "-c", code], lambda what, seconds: told.append(what)
         )
     assert told[0] == "install it"
@@ -168,7 +168,7 @@ def pinned(path):
 
 def test_all_that_is_installed_is_pinned_with_hashes():
     """The file names every package, its version and its hashes, and no place to fetch it from."""
-    text = environment.LOCKED.read_text()
+    text = runner.LOCKED.read_text()
     entries = text.split("\n", 2)[2].replace("\\\n", " ").splitlines()
     assert len(entries) > 80
     for entry in entries:
@@ -177,15 +177,15 @@ def test_all_that_is_installed_is_pinned_with_hashes():
         assert hashes
         assert all(re.fullmatch(r"sha256:[0-9a-f]{64}", each.strip()) for each in hashes)
     assert "://" not in text
-    locked = pinned(environment.LOCKED)
-    for name, versions in pinned(environment.LOCKED.with_name("pins.txt")).items():
+    locked = pinned(runner.LOCKED)
+    for name, versions in pinned(runner.LOCKED.with_name("pins.txt")).items():
         assert locked[name] == versions
 
 
 def test_the_installer_takes_nothing_without_its_hash(tmp_path, monkeypatch):
     """Pip is told to refuse every file whose hash is not in the list."""
     commands = []
-    monkeypatch.setattr(environment, "_step", lambda what, command, tell: commands.append(command))
-    environment.make(tmp_path / "ragas", lambda what, seconds: None)
+    monkeypatch.setattr(runner, "_step", lambda what, command, tell: commands.append(command))
+    runner.make_environment(tmp_path / "ragas", lambda what, seconds: None)
     (install,) = [command for command in commands if "install" in command]
-    assert install[-3:] == ["--require-hashes", "-r", str(environment.LOCKED)]
+    assert install[-3:] == ["--require-hashes", "-r", str(runner.LOCKED)]

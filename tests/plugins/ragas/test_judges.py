@@ -9,7 +9,7 @@ from llmeval_sdk import config, registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Chunk, ModelCall, Record, Usage
-from llmeval_sdk.plugins.ragas import _metrics, _thread, _where
+from llmeval_sdk.plugins.ragas import _judge, runner
 from llmeval_sdk.plugins.ragas._judge import columns_of
 
 
@@ -30,7 +30,7 @@ def test_the_three_of_the_guide_are_known_by_their_names():
     assert registry.evaluator("ragas_answer_relevancy").needs == ("request", "response")
 
 
-@pytest.mark.parametrize("name", _metrics.VARIANTS)
+@pytest.mark.parametrize("name", _judge.VARIANTS)
 def test_every_metric_of_ragas_needs_fields_of_a_record(name):
     """Its columns are checked before anything is spent."""
     judge = registry.evaluator(f"ragas:{name}")
@@ -94,7 +94,7 @@ def settings(**given):
 def test_where_it_runs():
     """A child by default; a thread where it was asked for, or where only this process can."""
     address = {"model": "m"}
-    where = _where.in_thread
+    where = runner.in_thread
     assert where("faithfulness", address, settings()) is ("ragas" in sys.modules)
     assert where("faithfulness", address, settings(judge_worker="thread")) is True
     assert where("faithfulness", None, settings()) is True
@@ -105,31 +105,31 @@ def test_where_it_runs():
 def test_it_runs_on_a_thread_when_the_app_has_imported_ragas(monkeypatch):
     """The app's own changes to Ragas apply then; another interpreter has its own Ragas."""
     monkeypatch.setitem(sys.modules, "ragas", sys)
-    assert _where.in_thread("faithfulness", {"model": "m"}, settings()) is True
+    assert runner.in_thread("faithfulness", {"model": "m"}, settings()) is True
     elsewhere = settings(ragas_python="/x/bin/python")
-    assert _where.in_thread("faithfulness", {"model": "m"}, elsewhere) is False
+    assert runner.in_thread("faithfulness", {"model": "m"}, elsewhere) is False
 
 
 def test_another_interpreter_gets_none_of_the_apps_packages(monkeypatch, tmp_path):
     """Only our core; with a set-up function also the app's own folders, never site-packages."""
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert _where.spec_of(settings(ragas_python="/x/bin/python")).paths == ()
+    assert runner.spec_of(settings(ragas_python="/x/bin/python")).paths == ()
     named = settings(ragas_python="/x/bin/python", ragas_setup="mine:change")
-    paths = _where.spec_of(named).paths
+    paths = runner.spec_of(named).paths
     assert str(tmp_path) in paths
     assert not [path for path in paths if "site-packages" in path or path.startswith(sys.prefix)]
 
 
 def test_no_ragas_anywhere_is_one_clear_line_and_a_counted_reason(monkeypatch, tmp_path):
     """Doctor says what to do; online the judge is counted as not run, and nothing else happens."""
-    monkeypatch.setattr(_where, "find_spec", lambda name: None)
-    monkeypatch.setattr(_where, "default_home", lambda: tmp_path)
-    assert "llmeval ragas setup" in _where.problem(settings())
-    assert _where.where(settings())[:2] == (False, "Ragas")
+    monkeypatch.setattr(runner, "find_spec", lambda name: None)
+    monkeypatch.setattr(runner, "default_home", lambda: tmp_path)
+    assert "llmeval ragas setup" in runner.problem(settings())
+    assert runner._where(settings())[:2] == (False, "Ragas")
     with (
         pytest.raises(JudgeError) as error,
     ):
-        _where.spec_of(settings())
+        runner.spec_of(settings())
     assert error.value.type == "not_installed"
     with testing.capture(
         evaluators=["ragas_faithfulness"], escalations=[], judge_worker="process", llm="m",
@@ -155,7 +155,7 @@ def test_a_broken_ragas_is_one_line_and_a_counted_reason(monkeypatch, tmp_path, 
     for name in [name for name in sys.modules if name.partition(".")[0] == "ragas"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.syspath_prepend(str(tmp_path))
-    assert _where.problem(settings()).endswith(": RuntimeError: numpy is too old")
+    assert runner.problem(settings()).endswith(": RuntimeError: numpy is too old")
     with testing.capture(
         evaluators=["ragas_faithfulness"], escalations=[], judge_worker=worker, llm="m",
         judge_base_url="http://127.0.0.1:9/v1", store=str(tmp_path / "llmeval.db"),
@@ -165,16 +165,16 @@ def test_a_broken_ragas_is_one_line_and_a_counted_reason(monkeypatch, tmp_path, 
         stats = seen.drain(30)
     assert stats.not_run == {"ragas_faithfulness": {"not_installed": 1}}
     assert seen.not_run[0].detail.endswith("RuntimeError: numpy is too old")
-    _thread.stop()
+    runner.stop_thread()
 
 
 def test_a_broken_interpreter_is_one_line(tmp_path):
     """Whatever is wrong with it, the reason is its last line."""
-    assert "no such file" in _where.problem(settings(ragas_python=str(tmp_path / "python")))
+    assert "no such file" in runner.problem(settings(ragas_python=str(tmp_path / "python")))
     broken = tmp_path / "python3"
     broken.write_text("#!/bin/sh\necho one >&2; echo two >&2; exit 1\n")
     broken.chmod(0o755)
-    assert _where.problem(settings(ragas_python=str(broken))) == f"{broken}: two"
+    assert runner.problem(settings(ragas_python=str(broken))) == f"{broken}: two"
 
 
 class Leasing(BaseJudge):

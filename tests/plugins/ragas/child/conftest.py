@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from llmeval_sdk.plugins.ragas.child import ChildSpec, _client, child
+from llmeval_sdk.plugins.ragas import child as child_module
+from llmeval_sdk.plugins.ragas.child import ChildSpec, child
 
 
 HERE = str(Path(__file__).parent)
@@ -19,15 +20,15 @@ HERE = str(Path(__file__).parent)
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     """Do not wait for what production waits for."""
-    monkeypatch.setattr(_client, "_FIRST_PAUSE", 0.3)
+    monkeypatch.setattr(child_module, "_FIRST_PAUSE", 0.3)
     short = tempfile.mkdtemp(prefix="llmeval")  # the path of a local socket may not be long
     monkeypatch.setattr("tempfile.tempdir", short)
     yield
     deadline = time.monotonic() + 10
-    while _client._started and time.monotonic() < deadline:
-        _client._reap()
+    while child_module._started and time.monotonic() < deadline:
+        child_module._reap()
         time.sleep(0.01)
-    assert not _client._started
+    assert not child_module._started
     shutil.rmtree(short)
 
 
@@ -70,7 +71,7 @@ def gone():
     def wait(process, within=10.0):
         deadline = time.monotonic() + within
         while time.monotonic() < deadline:
-            _client._reap()
+            child_module._reap()
             try:
                 os.kill(process, 0)
             except ProcessLookupError:

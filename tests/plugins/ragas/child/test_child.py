@@ -80,7 +80,7 @@ def test_a_child_that_outlives_its_starter_is_no_warning(spec):
     shared = spec()
     code = f"""
         import asyncio, atexit, sys, tempfile
-        atexit.register(lambda: sys.modules["llmeval_sdk.plugins.ragas.child._client"]._started.clear())
+        atexit.register(lambda: sys.modules["llmeval_sdk.plugins.ragas.child"]._started.clear())
         tempfile.tempdir = {str(shared.address().parent.parent)!r}
         from llmeval_sdk.plugins.ragas.child import ChildSpec, child
         async def main():
@@ -299,14 +299,14 @@ def test_a_fork_neither_uses_nor_keeps_the_parents_child(spec):
     code = f"""
         import asyncio, os, signal, sys, tempfile
         tempfile.tempdir = {str(wanted.address().parent.parent)!r}
-        from llmeval_sdk.plugins.ragas.child import ChildSpec, child, _client
+        from llmeval_sdk.plugins.ragas.child import ChildSpec, child, _connections
         spec = ChildSpec(handler={wanted.handler!r}, python={wanted.python!r},
                          paths={wanted.paths!r}, idle_seconds=5.0)
         async def ask():
             return (await child(spec).call({{"do": "echo"}}, seconds=5))["pid"]
         loop = asyncio.new_event_loop()
         here = loop.run_until_complete(ask())
-        (mine,) = _client._connections
+        (mine,) = _connections
         forked = os.fork()
         if not forked:
             same = os.path.samestat(os.fstat(mine.number), os.stat(os.devnull))

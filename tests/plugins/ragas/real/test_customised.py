@@ -7,7 +7,7 @@ import warnings
 
 import pytest
 
-from llmeval_sdk.plugins.ragas import _thread
+from llmeval_sdk.plugins.ragas import runner
 
 
 ANSWER = "The tower is old. The tower is green."
@@ -26,13 +26,13 @@ def own_ragas(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setenv("RAGAS_DO_NOT_TRACK", "true")
     yield
-    _thread.stop()
+    runner.stop_thread()
     for name in [name for name in sys.modules if name.partition(".")[0] == "ragas"]:
         del sys.modules[name]
     engine = sys.modules.get("llmeval_sdk.plugins.ragas._engine")
     if engine:
         engine.engine.cache_clear()
-    for name in ("_adapter", "_datadog", "_native"):
+    for name in ("_scoring",):
         sys.modules.pop(f"llmeval_sdk.plugins.ragas.{name}", None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the apps' own clients in these tests are left open

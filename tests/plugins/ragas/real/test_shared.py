@@ -91,7 +91,7 @@ def test_workers_of_a_host_share_one_child(tmp_path, model):
 def test_an_idle_child_ends_beside_the_app_and_comes_back_with_the_next_job(tmp_path, model):
     """After ``LLMEVAL_RAGAS_IDLE_SECONDS`` without a job; five minutes unless set."""
     from llmeval_sdk.config import Settings
-    from llmeval_sdk.plugins.ragas.settings import RagasSettings
+    from llmeval_sdk.plugins.ragas import RagasSettings
 
     assert Settings().of(RagasSettings).ragas_idle_seconds == 300.0
     with testing.capture(

@@ -23,7 +23,7 @@ def main(text: str) -> int:
     module = importlib.util.module_from_spec(spec)
     sys.modules["llmeval_sdk"] = module
     spec.loader.exec_module(module)
-    status: int = importlib.import_module("llmeval_sdk.plugins.ragas.child._serve").serve(job)
+    status: int = importlib.import_module("llmeval_sdk.plugins.ragas._serve").serve(job)
     return status
 
 

@@ -12,7 +12,7 @@ from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.model.protocols import LLM
 
 
-class ElsewhereLLM(LLM):
+class RemoteLLM(LLM):
     """Stands for the configured model where its client is not installed.
 
     Judges that work in another environment (Ragas) reach it by its address.
@@ -44,9 +44,9 @@ class ElsewhereLLM(LLM):
         raise JudgeError("not_installed", self.why_not)
 
 
-class ReachedElsewhere(ModelSource):
+class RemoteModels(ModelSource):
     """Reaches the configured model from another environment, where this one lacks its client."""
 
     def elsewhere(self, name: str, settings: Settings, why: str) -> LLM | None:
         """Return what stands for the model here."""
-        return ElsewhereLLM(name, settings, why)
+        return RemoteLLM(name, settings, why)
