@@ -23,7 +23,7 @@ from typing import Any
 
 from llmeval_sdk import registry
 from llmeval_sdk.model import Record
-from llmeval_sdk.model.runs.messages import steps_of
+from llmeval_sdk.model.chat import steps_of
 
 
 RUN_BARS = {

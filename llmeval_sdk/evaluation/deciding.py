@@ -32,9 +32,9 @@ from llmeval_sdk.model import (
     ModelCall,
     Question,
     Record,
-    Request,
     Usage,
 )
+from llmeval_sdk.model.chat import parts_without_text
 from llmeval_sdk.model.needs import lacking
 from llmeval_sdk.model.protocols import DecisionModel, Judge, answer_by, further_place
 from llmeval_sdk.process.shield import shield
@@ -254,19 +254,6 @@ def digest_of(model: str, form: TypedForm) -> bytes:
     return blake2b(asked, digest_size=16).digest()
 
 
-def left_out(request: Request | None) -> dict[str, int]:
-    """Count the parts of a chat that are no text, such as ``image_url``: they are not sent."""
-    messages = request.get("messages") if isinstance(request, Mapping) else None
-    counts: dict[str, int] = {}
-    for message in messages if isinstance(messages, (list, tuple)) else ():
-        content = message.get("content") if isinstance(message, Mapping) else None
-        for part in content if isinstance(content, (list, tuple)) else ():
-            if isinstance(part, Mapping) and not isinstance(part.get("text"), str):
-                kind = str(part.get("type", "part"))[:40]
-                counts[kind] = counts.get(kind, 0) + 1
-    return counts
-
-
 def checked(questions: Iterable[Question], answers: Any) -> dict[str, Answer]:
     """Return an answer to each question; what is no usable answer is an error of its question."""
     found = answers if isinstance(answers, Mapping) else {}
@@ -474,7 +461,7 @@ class Decider:
             return Asking(judge, form, key, distrusted=kept.is_distrusted)
         known = kept.verdict.metadata
         notes = {"cached": True, **({"cut": known["cut"]} if "cut" in known else {})}
-        if parts := left_out(record.request):
+        if parts := parts_without_text(record.request):
             notes["left_out"] = parts
         answers, model = _unpacked(kept.verdict), str(known.get("model"))
         return self._evaluation(Asking(judge, form, key), answers, model, notes)
@@ -527,7 +514,7 @@ class Decider:
                 for judge in (one.judge for one in asking)
             }
         answers = checked(inquiry.questions, decision.answers)
-        absent = left_out(prepared.record.request)
+        absent = parts_without_text(prepared.record.request)
         for kind, count in absent.items():  # the kinds are what a request calls its parts
             known = kind if kind in self.left_out or len(self.left_out) < MAX_KINDS else "other"
             self.left_out[known] += count

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk.heuristics._reading import chunk_number, text_of
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.coerce import to_text
-from llmeval_sdk.model.records import last_message
+from llmeval_sdk.model.chat import last_message, to_text
 from llmeval_sdk.text.budget import WorkBudget
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmeval_sdk.model import Chunk, Extraction, Prompt, Usage
-from llmeval_sdk.model.answers import is_answer
 from llmeval_sdk.process.shield import caught, tell_once
 
 
@@ -149,26 +148,6 @@ def to_texts(value: Any) -> tuple[str, ...] | None:
     return tuple(item if type(item) is str else str(item) for item in value)
 
 
-def to_text(value: Any) -> str | None:
-    """Read a response: text as it is, a chat completion's message, anything else as JSON."""
-    if value is None or type(value) is str:
-        return value
-    if type(value) is dict:
-        found = _message_text(value)
-        if found is not None:
-            return found
-    import json
-
-    return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def to_answer(value: Any) -> str | None:
-    """Read a response as `to_text` does; what is there and answers nothing is an empty text."""
-    if value is None or type(value) is str:
-        return value
-    return to_text(value) if is_answer(value) else ""
-
-
 _NOT = frozenset(("", "false", "f", "no", "n", "off", "0", "0.0", "none", "null", "nan"))
 _SO = frozenset(("true", "t", "yes", "y", "on", "1", "1.0"))
 """How people and files write that an app has not abstained, and that it has without a reason."""
@@ -181,18 +160,6 @@ def to_reason(value: Any) -> str | None:
     if word in _NOT:
         return None
     return "it said so" if word in _SO else reason
-
-
-def _message_text(value: dict[str, Any]) -> str | None:
-    choices = value.get("choices")
-    if type(choices) is list and choices and type(choices[0]) is dict:
-        message = choices[0].get("message")
-        value = message if type(message) is dict else choices[0]
-    for key in ("content", "text", "output_text", "refusal"):
-        if type(value.get(key)) is str:
-            text: str = value[key]
-            return text
-    return None
 
 
 _INPUT = ("input_tokens", "prompt_tokens")

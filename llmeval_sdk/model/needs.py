@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import Any
 
 from llmeval_sdk.model import Chunk, Record
-from llmeval_sdk.model.answers import is_answer
+from llmeval_sdk.model.chat import is_answer
 
 
 CHUNK_TEXT = "retrieved_context.content"

@@ -26,7 +26,7 @@ from llmeval_sdk.model import (
     Usage,
     values,
 )
-from llmeval_sdk.model.answers import is_answer
+from llmeval_sdk.model.chat import is_answer
 from llmeval_sdk.model.coerce import DETAILS, to_details
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.model.span_fields import STORED_FIELDS, Form

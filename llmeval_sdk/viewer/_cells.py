@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from llmeval_sdk.model import Evaluation, values
-from llmeval_sdk.model.runs.messages import both_ends, steps_of
+from llmeval_sdk.model.chat import both_ends, steps_of
 from llmeval_sdk.store.pages import Said
 from llmeval_sdk.store.reasons import explain
 from llmeval_sdk.store.said import has_abstained

@@ -5,7 +5,7 @@ from collections import UserDict
 
 import pytest
 
-from llmeval_sdk.model.answers import is_answer
+from llmeval_sdk.model.chat import is_answer
 
 
 class TimeIsOverError(Exception):

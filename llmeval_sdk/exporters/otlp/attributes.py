@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.exporters.otlp import names
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.model import values as _values
-from llmeval_sdk.model.coerce import to_text
+from llmeval_sdk.model.chat import content_of, messages_of, role_of, to_text, unwrapped
 from llmeval_sdk.process.shield import caught, shield
 
 
@@ -45,10 +45,11 @@ def input_messages(request: Any) -> tuple[str, str | None]:
     """Return the messages of a request and, separately, its system instructions, as JSON."""
     if type(request) is str:
         return f"[{_message('user', request)}]", None
-    turns = _turns(request)
-    if turns is None:
+    messages = messages_of(request) or ()
+    turns = [unwrapped(message) for message in messages if isinstance(message, Mapping)]
+    if not turns or len(turns) < len(messages):
         return f"[{_message('user', _encode(request))}]", None
-    system = [turn for turn in turns if turn.get("role") in ("system", "developer")]
+    system = [turn for turn in turns if role_of(turn) in ("system", "developer")]
     others = [_turn(turn) for turn in turns if turn not in system]
     instructions = [part for turn in system for part in _parts(turn)]
     return _encode(others), _encode(instructions) if instructions else None
@@ -99,30 +100,15 @@ def _message(role: str, text: str, finish_reason: str | None = None) -> str:
     return f'{{"role":"{role}","parts":[{{"type":"text","content":{_quote(text)}}}]{end}}}'
 
 
-def _turns(request: Any) -> list[dict[str, Any]] | None:
-    """Return the turns of a chat request: ``messages``, or ``history`` and ``query``."""
-    if type(request) is dict:
-        turns = request.get("messages")
-        if type(turns) is not list and "query" in request:
-            history = request.get("history")
-            query = {"role": "user", "content": request["query"]}
-            turns = [*(history if type(history) is list else ()), query]
-    else:
-        turns = request
-    if type(turns) is list and turns and all(type(turn) is dict for turn in turns):
-        return turns if all("role" in turn or "content" in turn for turn in turns) else None
-    return None
+def _turn(turn: Mapping[str, object]) -> dict[str, object]:
+    return {"role": role_of(turn) or "user", "parts": _parts(turn)}
 
 
-def _turn(turn: dict[str, Any]) -> dict[str, Any]:
-    return {"role": str(turn.get("role") or "user"), "parts": _parts(turn)}
-
-
-def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
+def _parts(turn: Mapping[str, object]) -> list[object]:
     parts = turn.get("parts")
     if type(parts) is list:
-        return parts
-    content = turn.get("content")
+        return parts  # as OpenTelemetry has them
+    content = content_of(turn)
     if type(content) is list:
         return [_part(part) for part in content]
     read = [] if content is None else [_part(content)]
@@ -141,7 +127,7 @@ def _parts(turn: dict[str, Any]) -> list[dict[str, Any]]:
     return read
 
 
-def _part(part: Any) -> dict[str, Any]:
+def _part(part: object) -> object:
     if type(part) is dict:
         return {"type": "text", "content": part["text"]} if "text" in part else part
     return {"type": "text", "content": part if type(part) is str else _encode(part)}

@@ -18,9 +18,16 @@ from llmeval_sdk.model import (
     Step,
     Usage,
 )
-from llmeval_sdk.model.answers import is_answer
-from llmeval_sdk.model.coerce import to_answer, to_chunk, to_chunks, to_text
-from llmeval_sdk.model.runs.messages import read_call
+from llmeval_sdk.model.chat import (
+    is_answer,
+    last_message,
+    messages_of,
+    read_call,
+    text_of,
+    to_answer,
+    to_text,
+)
+from llmeval_sdk.model.coerce import to_chunk, to_chunks
 
 
 # The messages of model calls: where no span tells of tools, they tell what an agent did.
@@ -38,19 +45,14 @@ class Conversation(NamedTuple):
     """The tools that the model was offered, as they were written."""
 
 
-_MESSAGES = ("messages", "contents", "input", "conversation", "history")
-"""Arguments of a function, or keys of a request, that may hold the messages of a model call."""
-
-
 def conversation_of(span: Any) -> Conversation | None:
     """Return the messages of the span of a model call; ``None`` where it was asked otherwise."""
     asked = span.arguments if span.request is None else span.request
-    about = asked if type(asked) is dict else {"messages": asked}
-    for name in _MESSAGES:
-        messages = about.get(name)
-        if type(messages) is list and messages and type(messages[-1]) is dict:
-            return Conversation(messages, span.response, about.get("tools"))
-    return None
+    messages = messages_of(asked)
+    if messages is None or type(messages[-1]) is not dict:
+        return None
+    tools = asked.get("tools") if isinstance(asked, Mapping) else None
+    return Conversation(messages, span.response, tools)
 
 
 def with_steps(record: Record, gathered: Iterable[Any] | None) -> Record:
@@ -111,7 +113,7 @@ def _chunk(number: int, step: Step, most: int) -> Chunk:
 def question_of(prompt: Prompt, request: Any) -> Any:
     """Return the prompt's question variables, else the last input message."""
     values = (prompt.variables.get(name) for name in prompt.rag_query_variables)
-    question = " ".join(text for value in values if value for text in _texts(value))
+    question = " ".join(text for value in values if value and (text := _text_of_variable(value)))
     return question or last_message(request) or request
 
 
@@ -147,27 +149,8 @@ def _held(prompt: Prompt) -> list[Any]:
     ]
 
 
-def last_message(value: Any) -> str | None:
-    """Return the text of the last message of a chat; ``None`` where there is no message."""
-    if type(value) is str:
-        return value
-    if type(value) is dict:
-        if "messages" in value:
-            return last_message(value["messages"])
-        return to_text(value) if not {"content", "choices", "text"}.isdisjoint(value) else None
-    if isinstance(value, (list, tuple)) and value:
-        last = value[-1]
-        parts = last.get("content") if type(last) is dict else last
-        return " ".join(_texts(parts)) if isinstance(parts, (list, tuple)) else last_message(last)
-    return None
-
-
-def _texts(value: Any) -> list[str]:
-    """Return the texts in a variable or in the parts of a message."""
-    if isinstance(value, (list, tuple)):
-        return [text for part in value for text in _texts(part)]
-    text = value.get("text", value.get("content")) if type(value) is dict else value
-    return [] if text is None else [text if type(text) is str else str(text)]
+def _text_of_variable(value: object) -> str | None:
+    return None if value is None else text_of(value) or str(value)
 
 
 # What a finished span leaves to the evaluated span above it, whoever made the two.

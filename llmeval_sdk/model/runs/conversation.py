@@ -10,8 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from llmeval_sdk.model import Record, Step
-from llmeval_sdk.model.chat import as_text, split_request
-from llmeval_sdk.model.runs.messages import both_ends, bounded, steps_of
+from llmeval_sdk.model.chat import as_text, both_ends, bounded, messages_of, split_request, steps_of
 
 
 SESSION = "session_id"
@@ -43,9 +42,7 @@ def conversation_steps(record: Record) -> tuple[Step, ...]:
     """
     steps = record.steps
     if not steps:
-        request = record.request
-        messages = request.get("messages") if isinstance(request, dict) else None
-        steps = steps_of(messages) or _plain_steps(record)
+        steps = steps_of(messages_of(record.request)) or _plain_steps(record)
     answer = record.response
     if answer and not any(step.role == "assistant" and step.content == answer for step in steps):
         steps = (*steps, Step("assistant", answer))
@@ -57,9 +54,7 @@ def _plain_steps(record: Record) -> tuple[Step, ...]:
     if record.request is None:
         return ()
     query, history = split_request(record.request)
-    earlier = tuple(
-        Step("user" if role in ("user", "human") else "assistant", text) for role, text in history
-    )
+    earlier = tuple(Step("user" if role == "user" else "assistant", text) for role, text in history)
     return (*earlier, Step("user", query)) if query else earlier
 
 

@@ -6,10 +6,9 @@ import threading
 from typing import NamedTuple
 
 from llmeval_sdk.model import Record, Step
-from llmeval_sdk.model.chat import bounded_question
-from llmeval_sdk.model.coerce import TRUNCATED, to_text
+from llmeval_sdk.model.chat import bounded_question, definitions_of, is_note_of_a_cut, to_text
+from llmeval_sdk.model.coerce import TRUNCATED
 from llmeval_sdk.model.runs.calls import Outcome, Signature, is_write, outcome_of, signature
-from llmeval_sdk.model.runs.messages import definitions_of, is_note_of_a_cut
 from llmeval_sdk.model.runs.turns import begin_of_turn, given, new_results
 
 

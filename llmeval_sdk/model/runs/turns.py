@@ -11,9 +11,8 @@ from itertools import islice
 from typing import Any
 
 from llmeval_sdk.model import Record, Step
-from llmeval_sdk.model.chat import MAX_QUESTION, bounded_question
+from llmeval_sdk.model.chat import MAX_QUESTION, bounded_question, messages_of, results_at_end
 from llmeval_sdk.model.runs.calls import values_of
-from llmeval_sdk.model.runs.messages import results_at_end
 
 
 _MOST_TEXTS = 20
@@ -68,10 +67,6 @@ def given(request: Any) -> str:
     return "\n".join((*_texts_given(request), *map(str, plain))).lower()
 
 
-_MESSAGES = ("messages", "contents", "input", "conversation", "history")
-"""Keys of a request under which a model call may have its messages."""
-
-
 def new_results(record: Record) -> int | None:
     """Return how many results of tools a model call was the first to be asked with.
 
@@ -80,10 +75,8 @@ def new_results(record: Record) -> int | None:
     """
     if record.span_kind != "llm":
         return None
-    request: Any = record.request
-    if isinstance(request, dict):
-        request = next((request[key] for key in _MESSAGES if key in request), None)
-    return results_at_end(request) if isinstance(request, (list, tuple)) else None
+    messages = messages_of(record.request)
+    return None if messages is None else results_at_end(messages)
 
 
 def _texts_given(request: Any) -> Iterator[str]:

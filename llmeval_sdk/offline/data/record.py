@@ -15,15 +15,8 @@ from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, DataError, did_you_mean
 from llmeval_sdk.model import Chunk, Extraction, Record, Request, Step, Usage
-from llmeval_sdk.model.coerce import (
-    to_answer,
-    to_chunk,
-    to_extraction,
-    to_reason,
-    to_text,
-    to_usage,
-)
-from llmeval_sdk.model.runs.messages import definitions_of, steps_of
+from llmeval_sdk.model.chat import definitions_of, steps_of, to_answer, to_text
+from llmeval_sdk.model.coerce import to_chunk, to_extraction, to_reason, to_usage
 from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json
 from llmeval_sdk.offline.data.spans import Trace, read_trace
 

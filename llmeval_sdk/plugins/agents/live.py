@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from llmeval_sdk.model import Step
-from llmeval_sdk.model.chat import bounded_question
-from llmeval_sdk.model.coerce import to_text
+from llmeval_sdk.model.chat import bounded_question, to_text
 from llmeval_sdk.model.runs.calls import is_write, outcome_of, signature
 from llmeval_sdk.model.runs.run import LONGEST_RESULT, MOST_TEXT, ToolCall
 from llmeval_sdk.model.runs.turns import given

@@ -22,6 +22,7 @@ from typing import Any
 from llmeval_sdk.config import hidden, variables
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.model import Chunk, Failure, Prompt, Usage
+from llmeval_sdk.model.chat import definitions_of
 from llmeval_sdk.model.coerce import (
     note_kinds,
     to_chunks,
@@ -31,7 +32,6 @@ from llmeval_sdk.model.coerce import (
     to_usage,
 )
 from llmeval_sdk.model.records import ANSWERED
-from llmeval_sdk.model.runs.messages import definitions_of
 from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.foreign import messages, tools

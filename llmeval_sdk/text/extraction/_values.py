@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
-from llmeval_sdk.model.answers import is_answer
+from llmeval_sdk.model.chat import is_answer
 
 
 MAX_CHARACTERS = 1_000

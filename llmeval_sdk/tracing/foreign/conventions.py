@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk.model import Chunk, SpanKind
+from llmeval_sdk.model.chat import text_of
 from llmeval_sdk.model.coerce import to_chunks
 from llmeval_sdk.tracing.foreign import messages
 from llmeval_sdk.tracing.internals import capture
@@ -283,7 +284,7 @@ def _document(document: Any) -> Chunk | None:
 
 
 def _with_system(chat: dict[str, Any], attributes: Attributes) -> dict[str, Any]:
-    instructions = messages.text_of(parsed(attributes.get("gen_ai.system_instructions")))
+    instructions = text_of(parsed(attributes.get("gen_ai.system_instructions")))
     if instructions:
         chat["messages"].insert(0, {"role": "system", "content": instructions})
     return chat

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from llmeval_sdk.model.runs.messages import is_blob, steps_of, unwrapped
+from llmeval_sdk.model.chat import content_of, is_blob, role_of, steps_of, text_of, unwrapped
 
 
 def chat(value: Any) -> dict[str, Any] | None:
@@ -152,21 +152,6 @@ def question(value: Any) -> Any:
     return texts[0] if len(texts) == len(value) == 1 else value
 
 
-def text_of(value: Any) -> str | None:
-    """Join the text of a content: a text, or parts in anybody's spelling."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, dict):
-        if is_blob(value):
-            return None
-        value = value.get("message_content", value)
-        return next((value[k] for k in ("content", "text") if isinstance(value.get(k), str)), None)
-    if not isinstance(value, list):
-        return None
-    texts = [text for part in value if (text := text_of(part)) is not None]
-    return "".join(texts) if texts else None
-
-
 def _is_bare_turn(message: Any) -> bool:
     return "content" in message and _ROLELESS.issuperset(message)
 
@@ -176,15 +161,14 @@ def _turn(message: Any) -> dict[str, Any] | None:
     if not isinstance(message, dict):
         return None
     message = unwrapped(message)
-    role = message.get("role") or message.get("type")
+    role = role_of(message)
     if message.get("role") == "" or _is_bare_turn(message):  # ddtrace writes so what was a text
         role = "user"
-    if not isinstance(role, str):
+    if not role:
         return None
     if message.get("tool_results"):  # as ddtrace writes them
         role = "tool"
-    content = message.get("content", message.get("parts", message.get("contents")))
-    return {"role": _ROLES.get(role, role), "content": _content(content)}
+    return {"role": _ROLES.get(role, role), "content": _content(content_of(message))}
 
 
 def _content(content: Any) -> Any:

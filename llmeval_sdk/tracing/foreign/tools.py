@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Failure
-from llmeval_sdk.model.runs.messages import definitions_of, unwrapped
+from llmeval_sdk.model.chat import definitions_of, text_of, unwrapped
 from llmeval_sdk.tracing.foreign import conventions
-from llmeval_sdk.tracing.foreign.messages import text_of
 
 
 Attributes = Mapping[str, Any]

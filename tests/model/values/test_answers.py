@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from llmeval_sdk.model.answers import is_answer
+from llmeval_sdk.model.chat import is_answer
 
 
 NAN = float("nan")

@@ -8,7 +8,7 @@ from machine import is_within
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.model import Record, Step
-from llmeval_sdk.model.runs.messages import is_note_of_a_cut, steps_of
+from llmeval_sdk.model.chat import is_note_of_a_cut, steps_of
 from llmeval_sdk.plugins.agents.heuristics.trajectory_match import matching
 from llmeval_sdk.testing import capture
 

@@ -7,7 +7,7 @@ from machine import is_within
 
 from llmeval_sdk import registry
 from llmeval_sdk.model import Record, Step
-from llmeval_sdk.model.runs.messages import steps_of
+from llmeval_sdk.model.chat import steps_of
 from llmeval_sdk.plugins.agents.live import LiveRun
 
 

@@ -10,8 +10,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk.model.chat import question
-from llmeval_sdk.model.runs.messages import steps_of
+from llmeval_sdk.model.chat import question, steps_of
 from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
 from llmeval_sdk.testing import capture
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from llmeval_sdk.model import Chunk, Prompt, SpanData, Usage
+from llmeval_sdk.model.chat import completion_messages, content_of, messages_of, role_of, unwrapped
 from llmeval_sdk.model.coerce import to_prompt
 
 
@@ -121,40 +122,18 @@ def messages(value: Any, role: str) -> list[dict[str, Any]] | None:
     """Write a request or a response as messages; a plain text gets the given role."""
     if value is None:
         return None
-    turns = _turns(value)
-    if turns is None:
+    turns = messages_of(value) or completion_messages(value)
+    if turns is None and type(value) is dict and {"role", "content"} <= value.keys():
+        turns = [value]
+    if not turns or not all(type(turn) is dict for turn in turns):
         return [{"role": role, "content": value if type(value) is str else dumps(value)}]
-    return [_message(turn, role) for turn in turns]
-
-
-def _turns(value: Any) -> Sequence[Mapping[str, Any]] | None:
-    """Return the turns of a chat request, a list of messages or a completion."""
-    if type(value) is dict:
-        for key in ("messages", "choices"):
-            if type(value.get(key)) is list:
-                turns = value[key]
-                return _all_turns([_within(turn) for turn in turns])
-        return [value] if "content" in value and "role" in value else None
-    return _all_turns(value) if type(value) is list else None
-
-
-def _within(turn: Any) -> Any:
-    """Return the message of a completion's choice, or the turn itself."""
-    inner = turn.get("message") if type(turn) is dict else None
-    return inner if type(inner) is dict else turn
-
-
-def _all_turns(turns: list[Any]) -> list[dict[str, Any]] | None:
-    fit = turns and all(
-        type(turn) is dict and ("role" in turn or "content" in turn) for turn in turns
-    )
-    return turns if fit else None
+    return [_message(unwrapped(turn), role) for turn in turns if isinstance(turn, Mapping)]
 
 
 def _message(turn: Mapping[str, Any], role: str) -> dict[str, Any]:
-    content = turn.get("content")
+    content = content_of(turn)
     message: dict[str, Any] = {
-        "role": str(turn.get("role") or role),
+        "role": role_of(turn) or role,
         "content": content if type(content) is str else "" if content is None else dumps(content),
     }
     calls = [_tool_call(call) for call in turn.get("tool_calls") or () if type(call) is dict]

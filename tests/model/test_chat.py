@@ -1,4 +1,4 @@
-"""Chat messages in the formats that people have become the same steps."""
+"""Chat messages in the formats that people have become the same question, answer and steps."""
 
 import json
 
@@ -7,7 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmeval_sdk.model import Step
-from llmeval_sdk.model.runs.messages import MOST_STEPS, definitions_of, steps_of
+from llmeval_sdk.model.chat import (
+    MAX_STEPS,
+    definitions_of,
+    is_answer,
+    last_message,
+    messages_of,
+    parts_without_text,
+    question,
+    split_request,
+    steps_of,
+    to_answer,
+    to_text,
+)
 
 
 ASKED = Step("user", "Where is order A17?")
@@ -142,9 +154,9 @@ def test_a_run_of_ten_thousand_calls_keeps_its_ends():
         {"role": "tool", "name": "a", "arguments": {"n": n}, "result": ""} for n in range(10_000)
     ]
     steps = steps_of(rows)
-    assert len(steps) == MOST_STEPS + 1
+    assert len(steps) == MAX_STEPS + 1
     assert (steps[0].arguments, steps[-1].arguments) == ({"n": 0}, {"n": 9_999})
-    assert "8000 steps" in steps[MOST_STEPS // 2].content
+    assert "8000 steps" in steps[MAX_STEPS // 2].content
 
 
 def test_tools_are_read_in_the_forms_of_openai_anthropic_and_mcp():
@@ -223,3 +235,90 @@ def test_the_parts_of_a_result_that_were_written_as_json_are_its_text():
         ]
     )
     assert step.result == "Error: no such order"
+
+
+QUESTION, SAID = "Where is order A17?", "It is on its way."
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_each_format_asks_the_same_question(form):
+    """Scores, judges and exports read one question, whoever wrote the messages."""
+    request = {"messages": FORMATS[form]}
+    assert messages_of(request) == messages_of(FORMATS[form]) == FORMATS[form]
+    assert question(request) == split_request(request)[0] == QUESTION
+    assert last_message(request) == SAID
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"query": QUESTION, "history": [["user", "Hello"]]},
+        {"question": QUESTION, "history": [{"role": "user", "content": "Hello"}]},
+        {"input": [{"role": "user", "content": QUESTION}], "model": "m"},
+        {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]},
+        {"messages": [{"type": "human", "data": {"content": QUESTION}}]},
+    ],
+)
+def test_a_question_is_found_where_apps_have_it(request_):
+    """The arguments of the clients of models are chats too."""
+    assert question(request_) == QUESTION
+    assert split_request(request_)[0] == QUESTION
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"field": "roof", "chunks": [{"content": "Slate."}]},
+        {"input": ["slate", "barn"]},
+        {"documents": [{"role": "appendix", "content": "Slate."}]},
+        [{"content": "Slate.", "score": 0.9}],
+        {},
+    ],
+)
+def test_what_is_no_chat_has_no_messages(arguments):
+    """Passages with a content are not taken for messages."""
+    assert messages_of(arguments) is None
+
+
+ANSWERS = {
+    "text": SAID,
+    "message": {"role": "assistant", "content": SAID},
+    "parts": {"role": "assistant", "content": [{"type": "text", "text": SAID}]},
+    "completion": {"choices": [{"message": {"role": "assistant", "content": SAID}}]},
+    "completion, old": {"choices": [{"text": SAID}]},
+    "responses": {
+        "object": "response",
+        "output": [
+            {"type": "reasoning", "summary": []},
+            {"type": "message", "content": [{"type": "output_text", "text": SAID}]},
+        ],
+    },
+    "google": {"candidates": [{"content": {"role": "model", "parts": [{"text": SAID}]}}]},
+    "anthropic": {"type": "message", "content": [{"type": "text", "text": SAID}]},
+}
+
+
+@pytest.mark.parametrize("form", ANSWERS)
+def test_each_format_gives_the_same_answer(form):
+    """The text of an answer is read from what any client of a model returns."""
+    assert to_text(ANSWERS[form]) == to_answer(ANSWERS[form]) == SAID
+    assert is_answer(ANSWERS[form])
+
+
+def test_what_an_app_returns_stays_whole():
+    """A mapping that is neither a message nor a completion is written as JSON."""
+    value = {"content": [{"kind": "invoice"}], "output": [{"content": "x"}]}
+    assert to_text(value) == json.dumps(value)
+
+
+def test_parts_that_are_no_text_are_counted():
+    """Images and files of a chat are known by their type, and text is not among them."""
+    parts = [
+        {"type": "text", "text": "a"},
+        {"type": "image_url", "image_url": {}},
+        {"type": "file"},
+    ]
+    assert parts_without_text({"messages": [{"role": "user", "content": parts}]}) == {
+        "image_url": 1,
+        "file": 1,
+    }
