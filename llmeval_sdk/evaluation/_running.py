@@ -142,14 +142,13 @@ def addressed(evaluation: Evaluation, target: Target, *, serial: str = "") -> Ev
     return EvaluationEvent(f"{where}-{evaluation.name}{suffix}", target, evaluation, time_ns())
 
 
-_ADAPTERS = "llmeval_sdk.judges."
-"""Where those evaluators are that run the code of another library as a heuristic."""
-
-
 def is_built_in(heuristic: Heuristic) -> bool:
-    """Say whether the heuristic's code is part of this package."""
+    """Say whether the heuristic's code is part of this package.
+
+    An adapter of ours that runs somebody else's code says so by ``runs_foreign_code``.
+    """
     home = getattr(heuristic.evaluate, "__module__", None) or ""
-    return home.startswith("llmeval_sdk.") and not home.startswith(_ADAPTERS)
+    return home.startswith("llmeval_sdk.") and not getattr(heuristic, "runs_foreign_code", False)
 
 
 _OPEN = ("request", "value", "field_config", "retrieval", "attributes")

@@ -170,6 +170,7 @@ class PlainHeuristic:
     needs: tuple[str, ...] = ()
     inline = False
     automatic = False
+    runs_foreign_code = True
 
     def __init__(self, name: str, function: Callable[[Record], Any]) -> None:
         self.name = name

@@ -7,6 +7,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.evaluation import is_built_in
+from llmeval_sdk.judges.adapt import as_evaluator
 
 
 @pytest.fixture
@@ -82,3 +83,12 @@ def test_heuristics_of_ours_are_known_as_such(name):
 def test_a_heuristic_of_the_app_is_not_one_of_ours(declare):
     """It runs on a copy of the record, and in the background on a thread with a deadline."""
     assert not is_built_in(declare("theirs"))
+
+
+def test_an_adapter_of_ours_says_that_it_runs_code_of_the_app():
+    """A function of a record is the app's code, although the object around it is ours."""
+
+    def theirs(record):
+        return 1.0
+
+    assert not is_built_in(as_evaluator(theirs))
