@@ -48,7 +48,7 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
     from llmeval_sdk.evaluation.admission import Admitted
     from llmeval_sdk.model import Chunk, Record, Target
     from llmeval_sdk.pipeline.jobs import Job, QueuedJob
-    from llmeval_sdk.plugins.fleet._asking import FleetAsking
+    from llmeval_sdk.plugins.fleet._client import FleetClient
 
     own = FleetSettings(
         judge_queue=RedisAddress(redis.address), fleet_key=Secret("the-key-of-the-benchmark")
@@ -58,7 +58,7 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
         redactor=SimpleNamespace(has_custom=False),
     )  # fmt: skip
     dispatcher = SimpleNamespace(emit_judged=print)
-    asking = FleetAsking(plan, dispatcher, Settings(extensions={FleetSettings: own}))  # type: ignore[arg-type]
+    asking = FleetClient(plan, dispatcher, Settings(extensions={FleetSettings: own}))  # type: ignore[arg-type]
     record = Record(
         request="What is the roof made of, and when was it last repaired?" * 2,
         response="The roof is made of slate and was last repaired in 2019." * 4,

@@ -128,9 +128,9 @@ def judging(env, server, **more):
 
 def account(broker):
     """Return the fleet's account."""
-    from llmeval_sdk.plugins.fleet._register import Register
+    from llmeval_sdk.plugins.fleet._judgement_store import JudgementStore
 
-    return Register(broker.client(), expiry=3600).account()
+    return JudgementStore(broker.client(), expiry=3600).account()
 
 
 def verdicts(path):

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from llmeval_sdk import config
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline.plan import Plugin
 
 
@@ -27,10 +29,33 @@ class FleetPlugin(Plugin):
     findings = {"Judge fleet": "findings:findings"}
 
     def prepare(self, planning: Planning) -> None:
-        """Hand judgements over, or answer those of others, where the settings say so."""
-        from llmeval_sdk.plugins.fleet.roles import make
+        """Hand judgements over, or answer those of others, where the settings say so.
 
-        planning.judging = make(planning.settings, planning.problems, strict=planning.strict)
+        A mistake of the environment is a line of ``problems``, and then no judgement leaves.
+
+        Raises:
+            ConfigurationError: the settings cannot be used, and a person is watching.
+        """
+        from llmeval_sdk.plugins.fleet.settings import FleetSettings, answers_here, check
+
+        settings, own = planning.settings, planning.settings.of(FleetSettings)
+        if not answers_here() and own.judge_queue is None:
+            return
+        try:
+            check(settings)
+        except ConfigurationError as error:
+            if planning.strict:
+                raise
+            planning.problems.append(f"{config.source_of('judge_queue')}: {error}")
+            return
+        if answers_here():
+            from llmeval_sdk.plugins.fleet._worker import FleetWorker
+
+            planning.judging = lambda plan, dispatcher: FleetWorker(plan, dispatcher, own)
+        else:
+            from llmeval_sdk.plugins.fleet._client import FleetClient
+
+            planning.judging = lambda plan, dispatcher: FleetClient(plan, dispatcher, settings)
 
 
 plugin = FleetPlugin()

@@ -35,7 +35,7 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.pipeline.jobs import Job
-from llmeval_sdk.plugins.fleet._keys import QUEUE
+from llmeval_sdk.plugins.fleet._judgement_store import QUEUE
 from llmeval_sdk.process.shield import swallow
 
 
@@ -311,9 +311,9 @@ def fingerprint(key: Secret) -> str:
 def envelope(body: str, signed: str, serial: str) -> str:
     """Wrap a message as a task of Celery (protocol 2) in the queue of its Redis transport.
 
-    An app needs neither Celery nor its transport: `Register.put` queues this text in the same step
-    in which it notes the judgements. Celery's own publisher takes 600 µs for it, and shows each of
-    our messages to the signal handlers of an app that is a Celery app itself.
+    An app needs neither Celery nor its transport: `JudgementStore.put` queues this text in the same
+    step in which it notes the judgements. Celery's own publisher takes 600 µs for it, and shows
+    each of our messages to the signal handlers of an app that is a Celery app itself.
     """
     nothing = dict.fromkeys(("callbacks", "errbacks", "chain", "chord"))
     payload = json.dumps([[_BODY, signed], {}, nothing], separators=(",", ":"))

@@ -14,7 +14,7 @@ from llmeval_sdk import config
 from llmeval_sdk.cli.options import Help, add_json
 from llmeval_sdk.cli.output import say, say_json
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.plugins.fleet.settings import FleetSettings
+from llmeval_sdk.plugins.fleet.settings import FleetSettings, answer_here, check
 
 
 _EPILOG = """\
@@ -66,21 +66,21 @@ def add(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Configure this process as a worker and serve until a signal ends it."""
     from llmeval_sdk.pipeline import runtime
-    from llmeval_sdk.plugins.fleet import findings, roles, serving
+    from llmeval_sdk.plugins.fleet import findings, serving
 
     if args.concurrency < 1:
         raise ConfigurationError("--concurrency: at least 1")
     asked = config.from_environment()
-    roles.check(asked)
+    check(asked)
     # All workers share one budget; a variable, because --app calls configure() by itself.
     os.environ.setdefault("LLMEVAL_SHARED", asked.of(FleetSettings).judge_queue.reveal())  # type: ignore[union-attr]  # noqa: TID251
-    roles.answer_here()
+    answer_here()
     _configure(args.app)
     pipeline = runtime.pipeline()
     if pipeline is None:
         raise ConfigurationError("there is nothing to do because LLMEVAL_ENABLED is off")
     settings = runtime.settings()
-    roles.check(settings)
+    check(settings)
     name = args.name or f"{gethostname()}-{os.getpid()}"
     described = findings.described(
         settings, pipeline.plan, name=name, pool=args.pool, slots=args.concurrency

@@ -10,12 +10,15 @@ from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import NoModel
-from llmeval_sdk.plugins.fleet._keys import DEAD, trouble
+from llmeval_sdk.plugins.fleet._judgement_store import (
+    DEAD,
+    MOST_APART_SECONDS,
+    JudgementStore,
+    trouble,
+)
 from llmeval_sdk.plugins.fleet._message import READS, VERSION, fingerprint
-from llmeval_sdk.plugins.fleet._presence import GONE_SECONDS, WorkerPresence, now, workers
-from llmeval_sdk.plugins.fleet._register import MOST_APART_SECONDS, Register
-from llmeval_sdk.plugins.fleet.roles import check
-from llmeval_sdk.plugins.fleet.settings import FleetSettings
+from llmeval_sdk.plugins.fleet.serving import GONE_SECONDS, WorkerInfo, present_workers, redis_time
+from llmeval_sdk.plugins.fleet.settings import FleetSettings, check
 from llmeval_sdk.plugins.shared.client import connect, is_redis_error
 from llmeval_sdk.process.distribution import release
 
@@ -85,10 +88,10 @@ def findings(settings: Settings, *, offline: bool = False) -> Iterator[Finding]:
     redis: Any = connect(own.judge_queue)
     begun = perf_counter()
     try:
-        at = now(redis)
+        at = redis_time(redis)
         about = redis.info()
-        present = workers(redis)
-        account = Register(redis, expiry=own.fleet_expiry).account()
+        present = present_workers(redis)
+        account = JudgementStore(redis, expiry=own.fleet_expiry).account()
     except Exception as error:
         if not is_redis_error(error):
             raise
@@ -139,7 +142,7 @@ def _clock(whose: str, ahead: float) -> Iterator[Finding]:
         yield False, whose, words
 
 
-def _worker(worker: WorkerPresence, at: float, key: str) -> Iterator[Finding]:
+def _worker(worker: WorkerInfo, at: float, key: str) -> Iterator[Finding]:
     subject = f"worker {worker.name}"
     if at - worker.at >= GONE_SECONDS:
         yield None, subject, f"has said nothing for {at - worker.at:.0f} s: it ended, or is cut off"
@@ -160,7 +163,7 @@ def _worker(worker: WorkerPresence, at: float, key: str) -> Iterator[Finding]:
     yield from _clock(f"clock of {worker.name}", worker.ahead)
 
 
-def _judges(names: Sequence[str], alive: Sequence[WorkerPresence]) -> Iterator[Finding]:
+def _judges(names: Sequence[str], alive: Sequence[WorkerInfo]) -> Iterator[Finding]:
     for name in names:
         lacking = [
             worker.name

@@ -1,10 +1,13 @@
-"""The settings of a judge fleet."""
+"""The settings of a judge fleet, and whether this process asks or answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 
+from llmeval_sdk.config import Settings
 from llmeval_sdk.config.reading import Secret, long_secret, positive, setting
+from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.plugins.shared.redis_address import RedisAddress
 
 
@@ -32,3 +35,38 @@ class FleetSettings:
         doc="Seconds after which a judgement that no worker has begun is refused as `expired`. A "
         "verdict is remembered as long, so that a message that comes twice is paid for once.",
     )
+
+
+_answers_here = False
+
+
+def answer_here() -> None:
+    """Make this process a worker: pipelines that are configured from now on answer."""
+    global _answers_here  # noqa: PLW0603
+    _answers_here = True
+
+
+def answers_here() -> bool:
+    """Return whether this process is a worker."""
+    return _answers_here
+
+
+def check(settings: Settings) -> None:
+    """Raise `ConfigurationError` where the settings of a fleet cannot be used."""
+    own = settings.of(FleetSettings)
+    if own.judge_queue is None:
+        raise ConfigurationError(
+            "no queue is named: set LLMEVAL_JUDGE_QUEUE, such as redis://localhost:6379/0"
+        )
+    if own.fleet_key is None:
+        raise ConfigurationError(
+            "a fleet needs a key: set LLMEVAL_FLEET_KEY on apps and workers, such as that of "
+            "`openssl rand -hex 32`"
+        )
+    if settings.capture_content is not True and not _answers_here:
+        raise ConfigurationError(
+            "capture_content keeps the app's texts in this process, and a fleet needs them: "
+            "unset LLMEVAL_JUDGE_QUEUE, or allow content"
+        )
+    if find_spec("redis") is None:
+        raise missing_extra("a judge fleet", "fleet", "redis")

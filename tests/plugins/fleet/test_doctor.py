@@ -10,9 +10,9 @@ from dataclasses import asdict
 from fleet_parts import KEY, environment, free_port, judging, until, worker
 
 from llmeval_sdk.config import Secret
+from llmeval_sdk.plugins.fleet._judgement_store import JudgementStore
 from llmeval_sdk.plugins.fleet._message import VERSION, fingerprint
-from llmeval_sdk.plugins.fleet._presence import WorkerPresence, workers
-from llmeval_sdk.plugins.fleet._register import Register
+from llmeval_sdk.plugins.fleet.serving import WorkerInfo, present_workers
 from llmeval_sdk.process.distribution import release
 
 
@@ -35,7 +35,7 @@ def present(broker, **what):
         "key": fingerprint(Secret(KEY)), "pool": "threads", "slots": 2, "model": "m", "at": at,
     }  # fmt: skip
     broker.client().hset(
-        "llmeval.workers", "w", json.dumps(asdict(WorkerPresence(**{**known, **what})))
+        "llmeval.workers", "w", json.dumps(asdict(WorkerInfo(**{**known, **what})))
     )
 
 
@@ -80,7 +80,7 @@ def test_a_worker_of_a_newer_release_is_seen(broker):
     present(broker)
     said = json.loads(broker.client().hget("llmeval.workers", "w"))
     broker.client().hset("llmeval.workers", "w", json.dumps({**said, "mood": "good"}))
-    assert [each.name for each in workers(broker.client())] == ["w"]
+    assert [each.name for each in present_workers(broker.client())] == ["w"]
     assert broker.client().hlen("llmeval.workers") == 1
 
 
@@ -108,10 +108,10 @@ def test_what_is_wrong_with_workers(broker, tmp_path):
 
 def test_what_was_refused_is_said(broker, tmp_path):
     """Each reason of the account has a sentence."""
-    register = Register(broker.client(), expiry=60)
-    register.refuse_message("forged", b"entry")
-    register.settle("a", "x", field="refused:unknown_judge")
-    register.settle("b", "x", field="refused:over_budget")
+    store = JudgementStore(broker.client(), expiry=60)
+    store.refuse_message("forged", b"entry")
+    store.settle("a", "x", field="refused:unknown_judge")
+    store.settle("b", "x", field="refused:over_budget")
     said, status = doctor(environment(broker.address, tmp_path))
     assert status == 1
     assert "messages, forged 1 were not signed with this key" in said

@@ -26,8 +26,7 @@ from machine import is_within
 import llmeval_sdk as llmeval
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.judging import MAX_WAITING
-from llmeval_sdk.plugins.fleet._keys import QUEUE_KEY
-from llmeval_sdk.plugins.fleet._register import MAX_MESSAGES
+from llmeval_sdk.plugins.fleet._judgement_store import MAX_MESSAGES, QUEUE_KEY
 
 
 AWAY = """

@@ -15,7 +15,17 @@ from fleet_parts import (
 )
 
 from llmeval_sdk.config import Secret
-from llmeval_sdk.plugins.fleet._keys import ACCOUNT, DEAD, KEYS, QUEUE_KEY, TYPES, wrong_types
+from llmeval_sdk.plugins.fleet._judgement_store import (
+    ACCOUNT,
+    DEAD,
+    KEYS,
+    MAX_DEAD,
+    MAX_DEAD_BYTES,
+    QUEUE_KEY,
+    TYPES,
+    JudgementStore,
+    wrong_types,
+)
 from llmeval_sdk.plugins.fleet._message import (
     MAX_ENTRY_BYTES,
     RefusedError,
@@ -24,7 +34,6 @@ from llmeval_sdk.plugins.fleet._message import (
     envelope,
     signature,
 )
-from llmeval_sdk.plugins.fleet._register import MAX_DEAD, MAX_DEAD_BYTES, Register
 
 
 OURS = json.loads(envelope("e30=", signature("e30=", Secret(KEY)), "0" * 32))
@@ -73,9 +82,9 @@ def test_of_an_envelope_only_what_was_signed_reaches_celery(fields):
 
 def test_the_dead_list_is_bounded(broker):
     """It keeps the newest entries, cut short, for as long as anything waits."""
-    register = Register(broker.client(), expiry=60)
+    store = JudgementStore(broker.client(), expiry=60)
     for number in range(MAX_DEAD + 5):
-        register.refuse_message("unreadable", b"%d " % number + b"x" * 1_000_000)
+        store.refuse_message("unreadable", b"%d " % number + b"x" * 1_000_000)
     entries = broker.client().lrange(DEAD, 0, -1)
     assert (len(entries), max(map(len, entries))) == (MAX_DEAD, MAX_DEAD_BYTES)
     assert entries[0].startswith(b"104 ")

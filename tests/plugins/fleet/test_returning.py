@@ -9,8 +9,8 @@ from fleet_parts import KEY, until
 
 from llmeval_sdk import config
 from llmeval_sdk.model import NotRun, Target
-from llmeval_sdk.plugins.fleet import _returning
-from llmeval_sdk.plugins.fleet._keys import READER, RESULTS
+from llmeval_sdk.plugins.fleet import _client
+from llmeval_sdk.plugins.fleet._judgement_store import READER, RESULTS
 from llmeval_sdk.plugins.fleet._message import JudgementOutcome
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
 from llmeval_sdk.process.counters import Counts
@@ -23,9 +23,9 @@ LEASE_SECONDS = 0.5
 @pytest.fixture
 def host(broker, monkeypatch):
     """Return what starts readers of one host, whose exporters take what is emitted at a signal."""
-    monkeypatch.setattr(_returning, "LEASE_SECONDS", LEASE_SECONDS)
-    monkeypatch.setattr(_returning, "WAIT_SECONDS", 0.05)
-    monkeypatch.setattr(_returning, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(_client, "LEASE_SECONDS", LEASE_SECONDS)
+    monkeypatch.setattr(_client, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(_client, "IDLE_SECONDS", 0.05)
     settings = config.from_environment({}, judge_queue=broker.address, fleet_key=KEY)
     own = settings.of(FleetSettings)
     emitted, delivered, readers = [], threading.Event(), []
@@ -34,7 +34,7 @@ def host(broker, monkeypatch):
     )
 
     def start():
-        reader = _returning.Returning(own, HOST, dispatcher, Counts(), lambda usage: None)
+        reader = _client.VerdictReader(own, HOST, dispatcher, Counts(), lambda usage: None)
         reader.start()
         readers.append(reader)
         return reader

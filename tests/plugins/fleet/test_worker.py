@@ -15,10 +15,9 @@ from llmeval_sdk.evaluation.admission import Admitted
 from llmeval_sdk.model import Record, Target
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.jobs import Job
-from llmeval_sdk.plugins.fleet import _answering, _register, roles
+from llmeval_sdk.plugins.fleet import _judgement_store, _worker, settings
 from llmeval_sdk.plugins.fleet import _message as _message_module
-from llmeval_sdk.plugins.fleet._answering import GiveBackError, wait_for_budget
-from llmeval_sdk.plugins.fleet._keys import JUDGEMENT
+from llmeval_sdk.plugins.fleet._judgement_store import JUDGEMENT
 from llmeval_sdk.plugins.fleet._message import (
     TASK,
     body_of,
@@ -26,13 +25,14 @@ from llmeval_sdk.plugins.fleet._message import (
     judgement_text,
     signature,
 )
-from llmeval_sdk.plugins.fleet._worker import add_task, make_app
+from llmeval_sdk.plugins.fleet._worker import GiveBackError, wait_for_budget
+from llmeval_sdk.plugins.fleet.serving import add_task, make_app
 
 
 @pytest.fixture
 def worker(broker, monkeypatch):
     """Make this process a worker with some judges; it returns what answers messages."""
-    monkeypatch.setattr(roles, "_answers_here", True)
+    monkeypatch.setattr(settings, "_answers_here", True)
     monkeypatch.setenv("LLMEVAL_SHARED", "")
 
     def configured(*judges, exporter=None, **options):
@@ -157,8 +157,8 @@ def test_a_budget_that_cannot_be_given_back_costs_no_message():
 
 def test_a_verdict_is_sent_when_exporters_have_it(worker, broker, monkeypatch):
     """Until then its message goes back to the queue, and this process emits it no second time."""
-    monkeypatch.setattr(_answering, "DELIVERY_SECONDS", 0.2)
-    monkeypatch.setattr(_register, "HOLD_SECONDS", 0.2)
+    monkeypatch.setattr(_worker, "DELIVERY_SECONDS", 0.2)
+    monkeypatch.setattr(_judgement_store, "HOLD_SECONDS", 0.2)
 
     @llmeval.judge
     def polite(record, llm):
@@ -190,8 +190,8 @@ def test_a_message_that_is_played_again_is_paid_for_once(worker, broker):
 
     judging = worker(polite, fleet_expiry=1.0)
     body, signed = _message("polite")
-    register = _register.Register(broker.client(), expiry=1.0)
-    register.put("message", [judgement_id("polite", Target("1" * 32, f"{0:016x}"))])
+    store = _judgement_store.JudgementStore(broker.client(), expiry=1.0)
+    store.put("message", [judgement_id("polite", Target("1" * 32, f"{0:016x}"))])
     for _ in range(2):
         judging.answer(body, signed)
     assert account(broker).messages == {}

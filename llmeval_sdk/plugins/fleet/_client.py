@@ -1,4 +1,9 @@
-"""The asking side: judgements of this process go to a fleet, in messages of up to 32."""
+"""The app's side of a fleet: judgements go out in messages of up to 32, and verdicts come back.
+
+One process of a host reads verdicts at a time: it holds a lease. A verdict leaves Redis only when
+the exporters have it, however long they take. One that is read twice has the same ids both times;
+this process emits it once, and only after a crash does another one emit it again.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from hashlib import blake2b
+from math import inf
 from pathlib import Path
 from random import random
 from socket import gethostname
@@ -14,80 +20,143 @@ from typing import Any
 from uuid import uuid4
 
 from llmeval_sdk.config import Settings
+from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.jobs import Job, QueuedJob
 from llmeval_sdk.pipeline.judging import MAX_WAITING, Judging
 from llmeval_sdk.pipeline.plan import Plan
-from llmeval_sdk.plugins.fleet._keys import trouble
+from llmeval_sdk.plugins.fleet._judgement_store import READER, RESULTS, JudgementStore, trouble
 from llmeval_sdk.plugins.fleet._message import (
     FULL_BYTES,
     MAX_JUDGEMENTS,
+    JudgementOutcome,
+    UnreadableError,
     body_of,
     envelope,
     judgement_id,
     judgement_text,
+    outcome_of,
     signature,
 )
-from llmeval_sdk.plugins.fleet._register import Register
-from llmeval_sdk.plugins.fleet._returning import Returning
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
-from llmeval_sdk.plugins.shared.client import connect
+from llmeval_sdk.plugins.shared.client import connect, is_redis_error
 from llmeval_sdk.process.counters import Counts
 from llmeval_sdk.process.shield import shield, tell
 from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing.internals import off
 
 
-# Which verdicts of a message the exporters have, as the register is to know it.
+AT_ONCE = 100
+LEASE_SECONDS = 15.0
+BUSY_SECONDS, IDLE_SECONDS, AWAY_SECONDS = 0.1, 1.0, 3.0
+WAIT_SECONDS = 0.5
+READER_END_SECONDS = 1.0
+"""How long the end of the process waits for the exporters to have what was emitted."""
 
-NOTE_SECONDS = 5.0
-"""How long a verdict that was emitted waits for others until exporters are asked whether they have
-it. It is well below `HOLD_SECONDS`, after which another worker emits it again."""
+_LEASE = """
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return false end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return redis.call('LRANGE', KEYS[2], 0, tonumber(ARGV[3]) - 1)
+"""
+_REMOVE = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+redis.call('LTRIM', KEYS[2], ARGV[2], -1)
+return 1
+"""
+_RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) end"
+_LEAVE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 
 
-class Sending:
-    """Follows what one message emits until all exporters have it.
+class VerdictReader:
+    """Reads the outcomes of one host on a thread of its own."""
 
-    Args:
-        outlet: where it is emitted.
-        note: notes in the register that the exporters have the verdicts of some ids.
-    """
+    def __init__(
+        self,
+        own: FleetSettings,
+        host: str,
+        dispatcher: Dispatcher,
+        counts: Counts,
+        add_usage: Callable[[Any], None],
+    ) -> None:
+        self._own = own
+        self._keys = [READER + host, RESULTS + host]
+        self._dispatcher, self._counts, self._add_usage = dispatcher, counts, add_usage
+        self._me = uuid4().hex
+        self._closing = threading.Event()
+        self._thread = OneThread(self._run, name="llmeval-verdicts")
+        self._scripts: Any = None
+        self._emitted: set[bytes] = set()
+        """Outcomes that were emitted here and are still in Redis."""
 
-    def __init__(self, dispatcher: Dispatcher, note: Callable[[Sequence[str]], None]) -> None:
-        self._dispatcher, self._note = dispatcher, note
-        self._emitted: list[str] = []
-        self._under_way: list[str] = []
-        self._barriers: list[Any] = []
-        self._asked_at = monotonic()
+    def start(self) -> bool:
+        """Start the thread if it does not run; False where none can start."""
+        return self._thread.start()
 
-    def add(self, judgement: str) -> None:
-        """Follow a verdict that was emitted just now."""
-        self._emitted.append(judgement)
+    def shut(self) -> None:
+        """Read nothing more; what is left returns to the next process of this host."""
+        self._closing.set()
 
-    def look(self) -> None:
-        """Note what has arrived, and begin to follow what was emitted since; waits for nothing."""
-        if self._under_way and all(barrier.done.is_set() for barrier in self._barriers):
-            self._note(self._under_way)
-            self._under_way = []
-        if not self._under_way and monotonic() > self._asked_at + NOTE_SECONDS:
-            self._follow()
+    def _run(self) -> None:
+        off()
+        pause = IDLE_SECONDS
+        while not self._closing.wait(pause):
+            pause = AWAY_SECONDS
+            with shield("fleet", on_own_thread=True):
+                try:
+                    pause = BUSY_SECONDS if self._read() else IDLE_SECONDS
+                except OSError as error:
+                    tell("fleet", f"no verdicts can return: {type(error).__name__}")
+                except Exception as error:
+                    if not is_redis_error(error):
+                        raise
+                    tell("fleet", f"no verdicts can return: {type(error).__name__}")
+        with shield("fleet"):
+            if self._scripts is not None:
+                self._scripts[-1](keys=self._keys[:1], args=[self._me])
 
-    def _follow(self) -> None:
-        self._asked_at = monotonic()
-        if self._emitted:
-            self._under_way, self._emitted = self._emitted, []
-            self._barriers = self._dispatcher.barriers()
+    def _read(self) -> int:
+        """Take what has returned; return how many outcomes that were."""
+        if self._scripts is None:
+            assert self._own.judge_queue is not None
+            redis = connect(self._own.judge_queue)
+            scripts = (_LEASE, _RENEW, _REMOVE, _LEAVE)
+            self._scripts = [redis.register_script(text) for text in scripts]
+        lease, renew, remove, _ = self._scripts
+        milliseconds = int(LEASE_SECONDS * 1000)
+        texts = lease(keys=self._keys, args=[self._me, milliseconds, AT_ONCE])
+        if not texts:
+            return 0
+        self._emitted.intersection_update(texts)
+        for text in texts:
+            if text not in self._emitted:
+                self._emitted.add(text)
+                self._emit(text)
+        barriers = self._dispatcher.barriers()
+        waits_until = inf
+        while not all(barrier.done.wait(WAIT_SECONDS) for barrier in barriers):
+            if self._closing.is_set():
+                waits_until = min(waits_until, monotonic() + READER_END_SECONDS)
+            if monotonic() > waits_until:
+                return 0  # the next process of this host reads them again
+            renew(keys=self._keys[:1], args=[self._me, milliseconds])
+        if remove(keys=self._keys, args=[self._me, len(texts)]):
+            self._emitted.clear()
+        return len(texts)
 
-    def finish(self, seconds: float) -> bool:
-        """Wait so many seconds for the exporters; return whether they have all, and note it."""
-        self._emitted = self._under_way + self._emitted
-        self._follow()
-        deadline = monotonic() + seconds
-        for barrier in self._barriers if self._under_way else ():
-            if not barrier.done.wait(max(0.0, deadline - monotonic())):
-                return False
-        self.look()
-        return True
+    def _emit(self, text: bytes) -> None:
+        assert self._own.fleet_key is not None
+        try:
+            outcome: JudgementOutcome = outcome_of(text, self._own.fleet_key)
+        except UnreadableError as error:
+            self._counts.add("unreadable")
+            tell("fleet", f"a verdict is left out: {error}")
+            return
+        for item in outcome.items:
+            if type(item) is EvaluationEvent and item.evaluation.usage is not None:
+                self._add_usage(item.evaluation.usage)
+            self._dispatcher.emit_judged(item)
+        self._counts.add("returned")
 
 
 LINGER_SECONDS = 0.05
@@ -97,7 +166,7 @@ END_SECONDS = 0.3
 """How long the end waits for a message that is under way."""
 
 
-class FleetAsking(Judging):
+class FleetClient(Judging):
     """Takes judgements as `Judging` does, and has a fleet make them.
 
     A judgement is done, for whoever waits for it, when the fleet has it.
@@ -116,7 +185,7 @@ class FleetAsking(Judging):
         self._ended.set()
         self._sender = OneThread(self._send_all, name="llmeval-fleet")
         self._redis: Any = None
-        self._register: Register | None = None
+        self._store: JudgementStore | None = None
         self._is_away = False
         """Whether the last attempt to put a message into the queue failed."""
         self._away_because = ""
@@ -125,7 +194,7 @@ class FleetAsking(Judging):
         self._returning = (
             None
             if self._host is None
-            else Returning(self._own, self._host, dispatcher, self.fleet, self._add_usage)
+            else VerdictReader(self._own, self._host, dispatcher, self.fleet, self._add_usage)
         )
 
     def start(self) -> bool:
@@ -279,10 +348,10 @@ class FleetAsking(Judging):
 
     def _put(self, message: str, ids: list[str], name: str) -> bool:
         try:
-            if self._register is None:
+            if self._store is None:
                 self._redis = connect(self._queue)
-                self._register = Register(self._redis, expiry=self._own.fleet_expiry)
-            self._is_away = self._register.put(message, ids, name=name) < 0
+                self._store = JudgementStore(self._redis, expiry=self._own.fleet_expiry)
+            self._is_away = self._store.put(message, ids, name=name) < 0
             if self._is_away:
                 self._away_because = f"{self._queue.place}: its queue of judgements is full"
                 tell("fleet", self._away_because)
