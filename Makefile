@@ -138,9 +138,9 @@ HOLDS_phoenix := Phoenix (it takes minutes)
 HOLDS_mlflow := MLflow (it takes minutes)
 HOLDS_instrumented := what instruments the client of OpenAI
 HOLDS_agents := agents and what traces them
-# the judge needs httpx2 of the extra for OpenAI, whose client LlamaIndex holds at an older release
+# LlamaIndex holds the client of OpenAI, by which the judge asks as well, at release 2
 HOLDS_llamaindex := LlamaIndex and what traces it
-PACKAGE_llamaindex := llama-index-core==0.14.25 llama-index-llms-openai==0.8.3 httpx2 \
+PACKAGE_llamaindex := llama-index-core==0.14.25 llama-index-llms-openai==0.8.3 \
 	openinference-instrumentation-llama-index==4.6.1 opentelemetry-sdk==1.45.2 tenacity==9.2.1 rapidfuzz
 HOLDS_dashboards := the models of Grafana and Datadog for dashboards
 PACKAGE_dashboards := datadog-api-client==2.62.0 'grafana-foundation-sdk==1769699998!10.1.0'

@@ -6,7 +6,7 @@
 A Redis that is used for the first time keeps the budget closed for ten seconds.
 """
 
-# needs: redis, httpx2
+# needs: redis, openai
 
 import sys
 import time

@@ -735,8 +735,8 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
     yield Finding(True, model, f"asked {words}")
     if reach is not None:
         yield from _provider_findings(reach)
-    elif installed("httpx2") is None:
-        yield Finding(False, "httpx2", "not installed: pip install 'llmeval-inprocess[openai]'")
+    elif installed("openai") is None:
+        yield Finding(False, "openai", "not installed: pip install 'llmeval-inprocess[openai]'")
     yield from ceilings(settings, model)
     if offline:
         return

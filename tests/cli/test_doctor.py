@@ -207,7 +207,7 @@ def test_exporters_follow_what_is_configured(llmeval):
 
 
 @pytest.mark.skipif(
-    find_spec("httpx2") is None, reason="without the client, doctor says it is missing"
+    find_spec("openai") is None, reason="without the client, doctor says it is missing"
 )
 def test_the_judge_server_is_asked_with_the_key(llmeval):
     """A server that lists its models is reachable."""

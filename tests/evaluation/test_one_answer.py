@@ -288,7 +288,7 @@ def test_a_chunk_judge_of_which_a_part_failed_is_asked_again():
 def test_a_judge_without_a_model_runs_offline_where_none_can_be_reached(monkeypatch):
     """It asks nobody, so a client that is not installed is no reason to stop the run."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setitem(sys.modules, "httpx2", None)
+    monkeypatch.setitem(sys.modules, "openai", None)
 
     class Plain(_Asks):
         needs_model = False

@@ -99,8 +99,8 @@ def test_a_key_alone_spends_nothing(monkeypatch):
 
 
 def test_a_model_without_its_library_is_not_installed(monkeypatch):
-    """A judge model is named and `httpx2`, which comes with the extra, is missing: the reason and the detail say so."""
-    monkeypatch.setitem(sys.modules, "httpx2", None)
+    """A judge model is named and its client is missing: the reason and the detail say so."""
+    monkeypatch.setitem(sys.modules, "openai", None)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     with capture(judge_model="gpt-4o") as seen:
         extract(contributing=1)

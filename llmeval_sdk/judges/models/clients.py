@@ -10,139 +10,161 @@ import asyncio
 import ipaddress
 import json
 import logging
+import os
 import socket
+import ssl
+import sys
 import zlib
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+)
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Generic, Literal, NamedTuple, TypeVar
+from inspect import unwrap
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from llmeval_sdk.config import Secret, from_environment, openai_headers
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.judges.models.failures import (
-    AnswerRefusedError,
-    CallFailed,
-    call_failed,
-    request_refused,
-)
+from llmeval_sdk.judges.models.failures import AnswerRefusedError, CallFailed, failed
+from llmeval_sdk.model import NOTHING
 from llmeval_sdk.process.threads import within
 
 
-# One HTTP client of one model's server: what it sends, and how much of an answer it reads.
-#
-# Requests are posted as they are: the client of ``openai`` takes a second of CPU to import, and
-# twice the CPU for each request.
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+# The HTTP client that we hand to a vendor's client: how much of an answer is read, and who sees it.
 
 CONNECT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 4 << 20
-"""Decoded bytes of one HTTP answer."""
-_CONNECTIONS = 1_000
+"""Bytes of one HTTP answer, before and after decoding."""
+_MAX_CONNECTIONS = 1_000
 """More than requests are made at a time: those wait elsewhere, for their turn."""
-_IDLE_CONNECTIONS = 100
-_HEADERS = {
-    "accept": "application/json",
-    "accept-encoding": "gzip",
-    "content-type": "application/json",
-    "user-agent": "llmeval-inprocess",
-}
+_MAX_IDLE_CONNECTIONS = 100
 
 
-class HttpAnswer(NamedTuple):
-    """The answer to one request."""
+def bounded_client(
+    library: ModuleType, base_url: str, headers: Mapping[str, str | None] = NOTHING
+) -> Any:
+    """Make a client of ``httpx2`` or ``httpx`` that reads at most `MAX_ANSWER_BYTES` of an answer.
 
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
+    It follows no redirect, because a redirect would carry the key to another host. Tools that have
+    patched the library's client see nothing of it: a judge's request is not the app's.
 
-
-class HttpClient:
-    """Posts JSON to one server, and belongs to the event loop that made it.
-
-    Args:
-        base_url: Where the server is.
-        headers: What is sent with each request, beside what every request of ours
-            has; their names are in lower case.
-        query: What stands behind each path, such as ``?api-version=…``.
+    ``headers`` are set on each request whatever the vendor's client has put there, such as a
+    credential from the environment; a header that is ``None`` is taken away.
     """
-
-    def __init__(self, base_url: str, headers: Mapping[str, str], query: str = "") -> None:
-        import httpx2
-
-        self._base_url, self._query = base_url, query
-        self._headers = httpx2.Headers({**_HEADERS, **headers})
-        self._urls: dict[str, Any] = {}
-        self._request = httpx2.Request
-        self._url = httpx2.URL
-        self._http = httpx2.AsyncClient(
-            follow_redirects=False,
-            limits=httpx2.Limits(
-                max_connections=_CONNECTIONS, max_keepalive_connections=_IDLE_CONNECTIONS
-            ),
-            # A proxy named in the environment may tunnel what is encrypted, not read the rest.
-            trust_env=not base_url.startswith("http:"),
-            verify=_tls_context(),
-        )
-
-    async def post(self, path: str, body: Mapping[str, Any], seconds: float) -> HttpAnswer:
-        """Send one request, waiting so many seconds for each of its phases.
-
-        Raises whatever the HTTP library raises, or `AnswerRefusedError`.
-        """
-        if (url := self._urls.get(path)) is None:
-            url = self._urls[path] = self._url(f"{self._base_url}{path}{self._query}")
-        data = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-        connect = min(seconds, CONNECT_SECONDS)
-        timeout = {"connect": connect, "read": seconds, "write": seconds, "pool": seconds}
-        request = self._request(
-            "POST",
-            url,
-            headers=self._headers,
-            content=data.encode("utf-8", "replace"),  # half a character is no text
-            extensions={"timeout": timeout},
-        )
-        response = await self._http.send(request, stream=True)
-        try:
-            return HttpAnswer(response.status_code, response.headers, await _bounded(response))
-        finally:
-            await response.aclose()
-
-    def is_closed(self) -> bool:
-        """Say whether it can no longer be used."""
-        return bool(self._http.is_closed)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._http.aclose()
+    client = _bounded_class(library)(
+        headers={"accept-encoding": "gzip"},
+        limits=library.Limits(
+            max_connections=_MAX_CONNECTIONS, max_keepalive_connections=_MAX_IDLE_CONNECTIONS
+        ),
+        timeout=library.Timeout(None, connect=CONNECT_SECONDS),
+        # A proxy named in the environment may tunnel what is encrypted, not read the rest.
+        trust_env=not base_url.startswith("http:"),
+        verify=_tls_context(library),
+    )
+    client.settled_headers = headers
+    return client
 
 
-async def _bounded(response: Any) -> bytes:
-    """Read the body of a response up to its limit, which holds before and after decoding.
+@cache
+def _bounded_class(library: ModuleType) -> Any:
+    as_written = unwrap(library.AsyncClient.send)
 
-    At most gzip is asked for; an answer in any other encoding, or in several, is refused.
+    class BoundedStream(library.AsyncByteStream):  # type: ignore[misc, name-defined]
+        """The body of an answer, decoded no further than the limit."""
+
+        def __init__(self, stream: Any, *, is_gzip: bool) -> None:
+            self._stream = stream
+            self._is_gzip = is_gzip
+
+        def __aiter__(self) -> AsyncIterator[bytes]:
+            return _bounded(self._stream, is_gzip=self._is_gzip)
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    class BoundedClient(library.AsyncClient):  # type: ignore[misc, name-defined]
+        """A client whose answers are bounded, and that no instrumentation has wrapped."""
+
+        settled_headers: Mapping[str, str | None]
+        _send_single_request = unwrap(library.AsyncClient._send_single_request)
+
+        async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+            _settle(request.headers, self.settled_headers)
+            options["follow_redirects"] = False
+            response = await as_written(self, request, stream=True, **options)
+            try:
+                is_gzip = _is_gzip(response.headers)
+                response.headers.pop("content-encoding", None)  # decoded by the stream
+                response.stream = BoundedStream(response.stream, is_gzip=is_gzip)
+                if not stream:
+                    await response.aread()
+            except BaseException:
+                await response.aclose()
+                raise
+            return response
+
+    return BoundedClient
+
+
+def _settle(headers: MutableMapping[str, str], settled: Mapping[str, str | None]) -> None:
+    for name in [name for name in headers if name.startswith("x-stainless-")]:
+        del headers[name]  # they describe the app's machine to whoever runs the server
+    for name, value in settled.items():
+        if value is not None:
+            headers[name] = value
+        elif name in headers:
+            del headers[name]
+
+
+async def _bounded(stream: AsyncIterable[bytes], *, is_gzip: bool) -> AsyncIterator[bytes]:
+    inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if is_gzip else None
+    received = decoded = 0
+    async for raw in stream:
+        part = raw if inflate is None else inflate.decompress(raw, MAX_ANSWER_BYTES - decoded + 1)
+        received += len(raw)
+        decoded += len(part)
+        if max(received, decoded) > MAX_ANSWER_BYTES:
+            raise _too_large()
+        yield part
+
+
+def _is_gzip(headers: Any) -> bool:
+    """Say whether an answer is compressed.
+
+    Raises:
+        AnswerRefusedError: It is encoded in a way that was not asked for, or too long.
     """
     encodings = [
         name
-        for part in response.headers.get_list("content-encoding", split_commas=True)
+        for part in headers.get_list("content-encoding", split_commas=True)
         if (name := part.strip().lower()) not in ("", "identity")
     ]
     if any(name not in ("gzip", "x-gzip") for name in encodings) or len(encodings) > 1:
         raise AnswerRefusedError(f"it is encoded as {', '.join(encodings)[:60]}")
-    length = response.headers.get("content-length", "")
+    length = headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > MAX_ANSWER_BYTES:
         raise _too_large()
-    inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16) if encodings else None
-    received = 0
-    body = bytearray()
-    async for part in response.stream:
-        received += len(part)
-        body += (
-            part if inflate is None else inflate.decompress(part, MAX_ANSWER_BYTES - len(body) + 1)
-        )
-        if max(received, len(body)) > MAX_ANSWER_BYTES:
-            raise _too_large()
-    return bytes(body)
+    return bool(encodings)
+
+
+def http_library(client: ModuleType) -> ModuleType:
+    """Return the HTTP library of a release of OpenAI's or Google's client."""
+    return import_module("httpx2" if int(client.__version__.partition(".")[0]) >= 3 else "httpx")
 
 
 def _too_large() -> AnswerRefusedError:
@@ -150,12 +172,28 @@ def _too_large() -> AnswerRefusedError:
 
 
 @cache
-def _tls_context() -> Any:
+def _tls_context(library: ModuleType) -> ssl.SSLContext:
     """Build the verifying TLS context once for all clients: it costs some 20 ms of CPU."""
-    import httpx2
+    context: ssl.SSLContext = library.create_ssl_context()
+    return context
 
-    return httpx2.create_ssl_context()
 
+@contextmanager
+def unobserved() -> Iterator[None]:
+    """Keep a judge's calls out of what OpenTelemetry's instrumentations trace of the app."""
+    context = sys.modules.get("opentelemetry.context")
+    key = getattr(context, "_SUPPRESS_INSTRUMENTATION_KEY", None)
+    if context is None or key is None:
+        yield
+        return
+    token = context.attach(context.set_value(key, True))
+    try:
+        yield
+    finally:
+        context.detach(token)
+
+
+# Where a model lives.
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -277,64 +315,96 @@ AZURE_API_VERSION = "2024-10-21"
 """The oldest stable version that knows structured outputs."""
 
 
-_Client = TypeVar("_Client", bound=Any)
+_Client = TypeVar("_Client", bound="Closable")
+
+
+class Closable(Protocol):
+    """A client of a vendor, as far as it is kept and closed here."""
+
+    async def close(self) -> None:
+        """Close all connections."""
+
+
+class _Held(NamedTuple, Generic[_Client]):
+    """The client of one event loop in one process."""
+
+    client: _Client
+    lifetime: AsyncGenerator[_Client, None]
+    process: int
 
 
 class PerLoop(Generic[_Client]):
-    """Makes, keeps and closes one client for each event loop.
+    """Makes, keeps and closes one client for each event loop of each process.
 
     A client closes when its loop ends: an asynchronous generator holds it, and ``asyncio.run``
-    finishes those before it closes the loop.
+    finishes those before it closes the loop. After a fork a loop gets another client, because the
+    connections are those of the parent process.
     """
 
     def __init__(self, make: Callable[[], _Client]) -> None:
         self._make_one = make
-        self._held: dict[Any, tuple[_Client, AsyncGenerator[_Client, None]]] = {}
-        """By event loop."""
+        self._held: dict[asyncio.AbstractEventLoop, _Held[_Client]] = {}
 
     async def client(self) -> _Client:
-        """Return the running loop's client, made and warmed on first use."""
+        """Return the running loop's client, made on first use."""
         loop = asyncio.get_running_loop()
         held = self._held.get(loop)
-        if held is None:
+        if held is None or held.process != os.getpid():
             for ended in [other for other in list(self._held) if other.is_closed()]:
                 self._held.pop(ended, None)
-            lifetime = self._lifetime(loop)
-            held = self._held[loop] = (await lifetime.__anext__(), lifetime)
-        return held[0]
+            if held is not None:
+                _of_parents.append(held)
+            lifetime = self._lifetime(loop, os.getpid())
+            held = self._held[loop] = _Held(await lifetime.__anext__(), lifetime, os.getpid())
+        return held.client
 
     async def close(self) -> None:
         """Close the running loop's client."""
         held = self._held.get(asyncio.get_running_loop())
         if held is not None:
-            await held[1].aclose()
+            await held.lifetime.aclose()
 
-    async def _lifetime(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[_Client, None]:
+    async def _lifetime(
+        self, loop: asyncio.AbstractEventLoop, process: int
+    ) -> AsyncGenerator[_Client, None]:
         client = self._make_one()
         try:
             yield client
         finally:
-            self._held.pop(loop, None)
-            await client.close()
+            if process == os.getpid():  # else it closes the parent's connections, TLS included
+                self._held.pop(loop, None)
+                await client.close()
 
 
-class HasClients:
+_Clients = TypeVar("_Clients", bound=PerLoop[Any])
+_of_parents: list[object] = []
+"""Clients of parent processes. They are kept alive, because a finaliser would close them here."""
+
+
+class HasClients(Generic[_Clients]):
     """A model that holds a client for each event loop."""
 
-    _clients: Any
-    """Its `PerLoop`."""
+    _clients: _Clients
 
     async def warm(self) -> None:
-        """Make the running loop's client now, so that no judgement pays for the imports."""
-        await self._clients.client()
+        """Make the running loop's client now, so that no judgement pays for the imports.
+
+        A client that cannot be made is no error here: the call that needs it says why.
+        """
+        with suppress(Exception):
+            await self._clients.client()
 
     async def aclose(self) -> None:
         """Close the running loop's client; ``asyncio.run`` does it by itself."""
         await self._clients.close()
 
 
-class Clients(PerLoop[HttpClient]):
-    """The clients of one endpoint.
+MakeClient: TypeAlias = "Callable[[], AsyncOpenAI]"
+"""A function of the app that makes its own client."""
+
+
+class Clients(PerLoop["AsyncOpenAI"]):
+    """The clients of one endpoint, all of them ``AsyncOpenAI``.
 
     Args:
         endpoint: The model and its server.
@@ -343,6 +413,7 @@ class Clients(PerLoop[HttpClient]):
         role: What the model is for.
         of_openai: Whether the server is OpenAI's, or takes its place. Any other gets none of the
             headers that the environment has for OpenAI.
+        own: Makes a client of the app's, which has its own address and credentials.
     """
 
     def __init__(
@@ -353,11 +424,12 @@ class Clients(PerLoop[HttpClient]):
         api_version: str | None = None,
         role: Role = JUDGE,
         of_openai: bool = True,
+        own: MakeClient | None = None,
     ) -> None:
-        super().__init__(self._make)
-        if find_spec("httpx2") is None:
-            raise missing_extra(f"a {role.name} model by name", "openai", "httpx2")
-        if key is None and endpoint.base_url == OPENAI_URL:
+        super().__init__(self._make if own is None else own)
+        if find_spec("openai") is None:
+            raise missing_extra(f"a {role.name} model by name", "openai", "openai")
+        if own is None and key is None and endpoint.base_url == OPENAI_URL:
             raise ConfigurationError(
                 f"the {role.name} model {endpoint.model!r} needs a key: set {role.api_key} or "
                 f"OPENAI_API_KEY, or {role.base_url} for a server that needs none"
@@ -382,26 +454,65 @@ class Clients(PerLoop[HttpClient]):
         where = self._endpoint.base_url
         try:
             # The limits of the client are per read: a server that drips would hold it for ever.
-            answer = await within(seconds, self._answer(path, body, seconds))
-            if 200 <= answer.status < 300:
-                return decode(answer.body)
-            failure = request_refused(*answer, where, self._key)
+            return decode(await within(seconds, self._answer(path, body, seconds)))
         except asyncio.TimeoutError:
             failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
         except Exception as error:
-            failure = call_failed(error, where)
+            failure = failed(error, where, self._key, package="openai")
         raise failure  # not in the handler: the context would hold the request and its key
 
-    async def _answer(self, path: str, body: Mapping[str, Any], seconds: float) -> HttpAnswer:
+    async def _answer(self, path: str, body: Mapping[str, Any], seconds: float) -> bytes:
         client = await self.client()
-        return await client.post(path, body, seconds)
+        library = _library()
+        timeout = library.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
+        # Not `chat.completions.create`, which costs half as much again, and which tools patch.
+        post = partial(
+            client.post,
+            path,
+            cast_to=library.Response,
+            options={"max_retries": 0, "timeout": timeout},
+        )
+        with unobserved():
+            try:
+                response = await post(body=body)
+            except UnicodeEncodeError:  # half a character is no text
+                response = await post(body=_whole(body))
+        content: bytes = response.content
+        return content
 
-    def _make(self) -> HttpClient:
+    def _make(self) -> AsyncOpenAI:
+        import openai
+
         key = self._key.reveal() if self._key is not None else "none"
         base_url = self._endpoint.base_url
-        headers = openai_headers() if self._of_openai else {}
+        headers: dict[str, str | None] = dict(openai_headers())
+        if not self._of_openai:
+            headers = dict.fromkeys(headers)
         if self._endpoint.provider == "azure":
-            deployment = f"{base_url}/openai/deployments/{self._endpoint.model}"
-            query = f"?api-version={self._api_version}"
-            return HttpClient(deployment, {**headers, "api-key": key}, query)
-        return HttpClient(base_url, {**headers, "authorization": f"Bearer {key}"})
+            headers |= {"authorization": None, "api-key": key}
+            return openai.AsyncAzureOpenAI(
+                base_url=f"{base_url}/openai/deployments/{self._endpoint.model}",
+                api_version=self._api_version,
+                api_key=key,
+                max_retries=0,
+                http_client=bounded_client(_library(), base_url, headers),
+            )
+        headers["authorization"] = f"Bearer {key}"
+        return openai.AsyncOpenAI(
+            base_url=base_url,
+            api_key=key,
+            max_retries=0,
+            http_client=bounded_client(_library(), base_url, headers),
+        )
+
+
+@cache
+def _library() -> ModuleType:
+    import openai
+
+    return http_library(openai)
+
+
+def _whole(body: Mapping[str, Any]) -> Any:
+    """Return a body with a question mark in the place of each half character."""
+    return json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))

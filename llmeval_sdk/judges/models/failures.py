@@ -61,14 +61,37 @@ class CallFailed(JudgeError):  # noqa: N818 - reads as what happened
         )
 
 
-def call_failed(error: Exception, where: str) -> CallFailed:
-    """Classify what was raised while a request was sent or its answer was read."""
-    import httpx2
+Refusal = Callable[[int, Mapping[str, str], bytes, str, "Secret | None"], CallFailed]
+"""Classifies an answer that is an error, as `request_refused` does."""
 
-    if isinstance(error, httpx2.TimeoutException):
+
+def failed(
+    error: Exception,
+    where: str,
+    key: Secret | None,
+    *,
+    package: str,
+    refused: Refusal | None = None,
+) -> CallFailed:
+    """Classify what a vendor's client raised; ``package`` is where its own errors come from."""
+    if isinstance(error, CallFailed):
+        return error
+    response = getattr(error, "response", None)
+    status = getattr(response, "status_code", None)
+    if response is not None and isinstance(status, int):
+        return (refused or request_refused)(status, response.headers, response.content, where, key)
+    while type(error).__module__.startswith(package) and isinstance(error.__cause__, Exception):
+        error = error.__cause__
+    if any(kind.__name__ == "TimeoutException" for kind in type(error).__mro__):
         return CallFailed("timeout", f"no answer from {where} in time", retryable=True)
+    return _call_failed(error, where)
+
+
+def _call_failed(error: Exception, where: str) -> CallFailed:
+    """Classify what was raised while a request was sent or its answer was read."""
     cause = _root(error)
-    if isinstance(error, (ImportError, httpx2.LocalProtocolError, httpx2.InvalidURL)):
+    kinds = {kind.__name__ for kind in type(error).__mro__}  # of httpx or of httpx2
+    if isinstance(error, ImportError) or kinds & {"LocalProtocolError", "InvalidURL"}:
         kind = type(error).__name__
         return CallFailed("bad_request", f"the request to {where} cannot be made ({kind})")
     if isinstance(error, AnswerRefusedError):

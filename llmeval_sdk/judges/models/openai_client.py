@@ -15,7 +15,7 @@ from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.model.protocols import LLM
 
 
-class OpenAILLM(HasClients, LLM):
+class OpenAILLM(HasClients[Clients], LLM):
     """A judge model that is reached by chat completions.
 
     Args:

@@ -9,10 +9,9 @@ from typing import Any, ClassVar
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges.models.clients import Role
+from llmeval_sdk.judges.models.clients import Role, bounded_client, unobserved
 from llmeval_sdk.judges.models.failures import CallFailed
 from llmeval_sdk.model import Message, Usage
-from llmeval_sdk.plugins.providers.http import bounded_client
 from llmeval_sdk.plugins.providers.model import (
     OpenClient,
     ProviderLLM,
@@ -146,12 +145,13 @@ class AnthropicLLM(ProviderLLM):
         import httpx2
 
         # Not `messages.create`: what traces an app's calls would take those of its judges for them.
-        response = await client.post(
-            "/v1/messages",
-            cast_to=httpx2.Response,
-            body=dict(body),
-            options={"max_retries": 0, "timeout": seconds},
-        )
+        with unobserved():
+            response = await client.post(
+                "/v1/messages",
+                cast_to=httpx2.Response,
+                body=dict(body),
+                options={"max_retries": 0, "timeout": seconds},
+            )
         return _read(json.loads(response.content))
 
 

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from llmeval_sdk.config import Secret
-from llmeval_sdk.judges.models.clients import Role
+from llmeval_sdk.judges.models.clients import Role, bounded_client, http_library, unobserved
 from llmeval_sdk.judges.models.failures import CallFailed
 from llmeval_sdk.model import Message, Usage
-from llmeval_sdk.plugins.providers.http import bounded_client
 from llmeval_sdk.plugins.providers.model import (
     OpenClient,
     ProviderLLM,
@@ -89,7 +85,7 @@ class GoogleLLM(ProviderLLM):
         if self._own_client is not None:
             client = self._own_client()
             return OpenClient(client.aio, client.aio.aclose)
-        http = bounded_client(_http_library(genai), self.base_url)
+        http = bounded_client(http_library(genai), self.base_url)
         client = genai.Client(
             vertexai=False,
             api_key=self._key.reveal() if self._key is not None else None,
@@ -132,32 +128,11 @@ class GoogleLLM(ProviderLLM):
         except ValueError as error:
             why = " ".join(str(error).split())[:300]
             raise CallFailed("bad_request", f"GoogleLLM(parameters=…): {why}") from None
-        with _untraced():
+        with unobserved():
             answer = await client.models.generate_content(
                 model=body["model"], contents=body["contents"], config=config
             )
         return _read(answer)
-
-
-def _http_library(genai: Any) -> Any:
-    """Return the HTTP library that this release of the client works with."""
-    is_newer = int(genai.__version__.partition(".")[0]) >= 3
-    return import_module("httpx2" if is_newer else "httpx")
-
-
-@contextmanager
-def _untraced() -> Iterator[None]:
-    """Keep the judge's calls out of what traces the app's calls of the same client."""
-    context = sys.modules.get("opentelemetry.context")
-    key = getattr(context, "_SUPPRESS_INSTRUMENTATION_KEY", None)
-    if context is None or key is None:
-        yield
-        return
-    token = context.attach(context.set_value(key, True))
-    try:
-        yield
-    finally:
-        context.detach(token)
 
 
 def _read(answer: Any) -> ProviderReply:

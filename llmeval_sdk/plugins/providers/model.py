@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.judges.models.clients import HasClients, PerLoop, Role, check_address
-from llmeval_sdk.judges.models.failures import CallFailed, call_failed, request_refused
+from llmeval_sdk.judges.models.failures import CallFailed, failed, request_refused
 from llmeval_sdk.judges.models.sending import CallUsage, Dialect, Sender, fits, in_words
 from llmeval_sdk.model import Completion, Message, Usage
 from llmeval_sdk.model.protocols import LLM
@@ -22,27 +22,11 @@ from llmeval_sdk.process.threads import within
 
 # Says in our error types what the answers of Anthropic and Google tell of a request that failed.
 
-_CLIENTS = ("anthropic", "google")
 _TOO_LONG = ("prompt is too long", "exceeds the maximum number of tokens")
 _WRONG_KEY = ("api_key_invalid", "api key not valid", "api key expired")
 _FILTERED = ("content filtering policy",)
 _NO_CREDIT = ("credit balance is too low", "billing_error")
 _SPENT_FOR_TODAY = ("perday", "per day")
-
-
-def failed(error: Exception, where: str, key: Secret | None) -> CallFailed:
-    """Classify what a provider's client raised."""
-    if isinstance(error, CallFailed):
-        return error
-    response = getattr(error, "response", None)
-    status = getattr(response, "status_code", None)
-    if isinstance(status, int):
-        return refused(status, response.headers, response.content, where, key)  # type: ignore[union-attr]
-    while type(error).__module__.startswith(_CLIENTS) and isinstance(error.__cause__, Exception):
-        error = error.__cause__
-    if any(kind.__name__ == "TimeoutException" for kind in type(error).__mro__):
-        return CallFailed("timeout", f"no answer from {where} in time", retryable=True)
-    return call_failed(error, where)
 
 
 def refused(
@@ -143,7 +127,7 @@ class OpenClient(NamedTuple):
         await self.end()
 
 
-class ProviderLLM(HasClients, LLM):
+class ProviderLLM(HasClients[PerLoop[OpenClient]], LLM):
     """A judge model that is reached by its provider's own client.
 
     Its arguments are described by the models of each provider.
@@ -311,7 +295,8 @@ class ProviderLLM(HasClients, LLM):
         except asyncio.TimeoutError:
             failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
         except Exception as error:
-            failure = failed(error, self.base_url, self._key)
+            package = self.package.partition("-")[0]
+            failure = failed(error, self.base_url, self._key, package=package, refused=refused)
         raise failure  # not in the handler: the context would hold the request and its key
 
     async def _answer(self, body: Mapping[str, Any], seconds: float) -> ProviderReply:

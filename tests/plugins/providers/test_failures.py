@@ -1,5 +1,6 @@
 """Every way a provider can fail has the type that OpenAI's failures have, in recorded shapes."""
 
+import gzip
 import json
 
 import pytest
@@ -225,8 +226,10 @@ def test_what_is_read_of_an_answer_is_bounded(serve, ask, provider):
     """Neither a huge answer nor a compressed one fills the memory."""
     huge = ServedAnswer(200, b'{"a": "' + b"x" * (5 << 20) + b'"}')
     assert "larger than 4 MiB" in str(failure(lambda: ask(serve(provider, *[huge] * 3))))
-    packed = ServedAnswer(200, b"\x1f\x8b", {"Content-Encoding": "gzip"})
-    assert "encoded as gzip" in str(failure(lambda: ask(serve(provider, *[packed] * 3))))
+    packed = ServedAnswer(200, gzip.compress(b" " * (64 << 20)), {"Content-Encoding": "gzip"})
+    assert "larger than 4 MiB" in str(failure(lambda: ask(serve(provider, *[packed] * 3))))
+    other = ServedAnswer(200, b"x", {"Content-Encoding": "deflate"})
+    assert "encoded as deflate" in str(failure(lambda: ask(serve(provider, *[other] * 3))))
 
 
 def test_a_key_that_a_server_repeats_is_cut_out(serve, ask):

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def test_two_hosts_that_run_the_example_make_six_calls_together(tmp_path, redis):
     """Each has a store of its own; the calls a minute are counted over both."""
-    pytest.importorskip("httpx2", reason="the extra openai IS NOT INSTALLED: no judge can be asked")
+    pytest.importorskip("openai", reason="the extra openai IS NOT INSTALLED: no judge can be asked")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("LLMEVAL_", "OPENAI_"))}
     hosts = [
         subprocess.Popen(

@@ -298,7 +298,7 @@ def run_app(folder, address, server, **environment):
 
 def test_two_apps_on_two_hosts_share_verdicts_and_budget(tmp_path, redis):
     """The second host gets the verdict of the first, and `doctor` says what both have left."""
-    pytest.importorskip("httpx2", reason="the extra openai IS NOT INSTALLED: no judge can be asked")
+    pytest.importorskip("openai", reason="the extra openai IS NOT INSTALLED: no judge can be asked")
     with JudgeServer() as server:
         first = run_app(tmp_path / "one", redis.address, server)
         assert "'safety': 2" in first.stdout, first.stdout + first.stderr

@@ -162,7 +162,7 @@ WIRES: Mapping[str, Wire] = {
 DECISION = Role("decision", "LLMEVAL_DECISION_BASE_URL", "LLMEVAL_DECISION_API_KEY")
 
 
-class HttpDecisions(HasClients, DecisionModel):
+class HttpDecisions(HasClients[Clients], DecisionModel):
     """A decision model that is reached over HTTP.
 
     Args:
