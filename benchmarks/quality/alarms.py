@@ -23,7 +23,7 @@ from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.sequence import Evidence
 from llmeval_sdk.store.alert_state import AlertCourse, Bound
-from llmeval_sdk.store.hours import Hour
+from llmeval_sdk.store.verdicts_by_hour import Hour
 
 
 HOUR_NS, PER_DAY, ALPHA, CALM_DAYS = 3_600_000_000_000, 1_000, 0.05, 10

@@ -9,12 +9,18 @@ from math import inf
 
 from llmeval_sdk.errors import did_you_mean
 from llmeval_sdk.model import values
-from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.identities import forms
-from llmeval_sdk.store.lookup import SpanRef
-from llmeval_sdk.store.pages import ListedSpan, Said
-from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.walks import Order, Place, Query
+from llmeval_sdk.store.reader import StoreReader, known_names
+from llmeval_sdk.store.span_lists import (
+    ListedOutcome,
+    ListedSpan,
+    Order,
+    Place,
+    Query,
+    list_page,
+    outcomes_of,
+)
+from llmeval_sdk.store.traces import SpanRef, outline_of, traces_like
 from llmeval_sdk.text.terminal import printable
 
 
@@ -26,7 +32,7 @@ SECONDS = 5.0
 
 def listed(reader: StoreReader, query: Query, count: int) -> list[ListedSpan]:
     """Return at most so many spans of a query, in its order."""
-    found = reader.read(lambda c: pages.page(c, query, rows=count, seconds=SECONDS))
+    found = reader.read(lambda c: list_page(c, query, rows=count, seconds=SECONDS))
     return list(found.items)
 
 
@@ -45,20 +51,20 @@ def worst(
     reader: StoreReader, evaluator: str, count: int, queries: Sequence[Query] = (Query(),)
 ) -> list[ListedSpan]:
     """Return the spans that an evaluator scored worst, the worst first; neutral ones are none."""
-    known = reader.read(views.known_names)  # which also says which values are better
+    known = reader.read(known_names)  # which also says which values are better
     if evaluator in known.numeric:
         highest = values.high_is_bad(evaluator)
         order: Order = "highest" if highest else "lowest"
         ordered = [replace(query, order=order, order_by=evaluator) for query in queries]
         found = [item for query in ordered for item in listed(reader, query, count)]
         if len(ordered) > 1:
-            scores = said_of(reader, found)
+            scores = outcomes_by_span(reader, found)
             found.sort(key=lambda item: _worst_first(scores[item.span_id].get(evaluator), highest))
         return found[:count]
     rated: list[tuple[float, ListedSpan]] = []
     scored = (replace(query, evaluator=evaluator) for query in queries)
     for items in chain.from_iterable(_pages(reader, query) for query in scored):
-        scores = said_of(reader, items)
+        scores = outcomes_by_span(reader, items)
         for item in items:
             score = scores[item.span_id].get(evaluator)
             good = None if score is None else values.goodness(evaluator, score.value, score.label)
@@ -67,7 +73,7 @@ def worst(
     return [item for _, item in sorted(rated, key=lambda each: each[0])[:count]]
 
 
-def _worst_first(said: Said | None, highest: bool) -> float:  # noqa: FBT001
+def _worst_first(said: ListedOutcome | None, highest: bool) -> float:  # noqa: FBT001
     """Return a sort key for a score; what is no number, because it was replaced, comes last."""
     number = None if said is None else values.number(said.value)
     if number is None:
@@ -77,28 +83,28 @@ def _worst_first(said: Said | None, highest: bool) -> float:  # noqa: FBT001
 
 def unscored(reader: StoreReader, evaluator: str) -> str:
     """Say that an evaluator scored no request of a store, and which one was probably meant."""
-    known = reader.read(views.known_names).evaluators
+    known = reader.read(known_names).evaluators
     hint = "" if evaluator in known else did_you_mean(evaluator, known)
     return f"{printable(evaluator, 80)} has scored no request of this store{hint and f': {hint}'}"
 
 
-def said_of(reader: StoreReader, items: list[ListedSpan]) -> dict[str, dict[str, Said]]:
+def outcomes_by_span(
+    reader: StoreReader, items: list[ListedSpan]
+) -> dict[str, dict[str, ListedOutcome]]:
     """Return what evaluators said of each span, by its id."""
-    reader.read(views.known_names)  # so that what they declare is known
+    reader.read(known_names)  # so that what they declare is known
     ids = {item.span_id for item in items}
-    scores, _ = reader.read(lambda c: pages.said_of(c, ids))
+    scores, _ = reader.read(lambda c: outcomes_of(c, ids))
     return {span_id: scores.get(span_id, {}) for span_id in ids}
 
 
 def of_trace(reader: StoreReader, prefix: str) -> list[SpanRef]:
     """Return the spans of the one trace whose id begins so, those with scores first."""
-    found = {
-        trace for trace, span in reader.read(lambda c: views.traces_like(c, prefix)) if not span
-    }
+    found = {trace for trace, span in reader.read(lambda c: traces_like(c, prefix)) if not span}
     if len(found) != 1:
         return []
     trace_id = found.pop()
-    spans, _ = reader.read(lambda c: views.outline(c, trace_id))
+    spans, _ = reader.read(lambda c: outline_of(c, trace_id))
     return [
         SpanRef(trace_id, span.span_id, span.name, span.start_ns)
         for span in sorted(spans, key=lambda span: not span.evaluations)
@@ -109,7 +115,7 @@ def _pages(reader: StoreReader, query: Query) -> Iterator[list[ListedSpan]]:
     after: Place | None = None
     looked_at = 0
     while looked_at < LOOKED_AT:
-        page = reader.read(lambda c, after=after: pages.page(c, query, after, seconds=SECONDS))  # type: ignore[misc]
+        page = reader.read(lambda c, after=after: list_page(c, query, after, seconds=SECONDS))  # type: ignore[misc]
         yield list(page.items)
         looked_at += page.looked_at
         after = page.next

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.cli.output import heading, say_wrapped, table
-from llmeval_sdk.store.rules import FEWEST, FEWEST_BAD, Rules
+from llmeval_sdk.store.labels import FEWEST_CHECKED, FEWEST_WRONG, RuleComparison
 
 
 SWITCH = (
@@ -12,14 +12,14 @@ SWITCH = (
 )
 
 
-def show_rules(rules: Rules) -> None:
+def show_rules(rules: RuleComparison) -> None:
     """Print the comparison as a table, or what is missing for one."""
     heading("Which rule finds wrong extractions")
     if not rules.is_known:
         say_wrapped(
             f"Extractions checked: {rules.checked}; of them wrong: {rules.wrong}. The rules are"
-            f" compared from {FEWEST} checked and {FEWEST_BAD} wrong ones on. Label some in the"
-            " viewer, or let `extraction_correctness` judge a share."
+            f" compared from {FEWEST_CHECKED} checked and {FEWEST_WRONG} wrong ones on. Label some"
+            " in the viewer, or let `extraction_correctness` judge a share."
         )
         return
     people = f"{rules.labelled} by people, the rest by extraction_correctness"
@@ -46,7 +46,7 @@ def show_rules(rules: Rules) -> None:
     say_wrapped(SWITCH)
 
 
-def sentence(rules: Rules) -> str:
+def sentence(rules: RuleComparison) -> str:
     """Return the comparison as one line, for `llmeval doctor`."""
     if not rules.is_known:
         return f"{rules.checked} extractions were checked so far: too few to compare the rules"

@@ -15,7 +15,7 @@ from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in
-from llmeval_sdk.store.effective import effective
+from llmeval_sdk.store.latest import latest_of
 from llmeval_sdk.text.terminal import printable
 
 
@@ -81,7 +81,7 @@ def labelled(
     if args.file:
         _from_file(args, evaluator, collected)
     else:
-        rule = _decision if decisions else effective
+        rule = _decision if decisions else latest_of
         _from_store(args, evaluator, collected, rule, people_only=decisions)
     if not collected.pairs and collected.left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in collected.left_out.items())
@@ -124,7 +124,7 @@ def _decision(evaluations: Sequence[Evaluation]) -> Evaluation | None:
         if evaluation.probability is not None:
             raw = evaluation.metadata.get("raw_probability", evaluation.probability)
             return replace(evaluation, probability=raw)
-    return effective(evaluations)
+    return latest_of(evaluations)
 
 
 def _from_store(

@@ -17,8 +17,7 @@ from llmeval_sdk.store.versions import (
     compare,
     dimension,
 )
-from llmeval_sdk.store.words import moment
-from llmeval_sdk.text.terminal import number, printable
+from llmeval_sdk.text.terminal import moment, number, printable
 
 
 _EPILOG = """\

@@ -17,7 +17,7 @@ from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.walks import Query
+from llmeval_sdk.store.span_lists import Query
 from llmeval_sdk.text.terminal import printable
 
 

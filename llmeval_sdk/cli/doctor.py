@@ -26,9 +26,8 @@ from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
-from llmeval_sdk.store.contents import held
 from llmeval_sdk.store.files import path_of, refusal
-from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.text.terminal import plural
 
 
@@ -153,7 +152,7 @@ def grouped(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
     """Put the scores of agents, and of sessions, on one line where the store has none of these."""
     there: set[str] = set()
     with suppress(ConfigurationError), StoreReader(path_of(settings.store)) as reader:
-        there = reader.read(lambda store: held(store, _GROUPS))
+        there = reader.read(lambda store: contents_of(store, _GROUPS))
     left, names = [], {kind: list[str]() for kind in _GROUPS}
     of_plugins = {plugin.name: plugin.heuristics for plugin in registry.plugins()}
     for each in findings:
@@ -216,14 +215,14 @@ def _told_elsewhere(_problem: str) -> None:
 def rules(settings: Settings) -> Iterator[Finding]:
     """Say what the rules that ask judges would find among the extractions that were checked."""
     from llmeval_sdk.cli._rules import sentence
-    from llmeval_sdk.store.rules import compare
+    from llmeval_sdk.store.labels import compare_rules
 
     path = path_of(settings.store)
     if not path.exists():
         return
     try:
         with StoreReader(path) as reader:
-            found = reader.read(lambda store: compare(store, settings.recall_threshold))
+            found = reader.read(lambda store: compare_rules(store, settings.recall_threshold))
     except ConfigurationError:  # which the check of the store tells
         return
     if found.checked:

@@ -14,13 +14,12 @@ from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
 from llmeval_sdk.statistics.funnels import FAILED
 from llmeval_sdk.statistics.sequence import step_of
 from llmeval_sdk.store import encode
-from llmeval_sdk.store.lookup import SpanRef, spans_like
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
-from llmeval_sdk.store.unanswered import why_unanswered
-from llmeval_sdk.store.walks import Query
-from llmeval_sdk.store.words import moment
-from llmeval_sdk.text.terminal import printable, score, seconds
+from llmeval_sdk.store.span_lists import Query
+from llmeval_sdk.store.traces import SpanRef, spans_like
+from llmeval_sdk.store.traffic import why_unanswered
+from llmeval_sdk.text.terminal import moment, printable, score, seconds
 
 
 _EPILOG = """\

@@ -19,8 +19,9 @@ from llmeval_sdk.model import values
 from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
 from llmeval_sdk.process.distribution import release
 from llmeval_sdk.process.escaping import escaped
-from llmeval_sdk.store import dump, encode, views
+from llmeval_sdk.store import dump, encode
 from llmeval_sdk.store.dump import StoredSpan
+from llmeval_sdk.store.reader import decided_names, known_names
 
 
 if TYPE_CHECKING:
@@ -249,10 +250,8 @@ def run(args: argparse.Namespace) -> int:
         )
         whole = Whole(reader, wanted)
         if form == "parquet":
-            evaluators = reader.read(views.known_names).evaluators
-            write_parquet(
-                spans, args.out, whole, evaluators, decided=reader.read(views.decided_names)
-            )
+            evaluators = reader.read(known_names).evaluators
+            write_parquet(spans, args.out, whole, evaluators, decided=reader.read(decided_names))
             return 0
         lines = _otlp_lines(spans) if form == "otlp" else _jsonl_lines(spans, whole)
         if args.out is None:

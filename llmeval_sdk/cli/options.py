@@ -6,9 +6,10 @@ import argparse
 import re
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from typing import TypeVar
 
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError, LlmevalError
@@ -32,6 +33,7 @@ def pricing(anew: Prices | None = None) -> Pricing:
     return Pricing(lambda model: price_of(model, own=own), is_anew if anew else None)
 
 
+_T = TypeVar("_T")
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
@@ -122,6 +124,22 @@ def open_store(store: str | None) -> Iterator[StoreReader]:
                 "llmeval did not write it so. Mend it with the `sqlite3` tool, or move the file "
                 "away: the app then creates a new one."
             ) from error
+
+
+def checked(read: Callable[[str], _T]) -> Callable[[str], _T]:
+    """Return a reader of an option's text whose errors argparse shows with the option's name.
+
+    Args:
+        read: Returns the value; raises `ConfigurationError` or `ValueError` for text that is none.
+    """
+
+    def read_option(text: str) -> _T:
+        try:
+            return read(text)
+        except (ConfigurationError, ValueError) as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read_option
 
 
 def seconds(text: str) -> float:

@@ -13,37 +13,53 @@ from typing import Any
 
 from llmeval_sdk import config
 from llmeval_sdk.cli._rules import show_rules
-from llmeval_sdk.cli.alerts import alert, courses, level_of
-from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, pricing, since
+from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, pricing, since
 from llmeval_sdk.cli.output import bar, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.funnels import STEPS
 from llmeval_sdk.statistics.labels import FEWEST, Correction
 from llmeval_sdk.statistics.mean import Estimate
-from llmeval_sdk.store import losses, rules, views
 from llmeval_sdk.store.alert_state import AlertCourse
-from llmeval_sdk.store.groups import EvaluationScope
-from llmeval_sdk.store.labels import labels_from
-from llmeval_sdk.store.opinions import Opinions, described, extent, opinions
-from llmeval_sdk.store.populations import PERIODS, Population, overall, populations
-from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import LabelSource, Scores
-from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary, not_run_summary
-from llmeval_sdk.store.thresholds import Measured, measure, split
+from llmeval_sdk.store.alerts import (
+    Measured,
+    followed_alerts,
+    level_of,
+    measure_bounds,
+    read_bound,
+    split_bounds,
+)
+from llmeval_sdk.store.labels import (
+    UserFeedback,
+    compare_rules,
+    describe_feedback,
+    extent_of,
+    labels_from,
+    user_feedback,
+)
+from llmeval_sdk.store.populations import (
+    PERIODS,
+    LabelSource,
+    Population,
+    SharedReadings,
+    overall,
+    populations,
+)
+from llmeval_sdk.store.reader import StoreReader, judged_by_stand_in, undelivered
+from llmeval_sdk.store.scores import EvaluationScope, NotRunSummary, ScoreSummary, not_run_summary
 from llmeval_sdk.store.tiers import Tiers, tiers
 from llmeval_sdk.store.traffic import (
     Percentiles,
     Traffic,
     TrafficGroup,
     TrafficScope,
+    Unanswered,
     check,
     from_the_future,
     traffic,
+    unanswered,
 )
-from llmeval_sdk.store.unanswered import Unanswered, unanswered
-from llmeval_sdk.store.words import moment, percent
-from llmeval_sdk.text.terminal import number, plural, printable, seconds
+from llmeval_sdk.text.terminal import moment, number, percent, plural, printable, seconds
 
 
 # How ``llmeval report`` shows what judges say about all traffic.
@@ -79,7 +95,7 @@ def _show_judged(measured: Sequence[Population]) -> None:
             say_wrapped(f"{where}: {population.note}.")
 
 
-def _show_people(measured: Sequence[Population], feedback: Sequence[Opinions]) -> None:
+def _show_people(measured: Sequence[Population], feedback: Sequence[UserFeedback]) -> None:
     """Print what people would say of all traffic, beside what the judge says."""
     for each in measured:
         where = f"{printable(each.judge)} on {printable(each.span_name or '-')}"
@@ -92,9 +108,9 @@ def _show_people(measured: Sequence[Population], feedback: Sequence[Opinions]) -
         if each.doubt:
             say_wrapped(f"{where}: {each.doubt}")
     for said in feedback:
-        opinion = described(said)
+        opinion = describe_feedback(said)
         say_wrapped(
-            f"{printable(said.name)}: feedback on {extent(said)}{opinion and f': {opinion}'}."
+            f"{printable(said.name)}: feedback on {extent_of(said)}{opinion and f': {opinion}'}."
         )
     if feedback:
         say_wrapped("Feedback corrects no mean, because users choose what they speak of.")
@@ -329,7 +345,7 @@ def _report_traffic(args: argparse.Namespace) -> int:
             f"--by {args.by} is about the app's traffic: it has no --evaluator"
         )
     with open_store(args.store) as reader, _no_collector():
-        if scored := reader.read(lambda store: split(store, args.alert))[1]:
+        if scored := reader.read(lambda store: split_bounds(store, args.alert))[1]:
             raise ConfigurationError(
                 f"--by {args.by} has no scores, so it cannot decide {scored[0]}"
             )
@@ -362,12 +378,14 @@ def _read_traffic(reader: StoreReader, args: argparse.Namespace) -> Traffic:
 
 def _plain_alerts(reader: StoreReader, args: argparse.Namespace) -> list[Measured]:
     """Compare the traffic since ``--since``, or of the last day, with the plain bounds."""
+    if not args.alert:
+        return []
     now = time.time_ns()
     window = args.since or now - DAY_NS, now
     return reader.read(
-        lambda store: measure(
+        lambda store: measure_bounds(
             store,
-            split(store, args.alert)[0],
+            split_bounds(store, args.alert)[0],
             window,
             span_name=args.span_name,
             pricing=pricing(args.prices),
@@ -578,21 +596,21 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--span-name", metavar="NAME", help="only spans with this name")
     parser.add_argument(
         "--by",
-        type=_grouping,
+        type=checked(_grouping),
         metavar="WHAT",
         help="day or hour: also show the trend of the judges. name, request, model, user, session"
         " or tag:KEY: show the app's own traffic alone, in these groups",
     )
     parser.add_argument(
         "--prices",
-        type=_prices,
+        type=checked(config.prices),
         metavar="PRICES",
         help="price calls of these models anew, in USD per million tokens: 'mine=0.5,1.5'"
         " (further prices: LLMEVAL_PRICES)",
     )
     parser.add_argument(
         "--alert",
-        type=alert,
+        type=checked(read_bound),
         action="append",
         default=[],
         metavar="BOUND",
@@ -618,14 +636,7 @@ def _grouping(text: str) -> str:
     try:
         return text if text in PERIODS else check(text)
     except ConfigurationError as error:
-        raise argparse.ArgumentTypeError(f"{error}, or day or hour") from None
-
-
-def _prices(text: str) -> Mapping[str, tuple[float, ...]]:
-    try:
-        return config.prices(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
+        raise ConfigurationError(f"{error}, or day or hour") from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -643,7 +654,7 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
         not_run = reader.read(lambda c: not_run_summary(c, selection))
         is_file = (args.labels or "").endswith(".jsonl")
         labels = labels_from(args.labels) if is_file else args.labels
-        known = Scores(reader, args.predictor, labels)
+        known = SharedReadings(reader, args.predictor, labels)
         predictors = beside.submit(known.read_ahead, not_run, selection)
         groups = known.groups(selection, with_digits=True)
         summaries = beside.submit(known.summaries, selection)
@@ -651,26 +662,19 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
         judged = populations(reader, selection, known)
         _check_labels(reader, args.labels, labels, judged)
         judges = dict.fromkeys(population.judge for population in judged)
-        users = reader.read(lambda store: opinions(store, {args.labels, *judges}, args.since))
+        users = reader.read(lambda store: user_feedback(store, {args.labels, *judges}, args.since))
         plain = _plain_alerts(reader, args)
         period = PERIODS.get(args.by)
         trend = populations(reader, selection, known, period) if period else []
-        followed = courses(
-            reader, reader.read(lambda c: split(c, args.alert))[1], args.since, time.time_ns(),
-            span_name=args.span_name, predictor=args.predictor,
-        )  # fmt: skip
-        alerts = [
-            (each, overall(reader, _about(each, selection), known, each.bound.evaluator))
-            for each in followed
-        ]
-        lost = reader.read(losses.total)
+        alerts = _followed(reader, args, selection, known)
+        lost = reader.read(undelivered)
         answers = reader.read(lambda store: unanswered(store, args.since, span_name=args.span_name))
         compared = reader.read(
-            lambda store: rules.compare(
+            lambda store: compare_rules(
                 store, config.from_environment(problems=[]).recall_threshold, args.since
             )
         )
-        stood_in = reader.read(lambda store: views.stood_in(store, judges))
+        stood_in = reader.read(lambda store: judged_by_stand_in(store, judges))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
         scores, summed = tuple(summaries.result()), traffic.result()
         location = reader.location
@@ -716,6 +720,26 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
     for each, whole in alerts:
         _show_alert(each, whole, level_of(len(alerts)))
     return _exit_code(alerts, plain)
+
+
+def _followed(
+    reader: StoreReader,
+    args: argparse.Namespace,
+    selection: EvaluationScope,
+    known: SharedReadings,
+) -> list[tuple[AlertCourse, Population]]:
+    """Follow the bounds on scores up to now; each comes with the estimate that it is about."""
+    if not args.alert:
+        return []
+    bounds = reader.read(lambda store: split_bounds(store, args.alert))[1]
+    followed = followed_alerts(
+        reader, bounds, args.since, time.time_ns(),
+        span_name=args.span_name, predictor=args.predictor,
+    )  # fmt: skip
+    return [
+        (each, overall(reader, _about(each, selection), known, each.bound.evaluator))
+        for each in followed
+    ]
 
 
 def _check_labels(
@@ -802,7 +826,7 @@ def _not_run(not_run: Sequence[NotRunSummary]) -> None:
     say_wrapped("`llmeval explain --last` says what a reason means and what to do about it.")
 
 
-def _lost(lost: losses.Losses) -> None:
+def _lost(lost: Mapping[str, Mapping[str, int]]) -> None:
     heading("Not delivered, by all processes that wrote this store")
     rows = [
         (exporter, reason, f"{times:,}")

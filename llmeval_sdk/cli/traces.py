@@ -15,13 +15,10 @@ from llmeval_sdk.cli.output import say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
 from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
-from llmeval_sdk.store.pages import ListedSpan, Said
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.said import has_abstained
-from llmeval_sdk.store.unanswered import why_unanswered
-from llmeval_sdk.store.walks import Query
-from llmeval_sdk.store.words import moment
-from llmeval_sdk.text.terminal import printable, score, seconds
+from llmeval_sdk.store.span_lists import ListedOutcome, ListedSpan, Query
+from llmeval_sdk.store.traffic import has_abstained, why_unanswered
+from llmeval_sdk.text.terminal import moment, printable, score, seconds
 
 
 _EPILOG = """\
@@ -85,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             requests = _picked.newest(reader, queries, args.limit)
         hidden = reader.read(lambda store: unreadable(store, args.session, args.user))
-        evaluations = _picked.said_of(reader, requests)
+        evaluations = _picked.outcomes_by_span(reader, requests)
         ids = [each.span_id for each in requests]
         unanswered = reader.read(lambda store: why_unanswered(store, ids))
         why = "" if requests else _nothing_matches(reader, args)
@@ -127,7 +124,7 @@ def _nothing_matches(reader: StoreReader, args: argparse.Namespace) -> str:
 
 def _show(
     requests: list[ListedSpan],
-    evaluations: dict[str, dict[str, Said]],
+    evaluations: dict[str, dict[str, ListedOutcome]],
     unanswered: Mapping[str, str],
     worst: str | None,
 ) -> None:
@@ -151,7 +148,10 @@ _WHY = {"lost": "no answer", values.ABSTAINED: values.ABSTAINED}
 
 
 def _bad(
-    span: ListedSpan, evaluations: dict[str, Said], unanswered: str | None, worst: str | None
+    span: ListedSpan,
+    evaluations: dict[str, ListedOutcome],
+    unanswered: str | None,
+    worst: str | None,
 ) -> str:
     """Return how a request failed, why it has no answer, and what evaluators say of it."""
     about = _about(evaluations, worst)
@@ -160,7 +160,7 @@ def _bad(
     return ", ".join(filter(None, (span.error_type, _WHY.get(unanswered or ""), about)))
 
 
-def _about(evaluations: dict[str, Said], worst: str | None) -> str:
+def _about(evaluations: dict[str, ListedOutcome], worst: str | None) -> str:
     """Return one evaluator's value, else the two worst values of all."""
     if worst:
         return _shown(evaluations[worst]) if worst in evaluations else ""
@@ -177,11 +177,11 @@ def _about(evaluations: dict[str, Said], worst: str | None) -> str:
     return ", ".join(f"{name} {_shown(evaluations[name])}" for _, name in sorted(rated)[:2])
 
 
-def _shown(each: Said) -> str:
+def _shown(each: ListedOutcome) -> str:
     return each.error or (each.reason or "").replace("_", " ") or score(_value(each))
 
 
-def _value(each: Said) -> Any:
+def _value(each: ListedOutcome) -> Any:
     return bool(each.value) if type(each.value) is int else each.value
 
 
@@ -196,7 +196,7 @@ def _words(stored: str | None) -> str:
     return value if isinstance(value, str) else stored
 
 
-def _plain(evaluations: dict[str, Said]) -> dict[str, Any]:
+def _plain(evaluations: dict[str, ListedOutcome]) -> dict[str, Any]:
     return {
         name: {
             key: value

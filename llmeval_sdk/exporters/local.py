@@ -12,8 +12,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
 from llmeval_sdk.model.protocols import BaseExporter, Services
-from llmeval_sdk.store.losses import Losses, key_of
-from llmeval_sdk.store.writer import StoreWriter
+from llmeval_sdk.store.writer import Losses, StoreWriter, losses_key
 
 
 _log = logging.getLogger("llmeval_sdk")
@@ -58,7 +57,7 @@ class LocalExporter(BaseExporter):
         lost = self._losses()
         if lost != self._noted:
             with suppress(ExportError):  # the next batch tries again
-                self.store.note_losses(key_of(_STARTED_NS, os.getpid()), lost)
+                self.store.note_losses(losses_key(_STARTED_NS, os.getpid()), lost)
                 self._noted = lost
 
     def after_fork(self) -> None:

@@ -21,11 +21,10 @@ from llmeval_sdk.offline.data.source import open_data
 from llmeval_sdk.offline.data.spans import stored_record
 from llmeval_sdk.process import private
 from llmeval_sdk.process.private import replace_text
-from llmeval_sdk.store import views
 from llmeval_sdk.store.encode import dumps, sparse
 from llmeval_sdk.store.files import make_folder, path_of
-from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.traces import spans_like, traces_like
 
 
 # Requests of the store as rows of a golden set, and such rows as Records.
@@ -45,7 +44,7 @@ def _find_request(reader: StoreReader, prefix: str) -> SpanData:
     span = reader.span(spans[0]) if spans else None
     if span is not None:
         return span
-    traces = {trace for trace, _ in reader.read(lambda c: views.traces_like(c, prefix)) if prefix}
+    traces = {trace for trace, _ in reader.read(lambda c: traces_like(c, prefix)) if prefix}
     if len(traces) > 1:
         raise ConfigurationError(f"several traces have an id that begins with {prefix!r:.80}")
     for trace in traces:

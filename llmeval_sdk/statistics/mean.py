@@ -51,6 +51,12 @@ number of records is at most `FEW`; beyond that, the more falls with its square.
 NEARLY_ALL = 0.9
 """The part of all records that the judged ones have to stand for."""
 
+# Why a mean over all traffic cannot be said, as reports, alerts and comparisons put it.
+CATEGORIES = "its answers are categories, which have shares and no mean"
+NO_CONTROL = "no control sample: the mean describes the judged records only"
+NO_SCALE = "its scores leave 0..1, and a mean without a scale cannot be tested at any time"
+NO_CHANCE = "no inclusion probabilities: the mean describes the judged records only"
+
 Bounds = tuple[float, float] | None
 
 

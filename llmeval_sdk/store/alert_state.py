@@ -17,12 +17,18 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
-from llmeval_sdk.statistics.mean import Seen, stands_for
+from llmeval_sdk.statistics.mean import (
+    CATEGORIES,
+    NO_CHANCE,
+    NO_CONTROL,
+    NO_SCALE,
+    Seen,
+    stands_for,
+)
 from llmeval_sdk.statistics.sequence import DROPS, HORIZON_HOURS, MEMORY, Evidence
-from llmeval_sdk.store._silence import Silence
-from llmeval_sdk.store.effective import different
-from llmeval_sdk.store.hours import HOUR_NS, LATE_NS, Arrived, Hour
-from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE, moment
+from llmeval_sdk.store.latest import distinct_versions
+from llmeval_sdk.store.verdicts_by_hour import HOUR_NS, LATE_NS, Arrived, Hour, Silence
+from llmeval_sdk.text.terminal import moment
 
 
 ALPHA = 0.05
@@ -121,7 +127,7 @@ class AlertCourse:
         """
         self.late_left_out += left_out
         self.unweighted += late.unweighted
-        others = self.version and len(different({*late.versions, self.version})) > 1
+        others = self.version and len(distinct_versions({*late.versions, self.version})) > 1
         if _problem(late) or others or (late.lost and not late.judged):
             self.late_left_out += len(late.seen)
             return []
@@ -249,7 +255,7 @@ class AlertCourse:
         """Begin anew where another version of the evaluator answers: verdicts are never mixed."""
         (version,) = hour.versions or {self.version}
         before, self.version = self.version, version
-        versions = different({before, version})
+        versions = distinct_versions({before, version})
         if not before or len(versions) == 1:
             (self.version,) = versions if before else {version}
             return []

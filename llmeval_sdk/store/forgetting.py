@@ -19,7 +19,7 @@ from llmeval_sdk.store._prune import drop_traces
 from llmeval_sdk.store._schema import OF_SESSION, SESSION
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import open_file
-from llmeval_sdk.store.session_turns import A_NAME, LONGEST_ID
+from llmeval_sdk.store.sessions import A_NAME, LONGEST_ID
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,12 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Chunk, Extraction, SpanData
 from llmeval_sdk.model.records import evidence_of, gathered_below, record_of
 from llmeval_sdk.statistics.labels import Candidate, Choice, choose, doubt_about, side_of
-from llmeval_sdk.store._verdicts import scores_by_span, usable, verdicts
-from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
-from llmeval_sdk.store.groups import EvaluationScope
 from llmeval_sdk.store.labels import labels_of
+from llmeval_sdk.store.latest import latest_of_span
+from llmeval_sdk.store.populations import scores_by_span, usable, verdicts
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.scores import EvaluationScope
 
 
 PLANNED = 100
@@ -108,7 +108,7 @@ def shown(reader: StoreReader, span_id: str) -> Shown | None:
     below = gathered_below(span, reader.trace(span.trace_id))
     chunks = evidence_of(record_of(span, below))
     unsupported: set[tuple[int, int]] = set()
-    for event in counting(reader.evaluations_of(span_id)):
+    for event in latest_of_span(reader.evaluations_of(span_id)):
         unsupported.update(_ranges(event.evaluation.metadata.get("unsupported_spans")))
     return Shown(span, tuple(chunks or ()), tuple(sorted(unsupported)))
 

@@ -1,23 +1,31 @@
-"""What people said of judged records, for `statistics.labels`.
+"""What people said of records: labels that judges and rules are measured by, and users' feedback.
 
 Feedback is a label of a judge where it has the judge's name, or the name in ``report --labels``.
-All other feedback, and all with ``metadata={"source": "user"}``, is what users of the app say: see
-`opinions`. They choose themselves what to speak of, so it corrects nothing.
 A label whose record was drawn with a known chance says so in its metadata, such as
 ``{"inclusion_probability": 0.1}``.
+
+All other feedback, and all with ``metadata={"source": "user"}``, is the opinion of users of the
+app. Users decide which answers they rate, so reports show their feedback and correct no mean with
+it. Of several opinions on a span under one name the latest counts. Feedback on a session counts
+each time, because nothing tells which earlier feedback it would replace.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import values
+from llmeval_sdk.statistics.detection import caught_at, caught_interval
+from llmeval_sdk.store.latest import CHANCE, UNJUDGED
+from llmeval_sdk.store.scores import MAX_SCORES, RecentEvaluations
+from llmeval_sdk.text.terminal import plural, printable
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +51,12 @@ def read_label(value: Any, metadata: str | None) -> Label | None:
     number = values.number(value)
     if is_of_user(metadata) or number is None or not 0 <= number <= 1:
         return None
-    return Label(number, _chance(_object(metadata).get("inclusion_probability")))
+    return Label(number, _chance(_json_object(metadata).get("inclusion_probability")))
 
 
 def is_of_user(metadata: str | None) -> bool:
     """Say whether what might be a label of a judge was said by a user of the app."""
-    return _object(metadata).get("source") == "user"
+    return _json_object(metadata).get("source") == "user"
 
 
 def labels_from(path: str) -> dict[str, Label]:
@@ -65,7 +73,7 @@ def labels_from(path: str) -> dict[str, Label]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        row = _object(line)
+        row = _json_object(line)
         value = values.number(row.get("label"))
         if not isinstance(row.get("span_id"), str) or value is None or not 0 <= value <= 1:
             raise DataError(
@@ -81,7 +89,7 @@ def _chance(value: Any) -> float | None:
     return float(value) if is_number and 0 < value <= 1 else None
 
 
-def _object(text: str | None) -> Mapping[str, Any]:
+def _json_object(text: str | None) -> Mapping[str, Any]:
     try:
         value = json.loads(text) if text else {}
     except (ValueError, RecursionError):
@@ -93,3 +101,346 @@ _LABELS = """
 SELECT span_id, value, metadata FROM feedback
 WHERE name = ? AND span_id != '' AND error_type IS NULL ORDER BY time_ns, seq
 """
+
+
+ANY_NAME = "*"
+"""Stands for all names."""
+MAX_FEEDBACK = 10_000
+"""How much feedback the overview looks at: the latest."""
+
+_THUMB = "thumb"
+IS_LATEST_FEEDBACK = """
+NOT EXISTS (SELECT 1 FROM feedback o WHERE o.span_id = {table}.span_id AND +o.name = {table}.name
+  AND {table}.span_id != '' AND (o.time_ns, o.seq) > ({table}.time_ns, {table}.seq))
+"""
+"""SQL: leaves out what somebody replaced by saying something else."""
+IS_WANTED_FEEDBACK = f"ifnull({_THUMB}({{table}}.value) = :said_good, :said_good IS NULL)"
+"""SQL: whether feedback is good, or bad, where one of the two is asked for.
+
+`add_feedback_function` gives the connection the function."""
+HAS_FEEDBACK = f"""
+EXISTS (SELECT 1 FROM feedback f WHERE f.span_id = s.span_id AND f.error_type IS NULL
+  AND (:said = '{ANY_NAME}' OR +f.name = :said) AND {IS_LATEST_FEEDBACK.format(table="f")}
+  AND {IS_WANTED_FEEDBACK.format(table="f")})
+"""  # noqa: S608 - constants
+
+
+def add_feedback_function(connection: sqlite3.Connection) -> None:
+    """Give a connection the SQL function that says which feedback is good."""
+    connection.create_function(_THUMB, 1, _is_good, deterministic=True)
+
+
+def _is_good(value: Any) -> bool | None:
+    """Say whether feedback is good, half of its scale or more; ``None`` for what is neither."""
+    number = values.number(value)
+    return None if number is None or not 0 <= number <= 1 else number >= 0.5
+
+
+def recent_feedback(
+    connection: sqlite3.Connection, name: str, since: int | None
+) -> RecentEvaluations:
+    """Return the latest feedback under a name since a time in nanoseconds, newest first."""
+    arguments = {"name": name, "since": since or 0, "limit": MAX_SCORES + 1}
+    rows = connection.execute(_RECENT_FEEDBACK, arguments).fetchall()
+    capped = len(rows) > MAX_SCORES
+    rows = rows[:MAX_SCORES]
+    return RecentEvaluations(
+        tuple(row[0] for row in rows), tuple(row[1] for row in rows), 0, capped
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackInPeriod:
+    """What people said under one name in a period, and in the one before."""
+
+    name: str
+    count: int
+    mean: float | None
+    """Of what was said as a number, with words such as yes and no as 1 and 0."""
+    before: float | None
+    times: tuple[int, ...]
+    values: tuple[Any, ...]
+
+    @property
+    def can_be_bad(self) -> bool:
+        """Whether any of it counts as good or bad; stars and free text count as neither."""
+        return any(_is_good(value) is not None for value in self.values)
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodFeedback:
+    """What people said in a period."""
+
+    by_name: tuple[FeedbackInPeriod, ...]
+    traces: int
+    """Of how many traces anything was said."""
+    capped: bool
+    """Whether earlier feedback of the period was left out."""
+
+
+def feedback_of_period(
+    connection: sqlite3.Connection, since_ns: int, until_ns: int
+) -> PeriodFeedback:
+    """Sum up what people said in a period, and in the one of the same length before it."""
+    rows = connection.execute(_LATEST_FEEDBACK, (MAX_FEEDBACK + 1,)).fetchall()
+    start = 2 * since_ns - until_ns
+    reaches_back = len(rows) <= MAX_FEEDBACK or rows[MAX_FEEDBACK][0] < start
+    capped = len(rows) > MAX_FEEDBACK and rows[MAX_FEEDBACK][0] >= since_ns
+    last: dict[tuple[str, str | int], tuple[int, Any, str]] = {}
+    for time_ns, seq, name, span_id, trace_id, value in sorted(rows[:MAX_FEEDBACK]):
+        if start <= time_ns < until_ns:
+            last[name, span_id or seq] = time_ns, value, trace_id or span_id
+    now: dict[str, list[tuple[int, Any]]] = {}
+    earlier: dict[str, list[Any]] = {}
+    for (name, _), (time_ns, value, _) in last.items():
+        if time_ns >= since_ns:
+            now.setdefault(name, []).append((time_ns, value))
+        elif reaches_back:
+            earlier.setdefault(name, []).append(value)
+    by_name = []
+    for name, feedback in sorted(now.items()):
+        times, given = zip(*feedback, strict=True)
+        before = _mean_feedback(earlier.get(name, ()))
+        by_name.append(
+            FeedbackInPeriod(name, len(given), _mean_feedback(given), before, times, given)
+        )
+    traces = {trace for time_ns, _, trace in last.values() if trace and time_ns >= since_ns}
+    return PeriodFeedback(tuple(by_name), len(traces), capped)
+
+
+def _mean_feedback(given: Sequence[Any]) -> float | None:
+    return _mean_of([number for value in given if (number := values.number(value)) is not None])
+
+
+def _mean_of(numbers: Sequence[float]) -> float | None:
+    """Return the mean of some numbers; ``None`` of none.
+
+    Each is divided before they are added up, so that huge ones do not become infinite.
+    """
+    return sum(number / len(numbers) for number in numbers) if numbers else None
+
+
+_RECENT_FEEDBACK = f"""
+SELECT time_ns, value FROM feedback AS f WHERE name = :name AND time_ns >= :since
+  AND error_type IS NULL AND {IS_LATEST_FEEDBACK.format(table="f")}
+ORDER BY time_ns DESC LIMIT :limit
+"""  # noqa: S608 - constants
+
+_LATEST_FEEDBACK = """
+SELECT time_ns + 0, seq, name, span_id, trace_id, value FROM feedback
+WHERE error_type IS NULL ORDER BY seq DESC LIMIT ?
+"""
+
+
+MAX_WORDS = 5
+"""The most different words or texts that a report shows under one name."""
+MAX_WORD_LENGTH = 60
+"""Characters of a text that are shown. Longer texts that begin alike are counted as one."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserFeedback:
+    """The feedback that users of the app gave under one name."""
+
+    name: str
+    count: int
+    """The number of traces that have such feedback."""
+    mean: float | None
+    """The mean of its numbers, on the scale on which they were given. Yes counts as 1 and no as 0.
+    It is ``None`` if there are only words."""
+    low: float | None
+    """The smallest of the numbers; ``None`` if there are only words."""
+    high: float | None
+    """The largest of the numbers; ``None`` if there are only words."""
+    words: Mapping[str, int]
+    """The most frequent words and texts, with how often each was given."""
+    other_words: int
+    """How often words and texts were given that are not among `words`."""
+    share: float
+    """The part of all traces that have such feedback, from 0 to 1. Feedback about a session counts
+    as one trace."""
+    unmatched: int = 0
+    """How many traces with such feedback are not in the store, because their ids are unknown or
+    they were pruned. They count in the mean and not in the share."""
+
+
+def user_feedback(
+    connection: sqlite3.Connection, judges: set[str], since_ns: int | None = None
+) -> list[UserFeedback]:
+    """Return the feedback of users by its name: all that is not a label of one of the judges.
+
+    Only the latest feedback on a trace counts. Feedback about a session counts each time.
+    """
+    said: dict[str, dict[str | int, tuple[Any, bool]]] = {}
+    for seq, name, span_id, trace_id, value, metadata, matches in connection.execute(
+        _ALL_FEEDBACK, (since_ns or 0,)
+    ):
+        if value is not None and (name not in judges or is_of_user(metadata)):
+            said.setdefault(name, {})[trace_id or span_id or seq] = value, bool(matches)
+    if not said:
+        return []
+    (traces,) = connection.execute(_TRACE_COUNT, (since_ns or 0,)).fetchone()
+    return [
+        _summed(name, list(by_trace.values()), traces) for name, by_trace in sorted(said.items())
+    ]
+
+
+def _summed(name: str, said: Sequence[tuple[Any, bool]], traces: int) -> UserFeedback:
+    """Sum up the feedback under one name, given as values and whether the store has their trace."""
+    matched = sum(matches for _, matches in said)
+    numbers, words = [], Counter[str]()
+    for value, _ in said:
+        number = values.number(value)
+        if number is not None:
+            numbers.append(number)
+        else:
+            words[printable(value, MAX_WORD_LENGTH)] += 1
+    commonest = dict(words.most_common(MAX_WORDS))
+    return UserFeedback(
+        name,
+        len(said),
+        _mean_of(numbers),
+        min(numbers, default=None),
+        max(numbers, default=None),
+        commonest,
+        words.total() - sum(commonest.values()),
+        matched / max(traces, matched, 1),
+        len(said) - matched,
+    )
+
+
+def extent_of(said: UserFeedback) -> str:
+    """Say how much of the traffic has such feedback: ``3 traces, 1.2% of all``."""
+    unknown = f" ({said.unmatched:,} not in this store)" if said.unmatched else ""
+    return f"{plural(said.count, 'trace')}{unknown}, {said.share:.1%} of all"
+
+
+def describe_feedback(said: UserFeedback) -> str:
+    """Describe what users think: ``mean 3.80 (from 1 to 5)`` or ``"polite" 8, "rude" 4``."""
+    parts = []
+    if said.mean is not None and said.low is not None and said.high is not None:
+        is_share = said.low >= 0 and said.high <= 1
+        scale = "" if is_share else f" (from {said.low:g} to {said.high:g})"
+        parts.append(f"mean {said.mean:.2f}{scale}")
+    parts += [f"{json.dumps(word, ensure_ascii=False)} {n:,}" for word, n in said.words.items()]
+    if said.other_words:
+        parts.append(f"{said.other_words:,} others")
+    return ", ".join(parts)
+
+
+_ALL_FEEDBACK = """
+SELECT seq, name, span_id, trace_id, value, metadata, ifnull(trace_id, '') = '' AND span_id = ''
+    OR EXISTS (SELECT 1 FROM spans WHERE spans.span_id = feedback.span_id)
+    OR EXISTS (SELECT 1 FROM spans WHERE spans.trace_id = feedback.trace_id)
+FROM feedback WHERE time_ns >= ? AND error_type IS NULL ORDER BY time_ns, seq
+"""
+
+_TRACE_COUNT = "SELECT count(*) FROM spans WHERE parent_id IS NULL AND start_ns >= ?"
+
+
+EXTRACTION_JUDGE = "extraction_correctness"
+FEWEST_CHECKED, FEWEST_WRONG = 20, 3
+"""From how many checked records, and wrong ones among them, a comparison says anything."""
+MAX_CHECKED = 50_000
+"""Checked records that are read."""
+RISKIEST_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class RuleComparison:
+    """The rule by documents beside `extraction_risk`; all but the counts are in 0..1."""
+
+    checked: int
+    """How many extractions have a person's label, or otherwise a verdict of
+    ``extraction_correctness``."""
+    labelled: int
+    """Those with a label of a person."""
+    wrong: int
+    plain_share: float | None = None
+    """The part of the traffic that the rule asks about: recall is below its bound, or a limit was
+    hit."""
+    plain_caught: float | None = None
+    """Part of the wrong extractions among them."""
+    risk_caught: float | None = None
+    """The part of the wrong extractions among as many records, those with the highest
+    `extraction_risk`."""
+    share: float = RISKIEST_SHARE
+    share_caught: float | None = None
+    """The same for the riskiest ``share``."""
+    plain_interval: tuple[float, float] | None = None
+    """The 95 % interval of ``plain_caught``, which few wrong extractions leave wide."""
+    risk_interval: tuple[float, float] | None = None
+    share_interval: tuple[float, float] | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is enough to compare."""
+        return self.share_caught is not None
+
+
+def compare_rules(
+    connection: sqlite3.Connection, threshold: float, since_ns: int | None = None
+) -> RuleComparison:
+    """Compare the two rules on what was checked since a moment.
+
+    ``threshold`` is the recall below which the rule by documents asks. A verdict stands for the
+    traffic from which its record was chosen.
+    """
+    flagged: list[bool] = []
+    risks: list[float] = []
+    wrong: list[bool] = []
+    weights: list[float] = []
+    labelled = 0
+    rows = connection.execute(
+        _CHECKED, (since_ns or 0, EXTRACTION_JUDGE, since_ns or 0, MAX_CHECKED)
+    )
+    for label, verdict, chance, risk, recall, warning in rows:
+        person = values.number(label)
+        labelled += person is not None
+        good = values.number(verdict) if person is None else person
+        score = values.number(risk)
+        if good is None or score is None:
+            continue
+        low = isinstance(recall, (int, float)) and recall < threshold
+        flagged.append(low or warning == "HIT_RETRIEVAL_LIMIT")
+        risks.append(score)
+        wrong.append(good < 0.5)
+        weights.append(1.0 if person is not None or not chance else 1 / chance)
+    bad = sum(wrong)
+    if len(wrong) < FEWEST_CHECKED or bad < FEWEST_WRONG:
+        return RuleComparison(len(wrong), labelled, bad)
+    plain = [float(is_flagged) for is_flagged in flagged]
+    share = sum(w for w, is_flagged in zip(weights, flagged, strict=True) if is_flagged)
+    share /= sum(weights)
+    caught = [
+        caught_at(part, scores, wrong, weights)
+        for part, scores in ((share, plain), (share, risks), (RISKIEST_SHARE, risks))
+    ]
+    by_rule, by_risk, by_share = caught
+    intervals = (caught_interval(each, wrong, weights) for each in caught)
+    return RuleComparison(
+        len(wrong), labelled, bad, share, by_rule, by_risk, RISKIEST_SHARE, by_share, *intervals
+    )
+
+
+_CHECKED = f"""
+WITH checked AS (
+  SELECT span_id, max(value) AS label, NULL AS verdict, NULL AS chance
+  FROM feedback WHERE time_ns >= ? AND span_id != '' GROUP BY span_id
+  UNION ALL
+  SELECT span_id, NULL, value, {CHANCE.format(table="evaluations")}
+  FROM evaluations
+  WHERE name = ? AND time_ns >= ? AND error_type IS NULL AND span_id != ''
+    AND {UNJUDGED.format(table="evaluations")}
+    AND span_id NOT IN (SELECT span_id FROM feedback)
+  LIMIT ?
+)
+SELECT checked.label, checked.verdict, checked.chance, risk.value, recall.value, warning.value
+FROM checked
+JOIN evaluations AS risk
+  ON risk.span_id = checked.span_id AND risk.name = 'extraction_risk'
+LEFT JOIN evaluations AS recall
+  ON recall.span_id = checked.span_id AND recall.name = 'context_recall_heuristic'
+LEFT JOIN evaluations AS warning
+  ON warning.span_id = checked.span_id AND warning.name = 'recall_warning'
+"""  # noqa: S608 - constants

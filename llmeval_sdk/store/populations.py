@@ -1,37 +1,673 @@
-"""From the judgements of a store to what they say about all traffic."""
+"""The judged records of each judge, and what they say about all traffic."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+import os
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
+from math import inf
 from sqlite3 import Connection
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from llmeval_sdk import registry
 from llmeval_sdk.model import values
-from llmeval_sdk.statistics.funnels import Funnel, funnel
+from llmeval_sdk.statistics.funnels import NOT_SELECTED, Funnel, funnel
 from llmeval_sdk.statistics.labels import (
+    PASS,
     Correction,
     Labelled,
     doubt_about,
     side_of,
     tallied_correction,
 )
-from llmeval_sdk.statistics.mean import FEW_FOR_SLOPE, Estimate, Tally, stands_for, tallied_mean
-from llmeval_sdk.store._judged import Judged
-from llmeval_sdk.store._samples import (
-    Key,
-    add_passed_over,
-    groups_by_judge,
-    judged,
-    judged_by_model,
+from llmeval_sdk.statistics.mean import (
+    CATEGORIES,
+    FEW_FOR_SLOPE,
+    NO_CHANCE,
+    NO_CONTROL,
+    Estimate,
+    Seen,
+    Tally,
+    stands_for,
+    tallied_mean,
 )
-from llmeval_sdk.store._verdicts import Verdict, verdicts
-from llmeval_sdk.store.groups import EvaluationScope, Group
-from llmeval_sdk.store.labels import Label
-from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import Scores, read_at_once
-from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL
+from llmeval_sdk.store._schema import WORD
+from llmeval_sdk.store.labels import Label, labels_of
+from llmeval_sdk.store.latest import CHANCE, decision_probabilities
+from llmeval_sdk.store.reader import StoreReader, names_in
+from llmeval_sdk.store.scores import (
+    CHANCED,
+    COUNTS,
+    GROUP,
+    EvaluationScope,
+    Group,
+    NotRunSummary,
+    ScoreSummary,
+    groups,
+    period_sql,
+    score_summary,
+)
+
+
+@dataclass(slots=True)
+class Judged:
+    """What one judge said, and did not say, about the spans of one name in one period."""
+
+    origin: float = 0.0
+    """What is subtracted from each verdict in `tally`, so that the sums of large ones stay exact.
+    """
+    tally: Tally = field(default_factory=Tally)
+    """Sums over the verdicts that are numbers and have an inclusion probability."""
+    passed: int = 0
+    """How many of those are passes."""
+    passed_weight: float = 0.0
+    """The sum of the inverses of the inclusion probabilities of the passes."""
+    low: float = inf
+    high: float = -inf
+    """The range of those verdicts."""
+    numbers: int = 0
+    """How many verdicts are numbers, with an inclusion probability or without."""
+    total: float = 0.0
+    """The sum of those, less `origin` each."""
+    is_out_of_scale: bool = False
+    """Whether any of them is outside 0..1."""
+    passed_over: int = 0
+    """How many records were not escalated or not sampled."""
+    categories: Counter[str] = field(default_factory=Counter)
+    """How often it gave each word that is not a number, including neutral ones such as ``skipped``.
+    """
+    answered: int = 0
+    """How many judgements have no error, whether or not they are numbers."""
+    reasons: Counter[str] = field(default_factory=Counter)
+    cost_usd: float | None = None
+    versions: set[str] = field(default_factory=set)
+    """The versions of the judge that gave these verdicts."""
+
+    @property
+    def mean(self) -> float | None:
+        """The plain mean of the verdicts that are numbers."""
+        return self.total / self.numbers + self.origin if self.numbers else None
+
+    def join(self, other: Judged) -> None:
+        """Add what the same judge said in another period or about spans of another name."""
+        self.origin = other.origin
+        self.tally.join(other.tally)
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
+        self.is_out_of_scale |= other.is_out_of_scale
+        for name in ("passed", "passed_weight", "numbers", "total", "passed_over", "answered"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.categories += other.categories
+        self.reasons += other.reasons
+        self.versions |= other.versions
+        if other.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0.0) + other.cost_usd
+
+    def add(self, sums: Sums) -> None:
+        """Add verdicts that are numbers, with an inclusion probability each or without."""
+        self.numbers += sums.numbers
+        self.total += sums.total
+        self.is_out_of_scale |= sums.low < 0 or sums.high > 1
+        if sums.known:
+            self.low, self.high = min(self.low, sums.low), max(self.high, sums.high)
+            self.passed += sums.passed
+            self.passed_weight += sums.passed_weight
+            self.tally.join(
+                Tally(
+                    count=sums.known, judged=sums.known, heaviest=1 / sums.least_chance,
+                    w=sums.w, wy=sums.wy, ww=sums.ww, wwy=sums.wwy, wwyy=sums.wwyy,
+                )
+            )  # fmt: skip
+
+
+class Sums(NamedTuple):
+    """What some verdicts add up to, as statements below return it; y is a verdict less the origin.
+
+    If only some of them have an inclusion probability, what follows ``known`` is of those.
+    """
+
+    numbers: int
+    low: float
+    high: float
+    total: float
+    known: int = 0
+    least_chance: float = 1.0
+    w: float = 0.0
+    ww: float = 0.0
+    wy: float = 0.0
+    wwy: float = 0.0
+    wwyy: float = 0.0
+    passed: int = 0
+    passed_weight: float = 0.0
+
+
+Key = tuple[str, str | None, int | None]
+"""A judge, a span name, and the beginning of a period in nanoseconds since the epoch."""
+
+
+def groups_by_judge(
+    parts: Iterable[Group], by_model: Container[str], *, every_kind: bool = False
+) -> dict[str, list[Group]]:
+    """Return the groups whose verdicts count, by judge.
+
+    With ``every_kind`` those of heuristics and decisions count as well, except for the evaluators
+    in ``by_model`` (see `_judged_by_model`).
+    """
+    by_judge: dict[str, list[Group]] = {}
+    for part in parts:
+        if part.evaluator_kind == "judge" or (every_kind and part.name not in by_model):
+            by_judge.setdefault(part.name, []).append(part)
+    return by_judge
+
+
+def judged(
+    connection: sqlite3.Connection,
+    scope: EvaluationScope,
+    parts: Sequence[Group],
+    *,
+    period_ns: int = 0,
+    every_kind: bool = False,
+) -> dict[Key, Judged]:
+    """Sum up what one judge said, by `Key`.
+
+    Args:
+        connection: a store that is open.
+        scope: which evaluations; it names the judge.
+        parts: the judge's groups, as `groups_by_judge` returns them.
+        period_ns: the length of a period; 0 puts all times into one.
+        every_kind: whether evaluations that no judge gave are summed up as well.
+    """
+    period = period_sql(period_ns)
+    scored = any(part.word is None and part.values for part in parts)
+    where = scope.where("name", "" if every_kind else "+evaluator_kind = 'judge'")
+    weights = _weights(connection, parts, where, period)
+    scores = where if scored else None
+    summing = _Summing(connection, parts, weights, scores, period, every_kind=every_kind)
+    samples = summing.run()
+    if any(sample.is_out_of_scale for sample in samples.values()):
+        whole = Judged()
+        for sample in samples.values():
+            whole.join(sample)
+        samples = summing.run(whole.mean or 0.0)
+    return samples
+
+
+def _add_passed_over(
+    connection: sqlite3.Connection,
+    scope: EvaluationScope,
+    samples: dict[Key, Judged],
+    period_ns: int = 0,
+) -> None:
+    """Add to the samples of all judges how many records they did not judge, and why."""
+    origins = {key[0]: sample.origin for key, sample in samples.items()}
+    condition, arguments = scope.where("evaluator")
+    period = period_sql(period_ns)
+    rows = connection.execute(
+        _NOT_RUN.format(where=condition, period=period, by_period=_by(period)), arguments
+    )
+    for *key, reason, count in rows:
+        judge, span_name, begin = key
+        none = Judged(origins.get(judge, 0.0))
+        sample = samples.setdefault((judge, span_name, begin), none)
+        sample.reasons[reason] += count
+        sample.passed_over += count if reason in NOT_SELECTED else 0
+
+
+def _judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> set[str]:
+    """Return the evaluators whose decisions do not count as verdicts.
+
+    For these a judge model is considered as well: it answered, or the store says why it did not.
+    See `effective.UNJUDGED`, which decides the same for one record.
+    """
+    kinds: dict[str, set[str]] = {}
+    for part in parts:
+        kinds.setdefault(part.name, set()).add(part.evaluator_kind)
+    return {
+        name
+        for name, its in kinds.items()
+        if "decision" in its
+        and ("judge" in its or connection.execute(_IS_CONSIDERED, (name,)).fetchone())
+    }
+
+
+_IS_CONSIDERED = "SELECT 1 FROM not_run WHERE evaluator = ? LIMIT 1"
+
+
+_Weight: TypeAlias = tuple[int, float, float, float]
+"""How many have an inclusion probability, the least of them, the sum of their inverses, and that of
+the squares."""
+_Weights: TypeAlias = dict[tuple[Any, ...], _Weight]
+"""By group of a word."""
+
+
+def _weights(
+    connection: sqlite3.Connection,
+    parts: Iterable[Group],
+    where: tuple[str, tuple[Any, ...]],
+    period: str,
+) -> _Weights:
+    """Return what the words of an evaluator weigh; nothing is read where all were judged."""
+    if all(part.is_whole for part in parts if part.word is not None and part.known):
+        return {}
+    condition, arguments = where
+    sql = _WEIGHTS.format(where=condition, period=period, by_period=_by(period))
+    return {row[:6]: row[6:] for row in connection.execute(sql, arguments)}
+
+
+class _Summing:
+    """Makes samples of what one judge said: words from their groups, scores by statements."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        parts: Sequence[Group],
+        weights: _Weights,
+        scores: tuple[str, tuple[Any, ...]] | None,
+        period: str,
+        *,
+        every_kind: bool,
+    ) -> None:
+        self._connection = connection
+        self._parts = parts
+        self._weights = weights
+        self._scores = scores
+        """The condition for the statements, and its arguments, where there are any scores."""
+        self._period = period
+        self._every_kind = every_kind
+
+    def run(self, origin: float = 0.0) -> dict[Key, Judged]:
+        """Sum up all verdicts, less the origin each."""
+        by_key: dict[Key, Judged] = {}
+
+        def at(name: str, span_name: str | None, period: int | None) -> Judged:
+            return by_key.setdefault((name, span_name, period), Judged(origin))
+
+        for part in self._parts:
+            self._add(at(part.name, part.span_name, part.period), part)
+        for statement in self._statements():
+            where, arguments = self._scores or ("", ())
+            sql = statement.format(where=where, period=self._period, by_period=_by(self._period))
+            # A numbered placeholder would take it once, but not in a sequence from Python 3.14 on.
+            origins = (origin,) * sql.count("value - ?")
+            for row in self._connection.execute(sql, (*origins, *arguments)):
+                sample = at(*row[:3])
+                sums = Sums(*row[5:])
+                sample.answered += row[4] if self._every_kind else 0
+                if sums.numbers:
+                    sample.versions.add(row[3] or "")
+                    sample.add(sums)
+        return by_key
+
+    def _statements(self) -> list[str]:
+        """Return the statements that sum up all scores: the cheapest, where nothing was sampled."""
+        if self._scores is None:
+            return []
+        scores = [part for part in self._parts if part.word is None and part.values]
+        usable = all(
+            part.known == part.values and part.low >= -1e100 and part.high <= 1e100
+            for part in scores
+        )
+        if not usable:
+            return [_SCORES, _OTHER_SCORES]
+        return [_WHOLE_SCORES if all(part.is_whole for part in scores) else _SCORES]
+
+    def _add(self, sample: Judged, part: Group) -> None:
+        """Add what a group says by itself: its cost, and its verdicts if they are words."""
+        if part.cost_usd is not None:
+            sample.cost_usd = (sample.cost_usd or 0.0) + part.cost_usd
+        count = part.rows - part.errors
+        if part.word is None:
+            sample.answered += 0 if self._every_kind else count
+            return
+        sample.answered += count
+        number = values.number(part.word)
+        if number is None:
+            sample.categories[part.word] += count
+        elif count:
+            y, passes = number - sample.origin, number >= PASS
+            sums = Sums(count, number, number, count * y)
+            known, least, w, ww = self._weight(part)
+            if known:
+                sums = Sums(
+                    *sums[:4], known, least, w, ww, w * y, ww * y,
+                    ww * y * y, known * passes, w * passes,
+                )  # fmt: skip
+            sample.versions.add(part.version or "")
+            sample.add(sums)
+
+    def _weight(self, part: Group) -> _Weight:
+        """Return what the words of a group weigh; rows may have gone since the groups were read."""
+        known = part.known or 0
+        if part.is_whole:
+            return known, 1.0, float(known), float(known)
+        return self._weights.get(part[:6], (0, 1.0, 0.0, 0.0))
+
+
+def _by(period: str) -> str:
+    """Return what the statements group by after all else."""
+    return "" if period == "NULL" else f", {period}"
+
+
+_IS_USABLE = "value BETWEEN -1e100 AND 1e100"
+"""The square of such a score is a number; only a file made by hand holds others."""
+
+_WEIGHTS = f"""
+SELECT {GROUP}, {{period}}, {WORD}, count(*), min(inclusion_probability),
+  sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability))
+FROM evaluations {{where}} AND {WORD} IS NOT NULL AND {COUNTS}
+GROUP BY {GROUP}, {WORD} {{by_period}}
+"""  # noqa: S608 - constants
+
+_SCORES = f"""
+SELECT name, span_name, {{period}}, evaluator_version, count(*),
+  count(*), min(value), max(value), sum(value - ?), count(*), min(inclusion_probability),
+  sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability)),
+  sum((value - ?) / inclusion_probability),
+  sum((value - ?) / (inclusion_probability * inclusion_probability)),
+  sum((value - ?) * (value - ?) / (inclusion_probability * inclusion_probability)),
+  sum(value >= {PASS}), sum((value >= {PASS}) / inclusion_probability)
+FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
+  AND {CHANCED} AND {_IS_USABLE}
+GROUP BY {GROUP} {{by_period}}
+"""  # noqa: S608
+
+_WHOLE_SCORES = f"""
+SELECT name, span_name, period, evaluator_version, count, count, low, high, total, count, 1.0,
+  count, count, total, total, squares, passed, passed
+FROM (
+  SELECT name, span_name, {{period}} AS period, evaluator_version, count(*) AS count,
+    min(value) AS low, max(value) AS high, sum(value - ?) AS total,
+    sum((value - ?) * (value - ?)) AS squares, sum(value >= {PASS}) AS passed
+  FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
+  GROUP BY {GROUP} {{by_period}}
+)
+"""  # noqa: S608
+"""The same where every inclusion probability is 1: a division by it costs as much as all else."""
+
+_OTHER_SCORES = f"""
+SELECT name, span_name, {{period}}, evaluator_version, count(*),
+  sum({_IS_USABLE}), min(CASE WHEN {_IS_USABLE} THEN value END),
+  max(CASE WHEN {_IS_USABLE} THEN value END), sum(CASE WHEN {_IS_USABLE} THEN value - ? END)
+FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
+  AND NOT (ifnull({CHANCED}, 0) AND {_IS_USABLE})
+GROUP BY {GROUP} {{by_period}}
+"""  # noqa: S608
+"""Scores without an inclusion probability, and what no estimate can use."""
+
+_NOT_RUN = """
+SELECT evaluator, span_name, {period}, reason, count(*) FROM not_run {where}
+GROUP BY evaluator, span_name, reason {by_period} ORDER BY min(seq)
+"""
+
+
+IDS = 500
+"""How many spans one statement asks for; older builds of SQLite take 999 parameters at most."""
+
+
+class Verdict(NamedTuple):
+    """One verdict that is a number."""
+
+    judge: str
+    span_name: str | None
+    time_ns: int
+    span_id: str
+    value: float
+    """The score, with 1 for pass and yes and 0 for fail and no."""
+    chance: float
+    """Its inclusion probability; 0 stands for an unknown one."""
+
+
+def verdicts(
+    connection: sqlite3.Connection,
+    scope: EvaluationScope,
+    *,
+    every_kind: bool = False,
+    spans: Collection[str] | None = None,
+) -> Iterator[Verdict]:
+    """Yield the verdicts that are numbers.
+
+    Args:
+        connection: a store that is open.
+        scope: which evaluations.
+        every_kind: whether heuristics count as judges.
+        spans: the ids of the spans that they are about; all spans by default.
+    """
+    kind = "" if every_kind else "+evaluator_kind = 'judge'"
+    for part in [None] if spans is None else _parts(spans):
+        among = "" if part is None else f"span_id IN ({','.join('?' * len(part))})"
+        where, arguments = scope.where("name", among, "error_type IS NULL", kind)
+        rows = connection.execute(_VERDICTS.format(where), (*(part or ()), *arguments))
+        for name, span_name, time_ns, span_id, value, chance in rows:
+            number = value if type(value) is float else values.number(value)
+            if number is not None:
+                yield Verdict(name, span_name, time_ns, span_id, number, chance or 0.0)
+
+
+def usable(connection: sqlite3.Connection) -> dict[str, int]:
+    """Count the verdicts of each judge that are numbers and have an inclusion probability."""
+    counts: dict[str, int] = {}
+    for name, word, times in connection.execute(_USABLE):
+        if word is None or values.number(word) is not None:
+            counts[name] = counts.get(name, 0) + times
+    return counts
+
+
+def _predicted_sums(
+    connection: sqlite3.Connection,
+    scope: EvaluationScope,
+    scores: Mapping[str, float],
+    *,
+    period_ns: int = 0,
+    every_kind: bool = False,
+    origin: float = 0.0,
+) -> dict[Key, Tally]:
+    """Sum up the records that have a free score, judged and passed over.
+
+    Args:
+        connection: a store that is open.
+        scope: which evaluations, and which judgements that did not run.
+        scores: the free scores, by span id.
+        period_ns: the length of a period, as in `_samples.judged`.
+        every_kind: whether heuristics count as judges.
+        origin: what is subtracted from each verdict, as in `_samples.Judged`.
+    """
+    tallies: dict[Key, Tally] = defaultdict(Tally)
+    for verdict in verdicts(connection, scope, every_kind=every_kind):
+        score = scores.get(verdict.span_id)
+        if verdict.chance and score is not None:
+            begin = verdict.time_ns - verdict.time_ns % period_ns if period_ns else None
+            seen = Seen(verdict.value - origin, verdict.chance, score)
+            tallies[verdict.judge, verdict.span_name, begin].add(seen)
+    reasons = ",".join(f"'{reason}'" for reason in sorted(NOT_SELECTED))
+    where, arguments = scope.where("evaluator", f"reason IN ({reasons})")
+    period = period_sql(period_ns)
+    passed_over = connection.execute(_PASSED_OVER.format(where, period=period), arguments)
+    of_key: dict[Key, list[float]] = defaultdict(list)
+    for name, span_name, begin, span_id in passed_over:
+        if (score := scores.get(span_id)) is not None:
+            of_key[name, span_name, begin].append(score)
+    for key, xs in of_key.items():
+        squares = sum(x * x for x in xs)
+        tallies[key].join(Tally(count=len(xs), scored=len(xs), all_x=sum(xs), all_xx=squares))
+    return tallies
+
+
+def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float]:
+    """Return an evaluator's scores by span id."""
+    rows: Iterator[tuple[str, float]] = connection.execute(_BY_SPAN, (name,))
+    return dict(rows)
+
+
+def _parts(spans: Collection[str]) -> Iterator[list[str]]:
+    rest = iter(spans)
+    while part := list(islice(rest, IDS)):
+        yield part
+
+
+_VERDICTS = f"""
+SELECT name, span_name, time_ns, span_id, value, {CHANCE.format(table="evaluations")}
+FROM evaluations {{}}
+"""  # noqa: S608 - constants
+
+_USABLE = f"""
+SELECT name, {WORD}, count(*) FROM evaluations
+WHERE evaluator_kind = 'judge' AND error_type IS NULL AND value IS NOT NULL AND {CHANCED}
+GROUP BY {GROUP}, {WORD}
+"""  # noqa: S608 - constants
+
+_PASSED_OVER = """
+SELECT evaluator, span_name, {period}, span_id FROM not_run {}
+"""
+
+_BY_SPAN = """
+SELECT span_id, value FROM evaluations
+WHERE name = ? AND typeof(value) IN ('real', 'integer') AND span_id != ''
+"""
+
+
+_T = TypeVar("_T")
+
+LabelSource: TypeAlias = "str | Mapping[str, Label] | None"
+"""The name of the feedback that corrects judges, labels by span id, or none of them."""
+
+
+class SharedReadings:
+    """What several estimates need, each read once: sums, and free scores and labels by span.
+
+    Args:
+        reader: the store.
+        predictor: the free score that predicts the verdicts of every judge; by default each judge
+            declares its own.
+        labels: the name of the feedback that corrects judges, or labels by span id; by default each
+            judge is corrected by the feedback under its own name.
+    """
+
+    def __init__(
+        self, reader: StoreReader, predictor: str | None = None, labels: LabelSource = None
+    ) -> None:
+        self._reader = reader
+        self._predictor = predictor
+        self._labels = labels
+        self._decided: dict[str, dict[str, float]] = {}
+        self._scores: dict[str, dict[str, float]] = {}
+        self._groups: dict[tuple[EvaluationScope, int], list[Group]] = {}
+        self._predicted: dict[tuple[Any, ...], dict[Key, Tally]] = {}
+        self._labelled: dict[str, Mapping[str, Label]] = {}
+
+    def groups(
+        self, scope: EvaluationScope, period_ns: int = 0, *, with_digits: bool = False
+    ) -> list[Group]:
+        """Return the sums over the evaluations of a scope, which are read once.
+
+        Ask for digits (see `groups`) with the first call, if `summaries` is called later: it makes
+        its histograms of them. Without digits it reads the scores again, to the same result.
+        """
+        key = scope, period_ns
+        if key not in self._groups:
+            scopes = [scope]
+            if scope.evaluator is None:
+                names = self._reader.read(lambda c: names_in(c, "evaluations", "name"))
+                scopes = [scope._replace(evaluator=name) for name in names]
+            reading = partial(groups, period_ns=period_ns, with_digits=with_digits)
+            readings = [partial(reading, scope=scope) for scope in scopes]
+            found = _read_at_once(self._reader, readings)
+            self._groups[key] = [part for parts in found for part in parts]
+        return self._groups[key]
+
+    def summaries(self, scope: EvaluationScope) -> list[ScoreSummary]:
+        """Return a summary for each evaluator and span name of a scope, in their order."""
+        by_name: dict[str, list[Group]] = {}
+        for part in self.groups(scope):
+            by_name.setdefault(part.name, []).append(part)
+        readings = [
+            partial(score_summary, scope=scope, parts=parts) for _, parts in sorted(by_name.items())
+        ]
+        return [each for summaries in _read_at_once(self._reader, readings) for each in summaries]
+
+    def labels(self, judge: str) -> Mapping[str, Label]:
+        """Return what people said of the records of a judge, by span."""
+        if isinstance(self._labels, Mapping):
+            return self._labels
+        name = self._labels or judge
+        if name not in self._labelled:
+            self._labelled[name] = self._reader.read(lambda c: labels_of(c, name))
+        return self._labelled[name]
+
+    def read_ahead(self, not_run: Iterable[NotRunSummary], scope: EvaluationScope) -> None:
+        """Have `of` and `predicted_sums` ready for the judges that did not judge every record.
+
+        Another thread may call this, as long as no thread calls these two meanwhile.
+        """
+        for judge in {each.evaluator for each in not_run if each.reason in NOT_SELECTED}:
+            if self.of(judge):
+                self.predicted_sums(judge, scope)
+
+    def predicted_sums(
+        self,
+        judge: str,
+        scope: EvaluationScope,
+        *,
+        period_ns: int = 0,
+        every_kind: bool = False,
+        origin: float = 0.0,
+    ) -> dict[Key, Tally]:
+        """Return sums over the records, judged or not, that have one of the scores from `of`.
+
+        They are read once. `_verdicts.predicted` makes them, and describes the arguments.
+        """
+        key = judge, scope, period_ns, every_kind, origin
+        if key not in self._predicted:
+            reading = partial(
+                _predicted_sums, scope=scope._replace(evaluator=judge), scores=self.of(judge),
+                period_ns=period_ns, every_kind=every_kind, origin=origin,
+            )  # fmt: skip
+            self._predicted[key] = self._read(reading)
+        return self._predicted[key]
+
+    def of(self, judge: str) -> dict[str, float]:
+        """Return the scores that say most about a judge's verdicts.
+
+        They are the probabilities of decisions on the same question, where there are any, else the
+        free score that the judge declares.
+        """
+        if self._predictor is None:
+            decisions = self._decided.get(judge)
+            if decisions is None:
+                decisions = self._decided[judge] = self._read(
+                    lambda c: decision_probabilities(c, judge)
+                )
+            if decisions:
+                return decisions
+        name = self._predictor or registry.predictor_of(judge)
+        if name is None:
+            return {}
+        if name not in self._scores:
+            self._scores[name] = self._read(lambda c: scores_by_span(c, name))
+        return self._scores[name]
+
+    def _read(self, reading: Callable[[Connection], _T]) -> _T:
+        with self._reader.another() as other:
+            return other.read(reading)
+
+
+def _read_at_once(reader: StoreReader, readings: Sequence[Callable[[Connection], _T]]) -> list[_T]:
+    """Do several readings at the same time, each on a connection of its own.
+
+    SQLite leaves Python's lock while it works, so two cores read a large store in half the time.
+    """
+    if len(readings) < 2:
+        return [reader.read(reading) for reading in readings]
+
+    def read(reading: Callable[[Connection], _T]) -> _T:
+        with reader.another() as other:
+            return other.read(reading)
+
+    with ThreadPoolExecutor(min(len(readings), os.cpu_count() or 2, 4)) as pool:
+        return list(pool.map(read, readings))
 
 
 PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
@@ -66,7 +702,7 @@ class Population:
 def populations(
     reader: StoreReader,
     scope: tuple[Any, ...],
-    scores: Scores | None = None,
+    scores: SharedReadings | None = None,
     period_ns: int = 0,
 ) -> list[Population]:
     """Estimate for every judge and span name, and for every period where periods have a length.
@@ -77,7 +713,7 @@ def populations(
 
 
 def overall(
-    reader: StoreReader, scope: tuple[Any, ...], scores: Scores | None, evaluator: str
+    reader: StoreReader, scope: tuple[Any, ...], scores: SharedReadings | None, evaluator: str
 ) -> Population:
     """Estimate for one evaluator over the spans of all names."""
     mine = EvaluationScope(*scope)._replace(evaluator=evaluator)
@@ -88,7 +724,7 @@ def overall(
 def over_time(
     reader: StoreReader,
     scope: tuple[Any, ...],
-    scores: Scores | None,
+    scores: SharedReadings | None,
     evaluator: str,
     period_ns: int,
 ) -> list[Population]:
@@ -100,7 +736,7 @@ def over_time(
 def _estimated(
     reader: StoreReader,
     scope: EvaluationScope,
-    scores: Scores | None,
+    scores: SharedReadings | None,
     period_ns: int = 0,
     *,
     all_names: bool = False,
@@ -109,14 +745,14 @@ def _estimated(
 
     Then heuristics are estimated as well as judges.
     """
-    scores = scores or Scores(reader)
+    scores = scores or SharedReadings(reader)
 
     def place(key: Key) -> Key:
         return (key[0], None, key[2]) if all_names else key
 
     samples: dict[Key, Judged] = {}
     parts = scores.groups(scope, period_ns)
-    by_model = reader.read(lambda c: judged_by_model(c, parts))
+    by_model = reader.read(lambda c: _judged_by_model(c, parts))
     sums = _sums(reader, scope, parts, by_model, period_ns=period_ns, every_kind=all_names)
     for key, sample in sums.items():
         samples.setdefault(place(key), Judged()).join(sample)
@@ -127,7 +763,7 @@ def _estimated(
         narrow = scope._replace(evaluator=judge)
         all_kinds = all_names and judge not in by_model
         if any(map(_can_be_assisted, mine.values())) and scores.of(judge):
-            tallies = scores.predicted(
+            tallies = scores.predicted_sums(
                 judge, scope, period_ns=period_ns, every_kind=all_kinds,
                 origin=next(iter(mine.values())).origin,
             )  # fmt: skip
@@ -164,8 +800,8 @@ def _sums(
         )
         for name, its in groups_by_judge(parts, by_model, every_kind=every_kind).items()
     ]  # fmt: skip
-    sums = {key: of for samples in read_at_once(reader, readings) for key, of in samples.items()}
-    reader.read(lambda c: add_passed_over(c, scope, sums, period_ns))
+    sums = {key: of for samples in _read_at_once(reader, readings) for key, of in samples.items()}
+    reader.read(lambda c: _add_passed_over(c, scope, sums, period_ns))
     return sums
 
 

@@ -1,20 +1,23 @@
-"""The reading side of the store: single records as nouns, many as summaries."""
+"""Reads one store: its records as nouns, the names in it, and what it holds."""
 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import JUDGING, STAND_IN, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import values as _values
 from llmeval_sdk.store import _rows, _schema
 from llmeval_sdk.store._rows import COLUMNS, Row
-from llmeval_sdk.store._schema import EmptyError
+from llmeval_sdk.store._schema import MAY_BE_TURN, EmptyError
 from llmeval_sdk.store.connection import Database
+from llmeval_sdk.store.encode import loads
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
 
 
@@ -186,3 +189,187 @@ SELECT (SELECT count(*) FROM spans), (SELECT count(*) FROM evaluations),
 def _readable(text: bytes) -> str:
     """Read what is no UTF-8, such as a half of a surrogate pair within the JSON of an old store."""
     return text.decode("utf-8", "replace")
+
+
+MAX_NAMES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNames:
+    """The names of evaluators, spans and labels in a store, sorted; at most `MAX_NAMES` of each."""
+
+    heuristics: tuple[str, ...] = ()
+    judges: tuple[str, ...] = ()
+    """All judges, including those that never ran."""
+    spans: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    """The names under which people gave feedback."""
+    numeric: frozenset[str] = frozenset()
+    """The evaluators that give numbers, so that spans can be sorted by them."""
+
+    @property
+    def evaluators(self) -> tuple[str, ...]:
+        """Return the names of all evaluators, judges first."""
+        return (*self.judges, *self.heuristics)
+
+
+def known_names(connection: sqlite3.Connection) -> KnownNames:
+    """Return the names in a store; an index leads from one name to the next without a scan.
+
+    What the evaluators declare of their values is known to `_values` from then on.
+    """
+    evaluators = names_in(connection, "evaluations", "name", MAX_NAMES)
+    for name in evaluators:
+        _learn_direction(connection, name)
+    kinds = {name: _kind(connection, name) for name in evaluators}
+    refused = names_in(connection, "not_run", "evaluator", MAX_NAMES)
+    judges = {name for name, kind in kinds.items() if kind in JUDGING} | set(refused)
+    return KnownNames(
+        tuple(name for name in kinds if name not in judges),
+        tuple(sorted(judges)),
+        names_in(connection, "spans", "name", MAX_NAMES),
+        names_in(connection, "feedback", "name", MAX_NAMES),
+        frozenset(name for name in kinds if connection.execute(_NUMERIC, (name,)).fetchone()),
+    )
+
+
+def _learn_direction(connection: sqlite3.Connection, name: str) -> None:
+    """Remember which values of an evaluator are better, where its latest evaluations say so."""
+    for (text,) in connection.execute(_LATEST, (name,)):
+        metadata = loads(text, {})
+        better = metadata.get(_values.BETTER) if isinstance(metadata, dict) else None
+        if better in ("lower", "higher"):
+            _values.declare(name, better)
+            return
+
+
+def decided_names(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the names of the evaluators whose questions a decision model answered."""
+    return tuple(name for (name,) in connection.execute(_DECIDED))
+
+
+def judged_by_stand_in(connection: sqlite3.Connection, judges: Iterable[str]) -> list[str]:
+    """Return those judges whose latest verdicts come from the rules that stand in for a model.
+
+    The latest hundred verdicts of each judge are looked at.
+    """
+    mark = f'%"model":"{STAND_IN}"%'
+    return [name for name in judges if connection.execute(_STOOD_IN, (name, mark)).fetchone()]
+
+
+def _kind(connection: sqlite3.Connection, name: str) -> str:
+    row = connection.execute(_KIND, (name,)).fetchone()
+    return str(row[0]) if row else ""
+
+
+def names_in(
+    connection: sqlite3.Connection, table: str, column: str, most: int = -1
+) -> tuple[str, ...]:
+    """Return the distinct names in a column; its index leads from one to the next without a scan.
+
+    A ``most`` of -1 stands for all of them.
+    """
+    rows = connection.execute(_NAMES.format(table=table, column=column), (most,))
+    return tuple(name for (name,) in rows)
+
+
+_NAMES = """
+WITH RECURSIVE names(name) AS (
+  SELECT min({column}) FROM {table}
+  UNION ALL
+  SELECT (SELECT min({column}) FROM {table} WHERE {column} > names.name) FROM names
+  WHERE names.name IS NOT NULL
+) SELECT name FROM names WHERE name IS NOT NULL LIMIT ?
+"""
+
+_KIND = """
+SELECT evaluator_kind FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 1
+"""
+
+_STOOD_IN = """
+SELECT 1 FROM (
+  SELECT metadata, error_type FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 100
+)
+WHERE metadata LIKE ? AND error_type IS NULL LIMIT 1
+"""
+
+_LATEST = """
+SELECT metadata FROM (
+  SELECT metadata FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 5
+) WHERE metadata LIKE '%"better":%' AND json_valid(metadata)
+"""
+"""The latest five: among an app's own verdicts may be one of an older version of it."""
+
+_DECIDED = """
+SELECT DISTINCT name FROM evaluations WHERE probability IS NOT NULL ORDER BY name
+"""
+
+_NUMERIC = """
+SELECT 1 FROM evaluations WHERE name = ? AND value IS NOT NULL AND value < '' LIMIT 1
+"""
+
+
+TAG_DIMENSION = re.compile(r'tag:[^"\\\x00-\x1f]{1,200}')
+"""The tags by which versions of an app can be told apart."""
+_LATEST_SPANS = 2_000
+
+
+def dimensions(connection: sqlite3.Connection) -> list[str]:
+    """Return the tags, and ``model`` and ``prompt``, that the latest spans of a store have."""
+    tags = [name for (name,) in connection.execute(_TAGS, (_LATEST_SPANS,))]
+    model, prompt = connection.execute(_MODEL_OR_PROMPT, (_LATEST_SPANS,)).fetchone()
+    known_tags = [f"tag:{name}" for name in tags if TAG_DIMENSION.fullmatch(f"tag:{name}")]
+    return known_tags + ["model"] * bool(model) + ["prompt"] * bool(prompt)
+
+
+def contents_of(connection: sqlite3.Connection, kinds: Iterable[str]) -> set[str]:
+    """Return which are there of ``sessions``, ``agents``, ``scores``, ``verdicts``, ``versions``.
+
+    Versions are there where judges answered, since they are compared by that. Each question is
+    answered by an index, or by the first row that is found.
+    """
+    wanted = set(kinds)
+    found = {kind for kind in wanted & _ANY.keys() if _is_any(connection, kind)}
+    if "versions" in wanted and _is_any(connection, "verdicts") and dimensions(connection):
+        found.add("versions")
+    return found
+
+
+def _is_any(connection: sqlite3.Connection, kind: str) -> bool:
+    return connection.execute(_ANY[kind]).fetchone() is not None
+
+
+_ANY = {
+    "sessions": f"SELECT 1 FROM spans WHERE {MAY_BE_TURN} LIMIT 1",  # noqa: S608 - a constant
+    "scores": "SELECT 1 WHERE EXISTS (SELECT 1 FROM evaluations)"
+    " OR EXISTS (SELECT 1 FROM not_run) OR EXISTS (SELECT 1 FROM feedback)",
+    "agents": "SELECT 1 FROM (SELECT kind FROM spans ORDER BY seq DESC LIMIT 2000)"
+    " WHERE kind IN ('agent', 'tool') LIMIT 1",
+    "verdicts": "SELECT 1 FROM evaluations WHERE evaluator_kind = 'judge' LIMIT 1",
+}
+
+_TAGS = """
+SELECT DISTINCT t.key
+FROM (SELECT tags FROM spans WHERE tags IS NOT NULL ORDER BY seq DESC LIMIT ?) s,
+  json_each(CASE WHEN json_valid(s.tags) THEN s.tags ELSE '{}' END) t
+WHERE t.key IS NOT NULL ORDER BY t.key LIMIT 100
+"""
+
+_MODEL_OR_PROMPT = """
+SELECT max(kind = 'llm' AND model_name IS NOT NULL), max(prompt IS NOT NULL)
+FROM (SELECT kind, model_name, prompt FROM spans ORDER BY seq DESC LIMIT ?)
+"""
+
+
+def undelivered(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
+    """Add up what all processes have lost."""
+    found: dict[str, dict[str, int]] = {}
+    for (noted,) in connection.execute(_NOTED_LOSSES):
+        for exporter, reasons in loads(noted).items():
+            into = found.setdefault(exporter, {})
+            for reason, times in reasons.items():
+                into[reason] = into.get(reason, 0) + times
+    return found
+
+
+_NOTED_LOSSES = "SELECT value FROM meta WHERE key >= 'lost:' AND key < 'lost;'"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from llmeval_sdk.model import values
-from llmeval_sdk.store.groups import EvaluationScope, Group
+from llmeval_sdk.store.scores import EvaluationScope, Group
 
 
 @dataclass(slots=True)

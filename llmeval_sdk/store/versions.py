@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +12,15 @@ from typing import Any, NamedTuple
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
-from llmeval_sdk.statistics.mean import Seen, Tally, stands_for
+from llmeval_sdk.statistics.mean import (
+    CATEGORIES,
+    NO_CHANCE,
+    NO_CONTROL,
+    NO_SCALE,
+    Seen,
+    Tally,
+    stands_for,
+)
 from llmeval_sdk.statistics.sequence import step_of
 from llmeval_sdk.statistics.standardised import (
     ALPHA,
@@ -22,28 +29,24 @@ from llmeval_sdk.statistics.standardised import (
     needed,
     standardised_difference,
 )
-from llmeval_sdk.store.effective import (
+from llmeval_sdk.store.latest import (
     CHANCE,
     DECIDER,
     IS_NEWEST,
     MODEL,
     UNJUDGED,
-    decided,
-    different,
-    version_of,
+    decision_probabilities,
+    distinct_versions,
+    judge_version,
 )
-from llmeval_sdk.store.hours import HOUR_NS
-from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.unanswered import answers
-from llmeval_sdk.store.views import known_names
-from llmeval_sdk.store.words import CATEGORIES, NO_CHANCE, NO_CONTROL, NO_SCALE
+from llmeval_sdk.store.reader import TAG_DIMENSION, StoreReader, known_names
+from llmeval_sdk.store.traffic import answers_by_version
+from llmeval_sdk.store.verdicts_by_hour import HOUR_NS
 
 
 MAX_VERSIONS = 1_000
 """Values beyond which a tag is no version."""
 LONGEST = 100
-_TAG = re.compile(r'tag:[^"\\\x00-\x1f]{1,200}')
-_RECENT = 2_000
 
 Stratum = tuple[str, str]
 """Span name and language, as far as they are known."""
@@ -111,20 +114,12 @@ def dimension(text: str) -> str:
     That is ``tag:NAME``, ``release``, ``model`` or ``prompt``; for anything else
     `ConfigurationError` is raised.
     """
-    if text in ("release", "model", "prompt") or _TAG.fullmatch(text):
+    if text in ("release", "model", "prompt") or TAG_DIMENSION.fullmatch(text):
         return text
     raise ConfigurationError(
         f"{text!r} is nothing to compare by: expected tag:NAME (such as tag:prompt_version),"
         " release, model or prompt"
     )
-
-
-def dimensions(connection: sqlite3.Connection) -> list[str]:
-    """Return the tags, and ``model`` and ``prompt``, that the latest spans of a store have."""
-    tags = [name for (name,) in connection.execute(_TAGS, (_RECENT,))]
-    model, prompt = connection.execute(_OTHERS, (_RECENT,)).fetchone()
-    known_tags = [f"tag:{name}" for name in tags if _TAG.fullmatch(f"tag:{name}")]
-    return known_tags + ["model"] * bool(model) + ["prompt"] * bool(prompt)
 
 
 def collect(
@@ -183,7 +178,7 @@ def _collect_answers(
     Without any request that lacks an answer there are no versions.
     """
     collected, abstained = EvaluatorVersions(), Counter[str]()
-    rows = answers(connection, _VERSION[_kind(by)], _parameters(by), since_ns, until_ns)
+    rows = answers_by_version(connection, _VERSION[_kind(by)], _parameters(by), since_ns, until_ns)
     for name, span_name, time_ns, state in rows:
         version = _version_of(collected, name, time_ns)
         version.add((span_name or "-", "-"), Seen(float(state == "lost"), 1.0, None))
@@ -205,7 +200,7 @@ def _predictions(
         period = {"name": predictor, "since": since_ns, "until": until_ns}
         for span_id, value, language in connection.execute(_PREDICTED, period):
             about[span_id] = value, language
-    decisions = decided(connection, evaluator, since_ns, until_ns)
+    decisions = decision_probabilities(connection, evaluator, since_ns, until_ns)
     if decisions:
         about = {span_id: (None, language) for span_id, (_, language) in about.items()}
         for span_id, probability in decisions.items():
@@ -251,8 +246,8 @@ def _one_judge(
     period = {"name": evaluator, "since": since, "until": until, "hour": HOUR_NS}
     hours: dict[int, set[str]] = {}
     for hour, *version in connection.execute(_JUDGES, period):
-        hours.setdefault(hour, set()).add(version_of(*version))
-    known = different(set().union(*hours.values()))
+        hours.setdefault(hour, set()).add(judge_version(*version))
+    known = distinct_versions(set().union(*hours.values()))
     collected.judges = tuple(sorted(known))
     if len(known) < 2:
         return since
@@ -264,7 +259,7 @@ def _last_change(
 ) -> int:
     current: set[str] = set()
     for hour, answering in hours:
-        versions, both = different(answering), different(current | answering)
+        versions, both = distinct_versions(answering), distinct_versions(current | answering)
         if len(versions) > 1:
             since, current = (hour + 1) * HOUR_NS, set()
         elif current and len(both) == 1:
@@ -334,19 +329,6 @@ FROM evaluations
 WHERE name = :name AND time_ns >= :since AND time_ns < :until AND error_type IS NULL
   AND value IS NOT NULL AND {UNJUDGED.format(table="evaluations")}
 """  # noqa: S608 - our own words
-
-_TAGS = """
-SELECT DISTINCT t.key
-FROM (SELECT tags FROM spans WHERE tags IS NOT NULL ORDER BY seq DESC LIMIT ?) s,
-  json_each(CASE WHEN json_valid(s.tags) THEN s.tags ELSE '{}' END) t
-WHERE t.key IS NOT NULL ORDER BY t.key LIMIT 100
-"""
-
-_OTHERS = """
-SELECT max(kind = 'llm' AND model_name IS NOT NULL), max(prompt IS NOT NULL)
-FROM (SELECT kind, model_name, prompt FROM spans ORDER BY seq DESC LIMIT ?)
-"""
-
 
 # Compares versions of an app, evaluator by evaluator, for the command line and the viewer.
 
@@ -562,7 +544,10 @@ class _LostAnswers(NamedTuple):
 
 
 def _lost_answers(
-    judge: str, answers: EvaluatorVersions, abstained: Mapping[str, int], names: Sequence[str]
+    judge: str,
+    answers: EvaluatorVersions,
+    abstained: Mapping[str, int],
+    names: Sequence[str],
 ) -> _LostAnswers:
     """Say of two versions how many requests have no answer, or were abstained from."""
     most, notes = 0.0, []

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store import _prune, _rows, losses
+from llmeval_sdk.store import _prune, _rows
 from llmeval_sdk.store._rows import COLUMNS, Row
 from llmeval_sdk.store.connection import Database, Inherited
-from llmeval_sdk.store.encode import cell
+from llmeval_sdk.store.encode import cell, dumps
 from llmeval_sdk.store.files import (
     Unusable,
     is_locked,
@@ -50,6 +50,10 @@ _REASONS = {"full": "disk_full", "readonly": "store_read_only", "locked": "store
 
 _T = TypeVar("_T")
 Work = Callable[[sqlite3.Connection], _T]
+
+
+Losses = Mapping[str, Mapping[str, int]]
+"""How many records a process could not deliver, by exporter and reason."""
 
 
 class StoreWriter:
@@ -101,9 +105,9 @@ class StoreWriter:
             self._settle_if_due()
         return refused or None
 
-    def note_losses(self, key: str, lost: losses.Losses) -> None:
+    def note_losses(self, key: str, lost: Losses) -> None:
         """Note what this process could not deliver, for readers who see nothing but the store."""
-        self._transact(partial(losses.note, key=key, lost=lost))
+        self._transact(partial(_note_losses, key=key, lost=lost))
 
     def prune(self) -> int:
         """Delete what is beyond the bounds, oldest traces first, and return the number of rows.
@@ -146,7 +150,7 @@ class StoreWriter:
             if by_age and self._max_days:
                 oldest = time.time_ns() - int(self._max_days * 86_400e9)
                 gone += self._transact(partial(_prune.drop_oldest, before_ns=oldest))
-                self._transact(partial(losses.forget, before_ns=oldest))
+                self._transact(partial(_forget_losses, before_ns=oldest))
             if self._max_bytes and self._transact(_prune.live_bytes, begin="") > self._bound:
                 gone += self._transact(_prune.drop_oldest)
             total += gone
@@ -293,3 +297,20 @@ def _statement(table: str, size: int) -> str:
 
 
 _STATEMENTS = {(table, size): _statement(table, size) for table in COLUMNS for size in _SIZES}
+
+
+def losses_key(started_ns: int, pid: int) -> str:
+    """Return the name under which a process notes its losses; older ones sort first."""
+    return f"lost:{started_ns:020d}:{pid}"
+
+
+def _note_losses(connection: sqlite3.Connection, key: str, lost: Losses) -> None:
+    """Store what one process has lost so far, in place of what it noted before."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, dumps(lost)))
+
+
+def _forget_losses(connection: sqlite3.Connection, before_ns: int) -> None:
+    """Delete the notes of processes that began before a time."""
+    connection.execute(
+        "DELETE FROM meta WHERE key >= 'lost:' AND key < ?", (losses_key(before_ns, 0),)
+    )

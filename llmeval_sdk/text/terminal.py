@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 from llmeval_sdk.model import values
@@ -47,3 +48,17 @@ def plural(count: int, noun: str) -> str:
 def changed_by(difference: float) -> str:
     """Return how a value changed, with a sign: ``+0.12``; ``=`` where it did not."""
     return f"{difference:+.3g}" if difference else "="
+
+
+def percent(share: float) -> str:
+    """Return a share as whole percent; what rounds to 0 has no sign."""
+    return f"{round(share, 2) + 0.0:.0%}"
+
+
+def moment(time_ns: int) -> str:
+    """Return a time as people read it, in UTC."""
+    try:
+        at = datetime.fromtimestamp(time_ns / 1e9, timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return f"{time_ns} ns"
+    return f"{at:%Y-%m-%d %H:%M:%S}.{at.microsecond // 1000:03d} UTC"

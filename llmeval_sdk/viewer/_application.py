@@ -16,7 +16,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from llmeval_sdk.store.damage import damage_of
-from llmeval_sdk.store.hourly import HourlyTraffic
+from llmeval_sdk.store.hourly_traffic import HourlyTraffic
 from llmeval_sdk.viewer import (
     _compare,
     _experiments,

@@ -14,9 +14,9 @@ from markupsafe import Markup
 
 from llmeval_sdk.model import Evaluation, values
 from llmeval_sdk.model.chat import both_ends, steps_of
-from llmeval_sdk.store.pages import Said
 from llmeval_sdk.store.reasons import explain
-from llmeval_sdk.store.said import has_abstained
+from llmeval_sdk.store.span_lists import ListedOutcome
+from llmeval_sdk.store.traffic import has_abstained
 from llmeval_sdk.text.terminal import number
 from llmeval_sdk.viewer._render import MAX_TEXT
 
@@ -67,7 +67,7 @@ class Cell:
     title: str = ""
 
 
-def cell_of_said(said: Said) -> Cell:
+def cell_of_said(said: ListedOutcome) -> Cell:
     """Return the cell of a score whose value is written as the store holds it."""
     if said.reason is not None:
         words = said.reason.replace("_", " ")
@@ -86,7 +86,7 @@ def cell_of(evaluation: Evaluation) -> Cell:
     return cell(evaluation.name, evaluation.value, evaluation.label, near_constant=near_constant)
 
 
-def cells_of_said(scores: Mapping[str, Said]) -> dict[str, Cell]:
+def cells_of_said(scores: Mapping[str, ListedOutcome]) -> dict[str, Cell]:
     """Return the cells of a span in a list.
 
     They have no colour if the record has no answer, because then no score is good or bad.

@@ -15,9 +15,8 @@ from math import floor, isfinite, log10
 from markupsafe import Markup, escape
 
 from llmeval_sdk.model import values
-from llmeval_sdk.store.groups import BINS, bin_of, has_bins
 from llmeval_sdk.store.populations import Population
-from llmeval_sdk.store.views import Recent
+from llmeval_sdk.store.scores import BINS, RecentEvaluations, bin_of, has_bins
 from llmeval_sdk.text.terminal import number, plural
 from llmeval_sdk.viewer._render import visible, when
 
@@ -182,7 +181,7 @@ class Figures:
         return [(name, times, times / self.count) for name, times in self.categories.items()]
 
 
-def figures(name: str, recent: Recent, *, judge: bool) -> Figures:
+def figures(name: str, recent: RecentEvaluations, *, judge: bool) -> Figures:
     """Summarise the latest scores of an evaluator."""
     there = [value for value in recent.values if value is not None]
     numbers = [value for value in there if type(value) is float and isfinite(value)]
@@ -225,7 +224,7 @@ def period_of(times: Sequence[int]) -> int:
     return int(step * 1e9)
 
 
-def means_by_period(recent: Recent, period_ns: int) -> list[tuple[int, float, int]]:
+def means_by_period(recent: RecentEvaluations, period_ns: int) -> list[tuple[int, float, int]]:
     """Return the beginning, mean and count of each period that has scores.
 
     There are none if any value is a category, because words have no mean.
@@ -245,7 +244,7 @@ def means_by_period(recent: Recent, period_ns: int) -> list[tuple[int, float, in
     return [(begin, total / times, int(times)) for begin, (total, times) in sorted(sums.items())]
 
 
-def words_by_period(recent: Recent, period_ns: int) -> list[tuple[int, str, int]]:
+def words_by_period(recent: RecentEvaluations, period_ns: int) -> list[tuple[int, str, int]]:
     """Return how often each category was given in each period."""
     counts: Counter[tuple[int, str]] = Counter()
     for time_ns, value in zip(recent.times, recent.values, strict=True):

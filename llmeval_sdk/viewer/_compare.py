@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.store import views
-from llmeval_sdk.store.effective import counting
+from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.traces import outline_of, traces_like
 from llmeval_sdk.viewer._cells import Cell, cell_of
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import page
@@ -57,11 +57,11 @@ def _read(reader: StoreReader, text: str) -> Detail | None:
         return None
     trace_id, _, span_id = text.partition("-")
     if not span_id:
-        matches = reader.read(lambda c: views.traces_like(c, trace_id))
+        matches = reader.read(lambda c: traces_like(c, trace_id))
         if len(matches) != 1:
             return None
         trace_id, span_id = matches[0][0], matches[0][1] or ""
-    spans, _ = reader.read(lambda c: views.outline(c, trace_id))
+    spans, _ = reader.read(lambda c: outline_of(c, trace_id))
     return read_detail(reader, trace_id, span_id or None, spans)
 
 
@@ -80,5 +80,5 @@ def _pairs(first: Detail, second: Detail) -> list[ScorePair]:
 
 
 def _evaluations(side: Detail) -> dict[str, Evaluation]:
-    events = counting(verdict.event for verdict in side.verdicts)
+    events = latest_of_span(verdict.event for verdict in side.verdicts)
     return {event.evaluation.name: event.evaluation for event in events}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from llmeval_sdk.store.contents import held
+from llmeval_sdk.store.reader import contents_of
 from llmeval_sdk.viewer._readers import NoStoreError, Readers
 
 
@@ -29,7 +29,7 @@ class Menu:
         with suppress(NoStoreError):
             if missing:
                 with self._readers.lend() as reader:
-                    self._held |= reader.read(lambda store: held(store, missing))
+                    self._held |= reader.read(lambda store: contents_of(store, missing))
         there = {path for path, need in self._needs.items() if need in self._held}
         has_reports = self._reports is not None and self._reports.now().has_any()
         return there | ({"/experiments"} if has_reports else set())

@@ -12,10 +12,10 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from llmeval_sdk.store.hourly import HOUR_NS, HourOf
+from llmeval_sdk.store.hourly_traffic import HOUR_NS, TrafficHour
+from llmeval_sdk.store.labels import FeedbackInPeriod, feedback_of_period
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.said import SaidInPeriod, voices
-from llmeval_sdk.store.views import Recent
+from llmeval_sdk.store.scores import RecentEvaluations
 from llmeval_sdk.text.terminal import seconds
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._background import WAIT_SECONDS, BackgroundTask, counting_page
@@ -66,7 +66,7 @@ def show(request: Request) -> Response:
         length = RANGES[name] * HOUR_NS
         until = now - now % HOUR_NS + HOUR_NS
         since, traffic = until - length, site.traffic
-        spoken = reader.read(lambda store: voices(store, since, until))
+        spoken = reader.read(lambda store: feedback_of_period(store, since, until))
         state = reader.read(state_of)
     requests, calls = (traffic.total(of, since, until) for of in ("requests", "calls"))
     before = [_sum(traffic.total(of, since - length, since)) for of in ("requests", "calls")]
@@ -115,15 +115,17 @@ def _bring_up(
     return None if task.is_done(wait) else task
 
 
-def _sum(parts: Mapping[str, HourOf]) -> HourOf:
-    whole = HourOf()
+def _sum(parts: Mapping[str, TrafficHour]) -> TrafficHour:
+    whole = TrafficHour()
     for part in parts.values():
         whole.add(part)
     return whole
 
 
-def _figures(requests: HourOf, calls: HourOf, before: HourOf, paid: HourOf) -> list[Figure]:
-    def rate(of: HourOf) -> float | None:
+def _figures(
+    requests: TrafficHour, calls: TrafficHour, before: TrafficHour, paid: TrafficHour
+) -> list[Figure]:
+    def rate(of: TrafficHour) -> float | None:
         return of.failed / of.count if of.count else None
 
     figures = [
@@ -146,7 +148,7 @@ def _figures(requests: HourOf, calls: HourOf, before: HourOf, paid: HourOf) -> l
     return [each for each in figures if (each.value, each.before) != (NOTHING, NOTHING)]
 
 
-def _cost(calls: HourOf, before: HourOf) -> Figure:
+def _cost(calls: TrafficHour, before: TrafficHour) -> Figure:
     """Show what is known of the cost; where a call has none, nothing is compared with it."""
     texts = []
     for of in (calls, before):
@@ -169,7 +171,10 @@ def _figure(
 
 
 def _chart(
-    hours: Mapping[int, HourOf], read: Callable[[HourOf], float | None], *, whole: bool = False
+    hours: Mapping[int, TrafficHour],
+    read: Callable[[TrafficHour], float | None],
+    *,
+    whole: bool = False,
 ) -> Markup | None:
     points = [
         Point(hour, float(value), count=part.count)
@@ -182,9 +187,9 @@ def _chart(
     return _charts.drawn(draw, "By the hour")
 
 
-def _opinion(said: SaidInPeriod) -> tuple[SaidInPeriod, Markup | None]:
+def _opinion(said: FeedbackInPeriod) -> tuple[FeedbackInPeriod, Markup | None]:
     """Return what was said under a name with a chart of its mean, where it has one."""
-    recent = Recent(said.times, said.values, 0, capped=False)
+    recent = RecentEvaluations(said.times, said.values, 0, capped=False)
     period = max(period_of(said.times), HOUR_NS)
     points = [Point(at, mean, count=count) for at, mean, count in means_by_period(recent, period)]
     if len(points) < 2:
@@ -193,7 +198,7 @@ def _opinion(said: SaidInPeriod) -> tuple[SaidInPeriod, Markup | None]:
     return said, _charts.drawn(draw, f"Mean over time: {said.name}")
 
 
-def _rows(parts: Mapping[str, HourOf]) -> list[tuple[str, HourOf, str]]:
+def _rows(parts: Mapping[str, TrafficHour]) -> list[tuple[str, TrafficHour, str]]:
     ranked = sorted(parts.items(), key=lambda item: (-item[1].cost_usd, -item[1].count))
     rows = []
     for name, part in ranked[:MOST_ROWS]:

@@ -26,13 +26,11 @@ from llmeval_sdk.evaluation import books
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.statistics.funnels import STEPS
-from llmeval_sdk.store import losses
 from llmeval_sdk.store.files import READ_WAIT_MS, path_of
-from llmeval_sdk.store.groups import EvaluationScope
-from llmeval_sdk.store.hourly import OTHER, HourlyTraffic, SpanFacts
-from llmeval_sdk.store.populations import Population, overall, populations
-from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import Scores
+from llmeval_sdk.store.hourly_traffic import OTHER, HourlyTraffic, SpanFacts
+from llmeval_sdk.store.populations import Population, SharedReadings, overall, populations
+from llmeval_sdk.store.reader import StoreReader, undelivered
+from llmeval_sdk.store.scores import EvaluationScope
 from llmeval_sdk.viewer._background import Background, BackgroundTask
 from llmeval_sdk.viewer._readers import NoStoreError
 
@@ -131,7 +129,7 @@ def _read_figures(location: str, now: float) -> ScoreFigures:
     """Estimate the mean of each evaluator over the spans of each name in the last 24 hours."""
     scope = EvaluationScope(since=int((now - PERIOD_SECONDS) * 1e9))
     with StoreReader(location, seconds=_READING_SECONDS) as reader:
-        known = Scores(reader)
+        known = SharedReadings(reader)
         judges = populations(reader, scope, known)
         paid = {population.judge for population in judges}
         counts: collections.Counter[tuple[str, str]] = collections.Counter()
@@ -337,7 +335,7 @@ class Metrics:
         elif span.error is None:
             self._unpriced.labels(model).inc()
 
-    def lose(self, lost: losses.Losses) -> None:
+    def lose(self, lost: dict[str, dict[str, int]]) -> None:
         """Take over what was lost."""
         self._lost.clear()
         for exporter, reasons in lost.items():
@@ -366,7 +364,7 @@ def metrics_page() -> Callable[[Request], Response]:
             try:
                 with readers.lend() as reader:
                     reader.read(lambda store: traffic.look(store, time.time_ns(), reader.location))
-                    metrics.lose(reader.read(losses.total))
+                    metrics.lose(reader.read(undelivered))
                     location = reader.location
                 scores.show(source, location)
             except NoStoreError as unread:

@@ -20,8 +20,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from llmeval_sdk.statistics.mean import Estimate
-from llmeval_sdk.store.words import percent
-from llmeval_sdk.text.terminal import changed_by, number, seconds
+from llmeval_sdk.text.terminal import changed_by, number, percent, seconds
 
 
 MAX_TEXT = 20_000

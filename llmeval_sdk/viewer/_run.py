@@ -14,9 +14,16 @@ from llmeval_sdk.model.chat import is_note_of_a_cut, to_text
 from llmeval_sdk.model.records import left_by, request_of, with_steps
 from llmeval_sdk.model.runs.calls import hands_over, is_write
 from llmeval_sdk.model.runs.run import Run
-from llmeval_sdk.store import runs
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.runs import CallTexts, RunSpan, ToolSpan
+from llmeval_sdk.store.traces import (
+    CallTexts,
+    RunSpan,
+    ToolSpan,
+    longest_calls,
+    spans_of_run,
+    texts_of,
+    tools_below,
+)
 from llmeval_sdk.viewer._cells import (
     Cell,
     Content,
@@ -101,9 +108,9 @@ def read_run(
     """Read the page of a span's run that holds the step ``wanted``; ``None`` if it is no run."""
     if span.kind in _NO_RUN or (span.kind == "llm" and not events):
         return None  # the request of a model call shows its messages
-    spans, is_complete = reader.read(lambda c: runs.spans_of_run(c, span.trace_id))
+    spans, is_complete = reader.read(lambda c: spans_of_run(c, span.trace_id))
     top = RunSpan(span.span_id, span.parent_id, span.name, span.kind, 0, 0, None, None)
-    calls = runs.tools_below(spans, top)
+    calls = tools_below(spans, top)
     steps = _steps(reader, span, calls)
     if not any(step.role == "tool" for step in steps):
         return None
@@ -113,7 +120,7 @@ def read_run(
     by_number = {offset + n: call for n, call in enumerate(calls, 1)}
     page = {number: by_number.get(number) for number in range(first, first + len(shown))}
     ids = [call.span.span_id for call in page.values() if call is not None]
-    texts = reader.read(lambda c: runs.texts_of(c, span.trace_id, ids)) if ids else {}
+    texts = reader.read(lambda c: texts_of(c, span.trace_id, ids)) if ids else {}
     faults = _faults(events)
     at: dict[int, list[Fault]] = {}
     for fault, numbers in faults:
@@ -159,7 +166,7 @@ def _steps(reader: StoreReader, span: SpanData, calls: Sequence[ToolSpan]) -> tu
     elif span.kind == "llm":
         record = with_steps(record, left_by(span, keeps=False))
     else:
-        ids = reader.read(lambda c: runs.longest_calls(c, span.trace_id))
+        ids = reader.read(lambda c: longest_calls(c, span.trace_id))
         models = [reader.span(span_id, span.trace_id) for span_id in ids]
         left = [item for model in models if model for item in left_by(model, keeps=False)]
         record = with_steps(record, left)

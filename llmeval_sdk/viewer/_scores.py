@@ -16,13 +16,18 @@ from starlette.responses import Response
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.statistics.funnels import STEPS
-from llmeval_sdk.store import losses, views
 from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.labels import recent_feedback
 from llmeval_sdk.store.populations import Population, over_time, overall
-from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.reader import (
+    KnownNames,
+    StoreReader,
+    judged_by_stand_in,
+    known_names,
+    undelivered,
+)
 from llmeval_sdk.store.reasons import Reason, explain
-from llmeval_sdk.store.said import recent_said
-from llmeval_sdk.store.views import KnownNames
+from llmeval_sdk.store.scores import RecentEvaluations, effort_of, recent_evaluations, summed_since
 from llmeval_sdk.text.terminal import plural
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._cells import cell_of
@@ -50,7 +55,7 @@ class JudgeFigures:
     """What one judge did and what it cost."""
 
     figures: Figures
-    recent: views.Recent
+    recent: RecentEvaluations
     """The scores that the figures are of."""
     since: int | None
     """The time of the earliest record counted here, in nanoseconds since the epoch."""
@@ -84,11 +89,11 @@ def overview(request: Request) -> Response:
     """Answer with every evaluator's figures."""
     since = _since(request)
     with request.app.state.site.readers.lend() as reader:
-        known = reader.read(views.known_names)
+        known = reader.read(known_names)
         judges = [_judge(reader, name, since) for name in known.judges]
         heuristics = [_figures(reader, name, since, judge=False)[0] for name in known.heuristics]
         people = _label_counts(reader, known)
-        lost = reader.read(losses.total)
+        lost = reader.read(undelivered)
         state = reader.read(state_of)
     agreement = next((h for h in heuristics if h.name == AGREEMENT and h.count), None)
     return page(
@@ -114,8 +119,10 @@ def detail(request: Request) -> Response:
     """Answer with one evaluator's charts."""
     name, since = request.path_params["evaluator"], _since(request)
     with request.app.state.site.readers.lend() as reader:
-        known = reader.read(views.known_names)
-        said = reader.read(lambda c: recent_said(c, name, since)) if name in known.labels else None
+        known = reader.read(known_names)
+        said = (
+            reader.read(lambda c: recent_feedback(c, name, since)) if name in known.labels else None
+        )
         if name not in known.evaluators:
             if said is None:
                 raise HTTPException(404, "No such evaluator has scored anything in this store.")
@@ -172,16 +179,16 @@ def _since(request: Request) -> int | None:
 
 def _figures(
     reader: StoreReader, name: str, since: int | None, *, judge: bool
-) -> tuple[Figures, views.Recent]:
-    recent = reader.read(lambda c: views.recent(c, name, since, judge=judge))
+) -> tuple[Figures, RecentEvaluations]:
+    recent = reader.read(lambda c: recent_evaluations(c, name, since, judge=judge))
     return figures(name, recent, judge=judge), recent
 
 
 def _judge(reader: StoreReader, name: str, since: int | None) -> JudgeFigures:
-    begin = reader.read(lambda c: views.window(c, name, since))
+    begin = reader.read(lambda c: summed_since(c, name, since))
     summary, recent = _figures(reader, name, begin, judge=True)
     population = overall(reader, (begin, None, None, None), None, name)
-    effort = reader.read(lambda c: views.effort(c, name, begin))
+    effort = reader.read(lambda c: effort_of(c, name, begin))
     reasons = sorted(population.funnel.reasons.items(), key=lambda item: -item[1])
     return JudgeFigures(
         summary,
@@ -194,14 +201,14 @@ def _judge(reader: StoreReader, name: str, since: int | None) -> JudgeFigures:
         quantile(effort.durations, 0.95),
         effort.total_tokens,
         effort.cost_usd,
-        bool(reader.read(lambda c: views.stood_in(c, [name]))),
+        bool(reader.read(lambda c: judged_by_stand_in(c, [name]))),
         effort.probabilities,
     )
 
 
 def _drawn(
     summary: Figures,
-    recent: views.Recent,
+    recent: RecentEvaluations,
     period: int,
     points: Sequence[Point],
     judged: Sequence[Point],
@@ -228,7 +235,7 @@ def _drawn(
     ]
 
 
-def _said_page(request: Request, name: str, said: views.Recent, state: str) -> Response:
+def _said_page(request: Request, name: str, said: RecentEvaluations, state: str) -> Response:
     """Answer with what people said under a name that no evaluator has."""
     period = period_of(said.times)
     points = [Point(at, mean, count=count) for at, mean, count in means_by_period(said, period)]
@@ -241,7 +248,7 @@ def _said_page(request: Request, name: str, said: views.Recent, state: str) -> R
     )  # fmt: skip
 
 
-def _said(name: str, said: views.Recent | None) -> list[Chart]:
+def _said(name: str, said: RecentEvaluations | None) -> list[Chart]:
     """Draw what people said under the name of an evaluator."""
     if said is None or not said.values:
         return []
@@ -259,7 +266,7 @@ def _probable(name: str, judge: JudgeFigures | None) -> list[Chart]:
     """Draw how sure decision models were, where they answered."""
     if judge is None or not judge.probabilities:
         return []
-    recent = views.Recent((), judge.probabilities, 0, capped=False)
+    recent = RecentEvaluations((), judge.probabilities, 0, capped=False)
     title = "Probability of a good outcome"
     draw = _charts.distribution(figures(name, recent, judge=True))
     note = f"By decision models, on {plural(len(judge.probabilities), 'record')}."

@@ -16,15 +16,20 @@ from starlette.responses import Response
 from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.model.chat import bounded_question
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.store import pages, session_turns
 from llmeval_sdk.store.identities import UNREADABLE, forms, sessions_of, unreadable
-from llmeval_sdk.store.session_turns import (
+from llmeval_sdk.store.sessions import (
     PAGE_TURNS,
     SessionTurn,
     StoredSession,
     ToolUse,
+    session_totals,
+    session_turns,
+    sessions_page,
     stored_sessions,
+    tool_uses,
+    users_of,
 )
+from llmeval_sdk.store.span_lists import outcomes_of
 from llmeval_sdk.viewer._cells import (
     Cell,
     Content,
@@ -92,7 +97,7 @@ def show_list(request: Request) -> Response:
     typed = request.query_params.get("user", "").strip()
     user = forms(typed, runtime.settings()) if typed else None
     with request.app.state.site.readers.lend() as reader:
-        listed = reader.read(lambda c: session_turns.sessions(c, after, user=user))
+        listed = reader.read(lambda c: sessions_page(c, after, user=user))
         rows = [
             (item, _newest(stored_sessions(reader, item.session_id, most=_LISTED_VERDICTS)))
             for item in listed.items
@@ -116,13 +121,13 @@ def show(request: Request) -> Response:
     with request.app.state.site.readers.lend() as reader:
         held = reader.read(lambda c: sessions_of(c, typed, runtime.settings()))
         session_id = held[0] if held else typed
-        totals = reader.read(lambda c: session_turns.totals(c, session_id))
+        totals = reader.read(lambda c: session_totals(c, session_id))
         if totals is None:
             raise HTTPException(404, "The store has no turn of this session. It may be pruned.")
-        rows = reader.read(lambda c: session_turns.turns(c, session_id, first))
-        tools = reader.read(lambda c: session_turns.tool_uses(c, [row.trace_id for row in rows]))
-        said, people = reader.read(lambda c: pages.said_of(c, [row.span_id for row in rows]))
-        users = reader.read(lambda c: session_turns.users_of(c, [row.span_id for row in rows]))
+        rows = reader.read(lambda c: session_turns(c, session_id, first))
+        tools = reader.read(lambda c: tool_uses(c, [row.trace_id for row in rows]))
+        said, people = reader.read(lambda c: outcomes_of(c, [row.span_id for row in rows]))
+        users = reader.read(lambda c: users_of(c, [row.span_id for row in rows]))
         judged = stored_sessions(reader, session_id, most=_MOST_VERDICTS)
         state = reader.read(state_of)
     verdicts = _verdicts(judged)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk.store.hourly import HourlyTraffic
+from llmeval_sdk.store.hourly_traffic import HourlyTraffic
 from llmeval_sdk.viewer._background import Background
 from llmeval_sdk.viewer._menu import Menu
 from llmeval_sdk.viewer._readers import Readers, Watch

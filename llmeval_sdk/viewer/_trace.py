@@ -30,13 +30,12 @@ from llmeval_sdk.model import (
     values,
 )
 from llmeval_sdk.statistics.funnels import FAILED
-from llmeval_sdk.store import views
-from llmeval_sdk.store.effective import counting
 from llmeval_sdk.store.feedback import add_feedback, human_label
-from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.latest import latest_of_span
+from llmeval_sdk.store.reader import StoreReader, known_names
 from llmeval_sdk.store.reasons import Reason, explain
-from llmeval_sdk.store.said import has_abstained
-from llmeval_sdk.store.views import JudgeRun, Outline
+from llmeval_sdk.store.traces import JudgeRun, Outline, judge_runs, outline_of
+from llmeval_sdk.store.traffic import has_abstained
 from llmeval_sdk.text.terminal import number
 from llmeval_sdk.viewer import _run
 from llmeval_sdk.viewer._cells import (
@@ -156,7 +155,7 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
     ``source`` is the retrieval whose chunks the span was given, if it is another span.
     """
     events = reader.evaluations_of(span.span_id)
-    counted = counting(events)
+    counted = latest_of_span(events)
     failed = {event.evaluation.name for event in events if event.evaluation.error}
     refusals = [
         refusal
@@ -183,7 +182,7 @@ def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
         tuple((refusal, explain(refusal.reason)) for refusal in refusals),
         tuple((label, cell_of(label.evaluation), _who(label)) for label in people),
         labels,
-        tuple(reader.read(lambda c: views.judge_runs(c, span.span_id))),
+        tuple(reader.read(lambda c: judge_runs(c, span.span_id))),
         _passages(chunks or (), extractions, counted),
         source,
         extractions,
@@ -310,16 +309,16 @@ def show(request: Request) -> Response:
     """
     trace_id = request.path_params["trace_id"]
     with request.app.state.site.readers.lend() as reader:
-        spans, complete = reader.read(lambda c: views.outline(c, trace_id))
+        spans, complete = reader.read(lambda c: outline_of(c, trace_id))
         detail = read_detail(reader, trace_id, request.query_params.get("span"), spans)
         if detail is None:
             raise HTTPException(
                 404, "There is no such trace in this store. It may have been pruned."
             )
         span = detail.span
-        events = counting(verdict.event for verdict in detail.verdicts)
+        events = latest_of_span(verdict.event for verdict in detail.verdicts)
         run = _run.read_run(reader, span, events, integer(request.query_params.get("step"), 1))
-        known = reader.read(views.known_names)
+        known = reader.read(known_names)
         state = reader.read(state_of)
     return page(
         request, "trace.html",

@@ -17,12 +17,20 @@ from starlette.responses import RedirectResponse, Response
 from llmeval_sdk import registry
 from llmeval_sdk.model import values
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.store import pages, views
 from llmeval_sdk.store.identities import UNREADABLE, forms, sessions_of, unreadable
-from llmeval_sdk.store.pages import ListedSpan, Page
-from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.views import KnownNames
-from llmeval_sdk.store.walks import JUDGE_TAG, Judged, Order, Place, Query
+from llmeval_sdk.store.reader import KnownNames, StoreReader, judged_by_stand_in, known_names
+from llmeval_sdk.store.span_lists import (
+    JUDGE_TAG,
+    Judged,
+    ListedSpan,
+    Order,
+    Page,
+    Place,
+    Query,
+    list_page,
+    outcomes_of,
+)
+from llmeval_sdk.store.traces import traces_like
 from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import integer, page, root_of, url
@@ -330,7 +338,7 @@ def show(request: Request) -> Response:
     """Answer with one page of the list."""
     site = request.app.state.site
     with site.readers.lend() as reader:
-        known: KnownNames = reader.read(views.known_names)
+        known: KnownNames = reader.read(known_names)
         filters = _read_filters(request.query_params, known, reader)
         if filters.query.text and (ids := _by_id(reader, filters.query.text)):
             trace_id, span_id = ids
@@ -345,10 +353,10 @@ def show(request: Request) -> Response:
         if not result.items and _unreadable(reader, filters):
             filters = replace(filters, problems=(*filters.problems, f"Perhaps {UNREADABLE}."))
         spans = {item.span_id for item in result.items}
-        scores, people = reader.read(lambda c: pages.said_of(c, spans))
+        scores, people = reader.read(lambda c: outcomes_of(c, spans))
         state = reader.read(state_of)
         judges = [name for name in filters.columns if name in known.judges]
-        stood_in = reader.read(lambda c: views.stood_in(c, judges))
+        stood_in = reader.read(lambda c: judged_by_stand_in(c, judges))
     rows = [
         ListRow(
             item,
@@ -367,7 +375,7 @@ def show(request: Request) -> Response:
 
 
 def _page(reader: StoreReader, filters: Filters) -> Page:
-    return reader.read(lambda c: pages.page(c, filters.query, filters.after))
+    return reader.read(lambda c: list_page(c, filters.query, filters.after))
 
 
 def _by_id(reader: StoreReader, text: str) -> tuple[str, str | None] | None:
@@ -375,5 +383,5 @@ def _by_id(reader: StoreReader, text: str) -> tuple[str, str | None] | None:
     wanted = text.strip().lower()
     if not 8 <= len(wanted) <= 32 or not _HEX.issuperset(wanted):
         return None
-    matches = reader.read(lambda c: views.traces_like(c, wanted))
+    matches = reader.read(lambda c: traces_like(c, wanted))
     return matches[0] if len(matches) == 1 else None

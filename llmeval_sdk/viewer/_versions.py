@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store.versions import compare, dimension, dimensions
+from llmeval_sdk.store.reader import dimensions
+from llmeval_sdk.store.versions import compare, dimension
 from llmeval_sdk.viewer._readers import state_of
 from llmeval_sdk.viewer._render import page
 

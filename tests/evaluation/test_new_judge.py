@@ -12,10 +12,8 @@ import llmeval_sdk
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.offline.report.row import columns, output_of
-from llmeval_sdk.store._verdicts import scores_by_span
-from llmeval_sdk.store.populations import populations
+from llmeval_sdk.store.populations import SharedReadings, populations, scores_by_span
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import Scores
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 
@@ -104,7 +102,7 @@ def test_a_share_of_the_traffic_and_its_estimate_have_it(new_judge, stand_in, tm
             seen.drain()
     with StoreReader(str(store)) as reader:
         found = {each.judge: each for each in populations(reader, (None, None, None, None), None)}
-        predicted = Scores(reader).of("politeness")
+        predicted = SharedReadings(reader).of("politeness")
         assert predicted == reader.read(lambda c: scores_by_span(c, "groundedness_risk")) != {}
     assert "politeness" in found
     assert found["politeness"].estimate is not None
@@ -116,7 +114,7 @@ ALLOWED = {
     "heuristics/risk/groundedness.py": "a model file of the heuristic has the same name",
     "evaluation/escalation.py": "the default rule asks one judge, by its purpose",
     "tracing/foreign/tools.py": "another library has an attribute of the same name",
-    "store/rules.py": "fits the rules of extractions to verdicts of one judge",
+    "store/labels.py": "fits the rules of extractions to verdicts of one judge",
 }
 
 

@@ -14,8 +14,8 @@ from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters.local import LocalExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.registry import exporter_factory
-from llmeval_sdk.store import losses
-from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.reader import StoreReader, undelivered
+from llmeval_sdk.store.writer import losses_key
 
 
 SPAN = SpanData("ab" * 16, "cd" * 8, None, "answer", "workflow", 10**18, 10**18 + 5)
@@ -94,7 +94,7 @@ def test_the_store_tells_what_another_exporter_lost(tmp_path):
     llmeval.shutdown(5)
     lost = dict(llmeval.stats().exporters["failing"].dropped)
     with closing(StoreReader(store)) as reader:
-        found = reader.read(losses.total)
+        found = reader.read(undelivered)
     assert set(found) == {"failing"}
     assert 0 < found["failing"]["unauthorized"] <= lost["unauthorized"]
 
@@ -104,14 +104,14 @@ def test_losses_of_several_processes_add_up_and_age(settings):
     exporter = LocalExporter(replace(settings, store_max_days=1.0))
     store, now = exporter.store, time.time_ns()
     for key, times in (
-        (losses.key_of(now, 1), 5),
-        (losses.key_of(now, 1), 7),
-        (losses.key_of(now, 2), 3),
-        (losses.key_of(now - 2 * 86_400 * 10**9, 3), 100),
+        (losses_key(now, 1), 5),
+        (losses_key(now, 1), 7),
+        (losses_key(now, 2), 3),
+        (losses_key(now - 2 * 86_400 * 10**9, 3), 100),
     ):
         store.note_losses(key, {"otlp": {"exporter_full": times}})
     with closing(StoreReader(settings.store)) as reader:
-        assert reader.read(losses.total) == {"otlp": {"exporter_full": 110}}
+        assert reader.read(undelivered) == {"otlp": {"exporter_full": 110}}
         store.prune()
-        assert reader.read(losses.total) == {"otlp": {"exporter_full": 10}}
+        assert reader.read(undelivered) == {"otlp": {"exporter_full": 10}}
     exporter.close(1.0)

@@ -15,8 +15,8 @@ from shapes import columns
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.traces import spans_like
 from llmeval_sdk.store.writer import StoreWriter
 
 

@@ -21,7 +21,7 @@ from llmeval_sdk.pipeline import deciding
 from llmeval_sdk.pipeline import judging as _judging
 from llmeval_sdk.process import shield
 from llmeval_sdk.statistics import Calibration
-from llmeval_sdk.store.effective import effective
+from llmeval_sdk.store.latest import latest_of
 from llmeval_sdk.testing import FakeLLM, capture, fixed_ids
 from llmeval_sdk.testing.decision_server import DecisionServer
 
@@ -199,7 +199,7 @@ def test_a_judge_model_that_fails_keeps_the_decision():
     tiers = by_kind(seen, "groundedness")
     assert tiers["judge"].evaluation.error is not None
     assert (tiers["decision"].evaluation.value, tiers["decision"].evaluation.error) == ("yes", None)
-    assert effective(event.evaluation for event in tiers.values()).evaluator_kind == "decision"
+    assert latest_of(event.evaluation for event in tiers.values()).evaluator_kind == "decision"
     assert stats.judged == {"groundedness.decision": 1}
     assert stats.not_run["groundedness"] == {"error": 1}
 

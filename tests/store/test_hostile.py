@@ -12,10 +12,9 @@ from summaries import score_summary
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Batch, Usage
-from llmeval_sdk.store import versions
 from llmeval_sdk.store.encode import dumps, loads
 from llmeval_sdk.store.populations import overall
-from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.reader import StoreReader, dimensions
 
 
 LONE = "broken \ud83d text"
@@ -33,7 +32,7 @@ def test_a_lone_surrogate_is_stored_as_a_question_mark(writer, make):
         kept = reader.span(span.span_id)
         (event,) = reader.evaluations_of(span.span_id)
         assert reader.span(neighbour.span_id) == neighbour
-        assert reader.read(versions.dimensions) == [f"tag:{KEPT}", "tag:team"]
+        assert reader.read(dimensions) == [f"tag:{KEPT}", "tag:team"]
     assert (kept.name, kept.request, kept.attributes) == (KEPT, KEPT, {KEPT: [KEPT]})
     assert kept.tags == {KEPT: KEPT, "team": KEPT}
     assert event.evaluation.explanation == KEPT

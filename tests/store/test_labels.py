@@ -7,13 +7,11 @@ import pytest
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
-from llmeval_sdk.store.labels import labels_from, labels_of
-from llmeval_sdk.store.opinions import opinions
-from llmeval_sdk.store.populations import populations
+from llmeval_sdk.store.labels import labels_from, labels_of, user_feedback
+from llmeval_sdk.store.populations import SharedReadings, populations
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import Scores
-from llmeval_sdk.store.words import percent
 from llmeval_sdk.store.writer import StoreWriter
+from llmeval_sdk.text.terminal import percent
 
 
 ALL = (None, None, None, None)
@@ -50,7 +48,7 @@ def test_labels_correct_the_mean_and_clicks_do_not(path):
     """A quarter of what it passes people fail; what users clicked is apart, with its share."""
     with StoreReader(path) as reader:
         (found,) = populations(reader, ALL, None)
-        clicked = reader.read(lambda c: opinions(c, {"groundedness"}))
+        clicked = reader.read(lambda c: user_feedback(c, {"groundedness"}))
     assert found.estimate.mean == 1
     assert found.labels == 40
     assert found.correction.estimate.mean == pytest.approx(0.75)
@@ -68,7 +66,7 @@ def test_clicks_about_sessions_count_each_time(path):
     writer.write(Batch(evaluations=tuple(events)))
     writer.close()
     with StoreReader(path) as reader:
-        clicked = reader.read(lambda c: opinions(c, set()))
+        clicked = reader.read(lambda c: user_feedback(c, set()))
     (said,) = (each for each in clicked if each.name == "thumbs")
     assert (said.count, said.mean, said.unmatched) == (10, 0.5, 0)
 
@@ -83,8 +81,8 @@ def test_labels_of_another_name_or_of_a_file_are_used_when_asked_for(path, tmp_p
     assert labels[f"{0:016x}"].chance == 0.5
     assert labels[f"{1:016x}"].chance is None
     with StoreReader(path) as reader:
-        (by_file,) = populations(reader, ALL, Scores(reader, labels=labels))
-        (by_name,) = populations(reader, ALL, Scores(reader, labels="helpful"))
+        (by_file,) = populations(reader, ALL, SharedReadings(reader, labels=labels))
+        (by_name,) = populations(reader, ALL, SharedReadings(reader, labels="helpful"))
     assert by_file.labels == 30
     assert by_file.correction is not None
     assert (by_name.labels, by_name.correction) == (10, None)
@@ -140,5 +138,5 @@ def test_numbers_without_bounds_have_a_mean_that_json_can_hold(path):
     writer.write(Batch(evaluations=tuple(events)))
     writer.close()
     with StoreReader(path) as reader:
-        users = {said.name: said for said in reader.read(lambda c: opinions(c, set()))}
+        users = {said.name: said for said in reader.read(lambda c: user_feedback(c, set()))}
     assert users["stars"].mean == pytest.approx(1e308)

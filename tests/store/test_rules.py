@@ -9,8 +9,8 @@ from llmeval_sdk import config
 from llmeval_sdk.exporters.local import LocalExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
 from llmeval_sdk.statistics.detection import caught_at, caught_interval
+from llmeval_sdk.store.labels import FEWEST_CHECKED, compare_rules
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.rules import FEWEST, compare
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_the_rules_are_compared_on_verdicts(tmp_path):
     """A score that ranks the wrong ones last of all catches them; the rule on recall does not."""
     stored(tmp_path / "s.db", 90, 100)
     with StoreReader(tmp_path / "s.db") as reader:
-        found = reader.read(lambda store: compare(store, 0.7))
+        found = reader.read(lambda store: compare_rules(store, 0.7))
     assert (found.checked, found.labelled, found.wrong) == (100, 0, 10)
     assert found.share_caught == found.risk_caught == pytest.approx(1.0)
     assert 0.5 < found.plain_share < 0.9
@@ -82,8 +82,8 @@ def test_the_rules_are_compared_on_verdicts(tmp_path):
 
 def test_too_few_checked_records_compare_nothing(tmp_path):
     """Below the bound there are counts and no shares."""
-    stored(tmp_path / "s.db", 0, FEWEST - 1)
+    stored(tmp_path / "s.db", 0, FEWEST_CHECKED - 1)
     with StoreReader(tmp_path / "s.db") as reader:
-        found = reader.read(lambda store: compare(store, 0.7))
+        found = reader.read(lambda store: compare_rules(store, 0.7))
     assert not found.is_known
-    assert found.checked == FEWEST - 1
+    assert found.checked == FEWEST_CHECKED - 1

@@ -5,9 +5,9 @@ from summaries import score_summary
 
 from llmeval_sdk.model import Batch
 from llmeval_sdk.model import values as _values
-from llmeval_sdk.store import views
 from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.scores import recent_evaluations
 from llmeval_sdk.viewer._charts import figures
 
 
@@ -39,7 +39,7 @@ def test_seven_of_ten_is_a_mean_of_point_seven_everywhere(filled, values):
         assert whole.estimate.mean == pytest.approx(0.7)
         assert whole.funnel.scored == 10
         assert score_summary(reader)[0].mean == pytest.approx(0.7)
-        recent = reader.read(lambda c: views.recent(c, "tone", None))
+        recent = reader.read(lambda c: recent_evaluations(c, "tone", None))
         assert figures("tone", recent, judge=True).mean == pytest.approx(0.7)
     assert sum(map(_values.number, values)) == 7
 
@@ -51,7 +51,7 @@ def test_skipped_verdicts_count_in_no_mean(filled):
         summary = score_summary(reader)[0]
         assert summary.mean == pytest.approx(0.7)
         assert summary.categories["skipped"] == 1
-        recent = reader.read(lambda c: views.recent(c, "tone", None))
+        recent = reader.read(lambda c: recent_evaluations(c, "tone", None))
         assert figures("tone", recent, judge=True).mean == pytest.approx(0.7)
 
 

@@ -5,12 +5,12 @@ import random
 import pytest
 
 from llmeval_sdk.model import Batch, Failure
-from llmeval_sdk.store import hours
-from llmeval_sdk.store.groups import EvaluationScope, groups
-from llmeval_sdk.store.pages import said_of
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.scores import EvaluationScope, groups
+from llmeval_sdk.store.span_lists import outcomes_of
 from llmeval_sdk.store.tiers import tiers
+from llmeval_sdk.store.verdicts_by_hour import Wanted, hours
 
 
 JUDGE = "groundedness"
@@ -86,10 +86,10 @@ def test_over_all_names_too(cascade):
 def test_an_alarm_hears_each_record_once(cascade):
     """Decisions predict what the judge model was not asked; they are no second verdict."""
     reader, _ = cascade
-    wanted = hours.Wanted(JUDGE)
+    wanted = Wanted(JUDGE)
     seen = [
         each
-        for hour in reader.read(lambda store: list(hours.hours(store, wanted, 0, 2**62)))
+        for hour in reader.read(lambda store: list(hours(store, wanted, 0, 2**62)))
         for each in hour.seen
     ]
     assert len(seen) == RECORDS
@@ -112,8 +112,8 @@ def test_an_alarm_hears_of_a_moved_decision_model(writer, make, path, is_judged)
     writer.write(Batch(evaluations=tuple(evaluations)))
     writer.close()
     with StoreReader(path) as reader:
-        wanted = hours.Wanted(JUDGE)
-        (hour,) = reader.read(lambda store: list(hours.hours(store, wanted, 0, 2**62)))
+        wanted = Wanted(JUDGE)
+        (hour,) = reader.read(lambda store: list(hours(store, wanted, 0, 2**62)))
     before = "gpt-x after " if is_judged else ""
     assert {name.split(", ")[1] for name in hour.versions} == {f"{before}small-{n}" for n in (1, 2)}
 
@@ -136,7 +136,7 @@ def test_a_list_shows_what_counts(writer, make, path):
     )
     writer.close()
     with StoreReader(path) as reader:
-        scores, _ = reader.read(lambda store: said_of(store, [judged.span_id, failed.span_id]))
+        scores, _ = reader.read(lambda store: outcomes_of(store, [judged.span_id, failed.span_id]))
     assert scores[judged.span_id][JUDGE].value == "no"
     assert (scores[failed.span_id][JUDGE].value, scores[failed.span_id][JUDGE].error) == (
         "yes",

@@ -11,7 +11,7 @@ from llmeval_sdk.exporters import memory
 from llmeval_sdk.offline.data.spans import stored
 from llmeval_sdk.store.dump import Selection, dump
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.unanswered import Unanswered, unanswered
+from llmeval_sdk.store.traffic import Unanswered, unanswered
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -136,13 +136,13 @@ def test_the_report_of_a_store_has_the_share(path, capsys):
 
 def test_counting_reads_an_index(path):
     """A large store is not read for the few requests that lack an answer."""
-    from llmeval_sdk.store import unanswered as module
+    from llmeval_sdk.store import traffic as module
 
     answer("a", None)
     llmeval.flush(20)
     scope = {"since": 0, "until": 1 << 62, "name": None, "most": 1}
     with StoreReader(path) as reader:
-        for question, index in ((module._STATES, "spans_unanswered"), (module._REQUESTS, "COVERING INDEX spans_summed")):  # fmt: skip
+        for question, index in ((module._STATES, "spans_unanswered"), (module._REQUESTS_BY_NAME, "COVERING INDEX spans_summed")):  # fmt: skip
             plan = reader.read(
                 lambda store, question=question: [
                     row[3] for row in store.execute(f"EXPLAIN QUERY PLAN {question}", scope)

@@ -1,8 +1,8 @@
 """What the report reads of a store, in one call each."""
 
-from llmeval_sdk.store import summary
-from llmeval_sdk.store.groups import EvaluationScope
-from llmeval_sdk.store.scores import Scores
+from llmeval_sdk.store import scores
+from llmeval_sdk.store.populations import SharedReadings
+from llmeval_sdk.store.scores import EvaluationScope
 
 
 def score_summary(reader, *scope, **named):
@@ -11,8 +11,8 @@ def score_summary(reader, *scope, **named):
     Histograms have to be the same, whether digits were read with the sums or in another pass.
     """
     of = EvaluationScope(*scope, **named)
-    summaries = tuple(Scores(reader).summaries(of))
-    known = Scores(reader)
+    summaries = tuple(SharedReadings(reader).summaries(of))
+    known = SharedReadings(reader)
     known.groups(of, with_digits=True)
     assert tuple(known.summaries(of)) == summaries
     return summaries
@@ -20,4 +20,4 @@ def score_summary(reader, *scope, **named):
 
 def not_run_summary(reader, **named):
     """Count the judges that did not run, by judge and reason."""
-    return tuple(reader.read(lambda c: summary.not_run_summary(c, EvaluationScope(**named))))
+    return tuple(reader.read(lambda c: scores.not_run_summary(c, EvaluationScope(**named))))

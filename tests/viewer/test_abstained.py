@@ -2,9 +2,8 @@
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk.store import pages
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.walks import Query
+from llmeval_sdk.store.span_lists import Query, list_page, outcomes_of
 from llmeval_sdk.viewer._cells import cells_of_said
 
 
@@ -28,9 +27,9 @@ def stored(tmp_path):
 def test_scores_of_an_empty_answer_have_no_colour(tmp_path):
     """A recall of 0 is red beside an answer, and plain where the app gave none."""
     with StoreReader(stored(tmp_path)) as reader:
-        result = reader.read(lambda c: pages.page(c, Query()))
+        result = reader.read(lambda c: list_page(c, Query()))
         spans = [item.span_id for item in result.items]
-        scores, _ = reader.read(lambda c: pages.said_of(c, spans))
+        scores, _ = reader.read(lambda c: outcomes_of(c, spans))
     empty, answered = (cells_of_said(scores[span_id]) for span_id in spans)
     assert answered["context_recall_heuristic"].tone == "bad"
     assert {cell.tone for cell in empty.values()} <= {"plain", "quiet"}
@@ -40,7 +39,7 @@ def test_the_worst_first_leaves_empty_answers_out(tmp_path):
     """They would be the reddest of all by every score of a value."""
     query = Query(order="lowest", order_by="context_recall_heuristic")
     with StoreReader(stored(tmp_path)) as reader:
-        result = reader.read(lambda c: pages.page(c, query))
+        result = reader.read(lambda c: list_page(c, query))
     assert [item.response for item in result.items] == ['"1.00"']
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("starlette")
 
-from llmeval_sdk.store.views import Recent
+from llmeval_sdk.store.scores import RecentEvaluations
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._charts import Point, figures, means_by_period, period_of, words_by_period
 
@@ -40,7 +40,9 @@ def every_chart(recent):
 @given(st.lists(st.tuples(_times, _values), max_size=30))
 def test_whatever_was_stored_is_drawn_as_text(rows):
     """Any text, number and time gives well-formed SVG that a page can send: no crash, no markup."""
-    recent = Recent(tuple(at for at, _ in rows), tuple(value for _, value in rows), 0, False)
+    recent = RecentEvaluations(
+        tuple(at for at, _ in rows), tuple(value for _, value in rows), 0, False
+    )
     for drawn in every_chart(recent):
         root = ET.fromstring(f"<all>{drawn}</all>")
         tags = {node.tag.rpartition("}")[2] for node in root.iter()}
@@ -51,7 +53,7 @@ def test_whatever_was_stored_is_drawn_as_text(rows):
 
 def test_control_characters_and_halves_of_emoji_are_replaced():
     """What made a native chart library end the host's process is a replacement character."""
-    recent = Recent((SECOND, 2 * SECOND), (HOSTILE, HOSTILE), 0, False)
+    recent = RecentEvaluations((SECOND, 2 * SECOND), (HOSTILE, HOSTILE), 0, False)
     for drawn in every_chart(recent):
         assert "script>" not in drawn
         assert not re.search("[\0-\x08\ud800-\udfff\ufffe\uffff\u202e]", drawn)
@@ -60,7 +62,7 @@ def test_control_characters_and_halves_of_emoji_are_replaced():
 
 def test_the_page_decides_the_colours_and_nothing_is_styled_inline():
     """Every colour is a variable that the page can set, so that dark mode reaches charts."""
-    recent = Recent((SECOND, 9 * SECOND), (0.2, 0.7), 0, False)
+    recent = RecentEvaluations((SECOND, 9 * SECOND), (0.2, 0.7), 0, False)
     for drawn in every_chart(recent):
         colours = set(re.findall(r'(?:fill|stroke)="([^"]+)"', drawn))
         assert all(each == "none" or each.startswith("var(--chart-") for each in colours)

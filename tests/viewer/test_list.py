@@ -10,11 +10,10 @@ from viewer_store import Store
 
 from llmeval_sdk import config
 from llmeval_sdk.model import Usage
-from llmeval_sdk.store import pages, walks
 from llmeval_sdk.store.identities import identities
+from llmeval_sdk.store.labels import add_feedback_function
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.said import teach
-from llmeval_sdk.store.walks import Query
+from llmeval_sdk.store.span_lists import Query, list_page, scan_of
 
 
 def shown(page):
@@ -305,14 +304,14 @@ def test_a_list_never_looks_longer_than_it_may(store):
     wanted = store_first(store)
     with StoreReader(store.path) as reader:
         query = Query(text="number 0")
-        page = reader.read(lambda c: pages.page(c, query, seconds=0.0))
+        page = reader.read(lambda c: list_page(c, query, seconds=0.0))
         assert page.items == ()
         assert page.next is not None
         assert not page.full
         steps = 0
         while not page.items and page.next is not None:
             after = page.next
-            page = reader.read(lambda c: pages.page(c, query, after, seconds=0.0))  # noqa: B023
+            page = reader.read(lambda c: list_page(c, query, after, seconds=0.0))  # noqa: B023
             steps += 1
     assert steps == 39
     assert page.items[0].span_id == wanted
@@ -343,11 +342,11 @@ def store_first(store):
 def test_a_list_walks_an_index(store, query, index):
     """No list is a scan of a table, nor sorts more than records of the same instant."""
     store.trace()
-    sql, given = walks.choose(query).candidates(None)
+    sql, given = scan_of(query).candidates(None)
     with StoreReader(store.path) as reader:
         plan = reader.read(
             lambda c: [
-                teach(c),
+                add_feedback_function(c),
                 *(row[3] for row in c.execute(f"EXPLAIN QUERY PLAN {sql}", given)),
             ][1:]
         )

@@ -8,8 +8,8 @@ import pytest
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Target
 from llmeval_sdk.store.feedback import add_feedback
+from llmeval_sdk.store.labels import feedback_of_period, recent_feedback
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.said import recent_said, voices
 from llmeval_sdk.viewer._overview import MOST_ROWS
 
 
@@ -157,8 +157,8 @@ def test_what_was_said_of_sessions_counts_each_time(store, site):
         add_feedback(store.path, EvaluationEvent(f"session-{number}", Target(), outcome, at))
     now = time.time_ns()
     with closing(StoreReader(store.path)) as reader:
-        spoken = reader.read(lambda c: voices(c, now - HOUR_NS, now + HOUR_NS))
-        recent = reader.read(lambda c: recent_said(c, "thumbs", None))
+        spoken = reader.read(lambda c: feedback_of_period(c, now - HOUR_NS, now + HOUR_NS))
+        recent = reader.read(lambda c: recent_feedback(c, "thumbs", None))
     (said,) = spoken.by_name
     assert (said.count, said.mean, spoken.traces) == (10, 0.5, 0)
     assert len(recent.values) == 10
@@ -187,9 +187,11 @@ def test_a_period_that_was_not_read_whole_is_not_compared(store, monkeypatch):
 
     def before():
         with closing(StoreReader(store.path)) as reader:
-            (said,) = reader.read(lambda c: voices(c, now - HOUR_NS, now + 10**9)).by_name
+            (said,) = reader.read(
+                lambda c: feedback_of_period(c, now - HOUR_NS, now + 10**9)
+            ).by_name
         return said.before
 
     assert before() == pytest.approx(2 / 3)
-    monkeypatch.setattr("llmeval_sdk.store.said.MOST_SAID", 3)
+    monkeypatch.setattr("llmeval_sdk.store.labels.MAX_FEEDBACK", 3)
     assert before() is None

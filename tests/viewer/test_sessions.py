@@ -7,10 +7,9 @@ from seen_pages import Tags, text_of
 from viewer_store import HOSTILE
 
 from llmeval_sdk.model import Usage
-from llmeval_sdk.store.pages import page as page_of
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.session_turns import turns as turns_of
-from llmeval_sdk.store.walks import Query
+from llmeval_sdk.store.sessions import session_turns
+from llmeval_sdk.store.span_lists import Query, list_page
 
 
 BEGIN = 1_800_000_000_000_000_000
@@ -227,8 +226,8 @@ def test_a_list_of_a_session_shows_the_turns_that_its_page_shows(store):
     ]
     store.write(spans=[wrap, *inner])
     with StoreReader(store.path) as reader:
-        listed = reader.read(lambda c: page_of(c, Query(session="s"))).items
-        turns = reader.read(lambda c: turns_of(c, "s"))
+        listed = reader.read(lambda c: list_page(c, Query(session="s"))).items
+        turns = reader.read(lambda c: session_turns(c, "s"))
     assert {item.span_id for item in listed} == {one.span_id for one in turns}
     assert len(turns) == 2
 

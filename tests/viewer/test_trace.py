@@ -170,11 +170,11 @@ def test_bars_lie_within_the_time_line(store):
     trace = "e" * 32
     spans = [store.span(trace=trace, start_ns=10**18 + n, end_ns=10**18 + n) for n in range(5)]
     store.write(spans=spans)
-    from llmeval_sdk.store import views
     from llmeval_sdk.store.reader import StoreReader
+    from llmeval_sdk.store.traces import outline_of
 
     with StoreReader(store.path) as reader:
-        found, complete = reader.read(lambda c: views.outline(c, trace))
+        found, complete = reader.read(lambda c: outline_of(c, trace))
     bars = _trace.bars(found)
     assert complete
     assert len(bars) == 5

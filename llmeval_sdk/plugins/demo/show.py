@@ -29,10 +29,10 @@ from llmeval_sdk.model import values as _values
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.plugins.demo.grading import OUTCOMES
 from llmeval_sdk.statistics.detection import caught_at, caught_interval
-from llmeval_sdk.store.effective import counting
-from llmeval_sdk.store.lookup import spans_like
+from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.tiers import Tiers
+from llmeval_sdk.store.traces import spans_like
 from llmeval_sdk.testing.judge_server import MODEL
 
 
@@ -112,7 +112,7 @@ def _result(reader: StoreReader, trace_id: str, span_id: str) -> Result | None:
     events = reader.evaluations_of(span_id)
     return Result(
         span,
-        {event.evaluation.name: event.evaluation for event in counting(events)},
+        {event.evaluation.name: event.evaluation for event in latest_of_span(events)},
         {
             event.evaluation.name: event.evaluation
             for event in events

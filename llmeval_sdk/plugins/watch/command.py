@@ -11,8 +11,16 @@ from functools import partial
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk.cli.alerts import alert, alerts_of, begin, follow, level_of, unknown_name
-from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, pricing, seconds, since
+from llmeval_sdk.cli.options import (
+    Help,
+    add_json,
+    add_store,
+    checked,
+    open_store,
+    pricing,
+    seconds,
+    since,
+)
 from llmeval_sdk.cli.output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import values
@@ -27,14 +35,23 @@ from llmeval_sdk.plugins.watch._watch_state import (
 from llmeval_sdk.plugins.watch._webhook import Webhook
 from llmeval_sdk.plugins.watch.settings import WatchSettings
 from llmeval_sdk.store.alert_state import AlertCourse, Bound, Event
-from llmeval_sdk.store.effective import COUNTS, IS_NEWEST
+from llmeval_sdk.store.alerts import (
+    Measured,
+    begin_alert,
+    bounds_from,
+    follow_alert,
+    level_of,
+    measure_bounds,
+    read_bound,
+    split_bounds,
+    unknown_name,
+)
 from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.hours import HOUR_NS
+from llmeval_sdk.store.latest import COUNTS, IS_NEWEST
 from llmeval_sdk.store.populations import Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.thresholds import Measured, measure, split
-from llmeval_sdk.store.words import moment
-from llmeval_sdk.text.terminal import number, plural, printable
+from llmeval_sdk.store.verdicts_by_hour import HOUR_NS
+from llmeval_sdk.text.terminal import moment, number, plural, printable
 
 
 # Plain bounds on the traffic, for ``llmeval watch``: an alarm is told once, and so is its end.
@@ -45,7 +62,9 @@ def _look_at_traffic(
 ) -> list[tuple[Measured, PlainAlarm]]:
     """Compare the window's traffic with bounds; put alarms that began or ended into the outbox."""
     period = now_ns - window_ns, now_ns
-    measured = reader.read(lambda store: measure(store, list(bounds), period, pricing=pricing()))
+    measured = reader.read(
+        lambda store: measure_bounds(store, list(bounds), period, pricing=pricing())
+    )
     standings = []
     for result in measured:
         alarm = state.plain.setdefault(result.alert, PlainAlarm())
@@ -123,7 +142,7 @@ def look(
     viewer: str = "",
 ) -> list[Standing]:
     """Take in the hours that are over, and put the messages that follow into the outbox."""
-    plain, bounds = reader.read(lambda store: split(store, bounds))
+    plain, bounds = reader.read(lambda store: split_bounds(store, bounds))
     silenced = _change_sort(state, plain, bounds, now_ns)
     standings = [
         _plain_standing(*found, now_ns)
@@ -137,9 +156,9 @@ def look(
         if course is None:
             if unknown := reader.read(partial(unknown_name, bound.evaluator)):
                 raise ConfigurationError(f"{name}: {unknown}")
-            course = state.courses[name] = begin(reader, bound, since_ns, now_ns)
+            course = state.courses[name] = begin_alert(reader, bound, since_ns, now_ns)
             course.silenced_until_ns = silenced.get(name, 0)
-        for event in follow(reader, course, until, level):
+        for event in follow_alert(reader, course, until, level):
             raised = event.kind == "raised"
             facts = about(reader, course, level, viewer) if raised else {}
             _put(state, course, event, facts, now_ns)
@@ -386,7 +405,7 @@ def add(subparsers: Any) -> None:
     )
     add_store(parser)
     parser.add_argument(
-        "--alert", type=alert, action="append", default=[], metavar="BOUND",
+        "--alert", type=checked(read_bound), action="append", default=[], metavar="BOUND",
         help="raise an alarm when this becomes true, such as 'groundedness<0.9'; may be repeated",
     )  # fmt: skip
     parser.add_argument("--alerts", metavar="FILE", help="a file with one alert per line")
@@ -423,7 +442,7 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look once, or until the process is ended."""
-    bounds = [*args.alert, *(alerts_of(args.alerts) if args.alerts else ())]
+    bounds = [*args.alert, *(bounds_from(args.alerts) if args.alerts else ())]
     bounds = list({str(bound): bound for bound in bounds}.values())
     if not bounds:
         raise ConfigurationError("nothing to watch: give --alert 'groundedness<0.9' or --alerts")

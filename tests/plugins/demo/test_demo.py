@@ -14,8 +14,8 @@ import pytest
 
 from llmeval_sdk.plugins.demo import run
 from llmeval_sdk.plugins.demo.run import main
-from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.traces import spans_like
 
 
 for needed in run.NEEDED:

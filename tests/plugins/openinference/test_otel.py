@@ -17,9 +17,8 @@ from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter
 from llmeval_sdk.exporters.otlp.exporter import OtlpExporter
 from llmeval_sdk.plugins.openinference import otel as source
 from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
-from llmeval_sdk.store import pages
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.walks import Query
+from llmeval_sdk.store.span_lists import Query, list_page
 from llmeval_sdk.testing import FakeLLM, capture
 
 
@@ -690,7 +689,7 @@ def test_the_store_keeps_the_spans_it_has_scores_of(kept, dialect, redact):
         assert root.response == ANSWER
         assert by_name["find"].retrieved_context[0].content == DOCUMENTS[0]["content"]
         assert by_name["ask"].usage.input_tokens == 7
-        page = reader.read(lambda c: pages.page(c, Query()))
+        page = reader.read(lambda c: list_page(c, Query()))
         assert [item.span_id for item in page.items] == [root.span_id]
         assert reader.evaluations_of(root.span_id)
         assert not reader.evaluations_of(by_name["ask"].span_id)

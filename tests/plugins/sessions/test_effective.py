@@ -8,11 +8,12 @@ from viewer_store import Store
 
 from llmeval_sdk.model import Evaluation, Failure
 from llmeval_sdk.plugins.watch import command
-from llmeval_sdk.store import labelling, pages, views
+from llmeval_sdk.store import labelling
 from llmeval_sdk.store.alert_state import AlertCourse, Bound
-from llmeval_sdk.store.effective import effective
+from llmeval_sdk.store.latest import latest_of
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.walks import Query, choose
+from llmeval_sdk.store.scores import recent_evaluations
+from llmeval_sdk.store.span_lists import Query, list_page, scan_of
 
 
 def of(kind, value=None, error=None):
@@ -25,18 +26,18 @@ FAILED = of("judge", error=Failure("timeout"))
 
 def test_the_judge_model_counts_where_it_answered():
     """Whichever of both came first."""
-    assert effective([DECISION, VERDICT]) is effective([VERDICT, DECISION]) is VERDICT
+    assert latest_of([DECISION, VERDICT]) is latest_of([VERDICT, DECISION]) is VERDICT
 
 
 def test_a_failure_of_the_judge_model_keeps_the_decision():
-    assert effective([DECISION, FAILED]) is effective([FAILED, DECISION]) is DECISION
+    assert latest_of([DECISION, FAILED]) is latest_of([FAILED, DECISION]) is DECISION
 
 
 def test_of_one_kind_the_latest_counts():
     later = of("judge", "yes")
-    assert effective([VERDICT, later]) is later
-    assert effective([of("heuristic", 0.1), of("heuristic", 0.2)]).value == 0.2
-    assert effective([]) is None
+    assert latest_of([VERDICT, later]) is later
+    assert latest_of([of("heuristic", 0.1), of("heuristic", 0.2)]).value == 0.2
+    assert latest_of([]) is None
 
 
 @pytest.fixture
@@ -65,14 +66,14 @@ def rated_twice(tmp_path):
 def test_lists_filter_by_the_evaluation_that_counts(rated_twice, query, is_listed):
     """A span is not listed for a value that another evaluation has replaced."""
     _, reader = rated_twice
-    listed = reader.read(lambda connection: pages.page(connection, query))
+    listed = reader.read(lambda connection: list_page(connection, query))
     assert len(listed.items) == is_listed
 
 
 def test_lists_sort_by_the_evaluation_that_counts(rated_twice):
     """The place in the list is that of the value which the list shows."""
     _, reader = rated_twice
-    lowest = choose(Query(order="lowest", order_by="groundedness")).candidates(None)
+    lowest = scan_of(Query(order="lowest", order_by="groundedness")).candidates(None)
     candidates = reader.read(lambda connection: connection.execute(*lowest).fetchall())
     assert [key for key, _, _, matches in candidates if matches] == [0.9]
 
@@ -95,6 +96,6 @@ def test_the_figures_of_a_judge_leave_out_what_it_replaced(rated_twice):
     """The page of a judge counts a record once, with the value that counts."""
     _, reader = rated_twice
     recent = reader.read(
-        lambda connection: views.recent(connection, "groundedness", None, judge=True)
+        lambda connection: recent_evaluations(connection, "groundedness", None, judge=True)
     )
     assert recent.values == (0.9,)

@@ -11,7 +11,7 @@ from llmeval_sdk import testing
 from llmeval_sdk.plugins.sessions._closing import Sessions
 from llmeval_sdk.process import shield
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.session_turns import stored_sessions
+from llmeval_sdk.store.sessions import stored_sessions
 
 
 GOOD = '{"rationale": "fine", "steps": [], "rating": "yes"}'

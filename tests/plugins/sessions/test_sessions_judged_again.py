@@ -9,17 +9,17 @@ from viewer_store import Store
 
 from llmeval_sdk.model import Usage
 from llmeval_sdk.plugins.watch import command
-from llmeval_sdk.store import hours, pages, versions, views
+from llmeval_sdk.store import versions
 from llmeval_sdk.store.alert_state import AlertCourse, Bound
-from llmeval_sdk.store.groups import EvaluationScope
-from llmeval_sdk.store.populations import overall
+from llmeval_sdk.store.populations import SharedReadings, overall
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import Scores
-from llmeval_sdk.store.session_turns import stored_sessions
-from llmeval_sdk.store.walks import Query
+from llmeval_sdk.store.scores import EvaluationScope, recent_evaluations
+from llmeval_sdk.store.sessions import stored_sessions
+from llmeval_sdk.store.span_lists import Query, list_page
+from llmeval_sdk.store.verdicts_by_hour import HOUR_NS, Wanted, hours
 
 
-NOW = time.time_ns() // hours.HOUR_NS * hours.HOUR_NS
+NOW = time.time_ns() // HOUR_NS * HOUR_NS
 VERDICTS = {"alone": ["no"], "resumed": ["no", "no", "yes"]}
 """What a judge said of two sessions, after each of their pauses."""
 
@@ -45,15 +45,15 @@ def reader(tmp_path):
 
 def test_a_report_counts_each_session_once(reader):
     """One session failed and one reached its goal, however often each was judged."""
-    (summary,) = Scores(reader).summaries(EvaluationScope(evaluator="goal_reached"))
+    (summary,) = SharedReadings(reader).summaries(EvaluationScope(evaluator="goal_reached"))
     assert summary.categories == {"no": 1, "yes": 1}
     assert summary.mean == 0.5
     assert summary.total_tokens == 44
     assert summary.cost_usd == pytest.approx(0.04)
-    (summary,) = Scores(reader).summaries(EvaluationScope(evaluator="repetition"))
+    (summary,) = SharedReadings(reader).summaries(EvaluationScope(evaluator="repetition"))
     assert summary.count == sum(summary.histogram) == 2
     assert summary.mean == pytest.approx(0.2)
-    everything = Scores(reader).summaries(EvaluationScope())
+    everything = SharedReadings(reader).summaries(EvaluationScope())
     assert {each.evaluator: each.count for each in everything} == {
         "goal_reached": 2, "repetition": 2,
     }  # fmt: skip
@@ -61,28 +61,28 @@ def test_a_report_counts_each_session_once(reader):
 
 def test_an_estimate_counts_each_session_once(reader):
     """So does the mean over all traffic, with its interval."""
-    whole = overall(reader, EvaluationScope(), Scores(reader), "goal_reached")
+    whole = overall(reader, EvaluationScope(), SharedReadings(reader), "goal_reached")
     assert whole.funnel.scored == 2
     assert whole.mean == 0.5
     assert whole.cost_usd == pytest.approx(0.04)  # what former verdicts cost was spent as well
 
 
 def test_the_viewers_figures_count_each_session_once(reader):
-    recent = reader.read(lambda c: views.recent(c, "goal_reached", None, judge=True))
+    recent = reader.read(lambda c: recent_evaluations(c, "goal_reached", None, judge=True))
     assert sorted(recent.values) == ["no", "yes"]
-    recent = reader.read(lambda c: views.recent(c, "repetition", None))
+    recent = reader.read(lambda c: recent_evaluations(c, "repetition", None))
     assert sorted(recent.values) == [0.1, 0.3]
 
 
 def test_an_alert_counts_each_session_once(reader):
-    wanted = hours.Wanted("goal_reached")
-    (hour,) = reader.read(lambda c: list(hours.hours(c, wanted, NOW, NOW + hours.HOUR_NS)))
+    wanted = Wanted("goal_reached")
+    (hour,) = reader.read(lambda c: list(hours(c, wanted, NOW, NOW + HOUR_NS)))
     assert sorted(seen.value for seen in hour.seen) == [0.0, 1.0]
 
 
 def test_the_examples_of_an_alarm_are_no_former_verdicts(reader):
     course = AlertCourse.begun(Bound("goal_reached", "<", 0.9), 0)
-    course.cursor_ns = NOW + hours.HOUR_NS
+    course.cursor_ns = NOW + HOUR_NS
     worst = command._worst(reader, course, 0, "http://viewer")
     assert sorted(one["value"] for one in worst) == [0.0, 1.0]
 
@@ -98,10 +98,10 @@ def test_versions_compare_sessions_that_count_once(reader):
 def test_a_list_shows_a_session_by_the_verdict_that_counts(reader):
     """The former verdicts on a session that reached its goal in the end find nothing."""
     said_no = Query(evaluator="goal_reached", verdict="no")
-    page = reader.read(lambda c: pages.page(c, said_no))
+    page = reader.read(lambda c: list_page(c, said_no))
     assert [item.session_id for item in page.items] == ["alone"]
     lowest = Query(order="highest", order_by="repetition")
-    page = reader.read(lambda c: pages.page(c, lowest))
+    page = reader.read(lambda c: list_page(c, lowest))
     assert [item.session_id for item in page.items] == ["resumed", "alone"]
 
 
@@ -148,5 +148,5 @@ def test_what_only_looks_like_a_verdict_on_a_session_counts(tmp_path, metadata):
         evaluations=[store.score(turn, "polite", 0.5, metadata=metadata) for turn in turns],
     )
     with closing(store), StoreReader(store.path) as opened:
-        (summary,) = Scores(opened).summaries(EvaluationScope(evaluator="polite"))
+        (summary,) = SharedReadings(opened).summaries(EvaluationScope(evaluator="polite"))
     assert summary.count == 2

@@ -97,13 +97,13 @@ _LONGEST = 100
 _END_NS = 2**63 - 1
 
 
-def version_of(version: str | None, model: object, decider: object) -> str:
+def judge_version(version: str | None, model: object, decider: object) -> str:
     """Return what tells one version of a judge, its model and its decision model from another."""
     by = f", {str(model)[:_LONGEST]}" if model else ""
     return f"{version or ''}{by}{f'{_AFTER}{str(decider)[:_LONGEST]}' if decider else ''}"
 
 
-def different(versions: Collection[str]) -> set[str]:
+def distinct_versions(versions: Collection[str]) -> set[str]:
     """Leave out versions that differ from another one only by naming no decision model.
 
     A judge model whose decision model is out of order is still the same judge; one that comes
@@ -116,7 +116,7 @@ def different(versions: Collection[str]) -> set[str]:
     }
 
 
-def effective(evaluations: Iterable[Evaluation]) -> Evaluation | None:
+def latest_of(evaluations: Iterable[Evaluation]) -> Evaluation | None:
     """Return the one that counts, of evaluations of one name on one span, oldest first."""
     chosen: Evaluation | None = None
     for evaluation in evaluations:
@@ -125,7 +125,7 @@ def effective(evaluations: Iterable[Evaluation]) -> Evaluation | None:
     return chosen
 
 
-def counting(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
+def latest_of_span(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
     """Return the one that counts of each name, of the evaluations of one span, oldest first."""
     chosen: dict[str, EvaluationEvent] = {}
     for event in events:
@@ -135,14 +135,14 @@ def counting(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
     return list(chosen.values())
 
 
-def counting_of_session(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
+def latest_of_session(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
     """Return the one that counts of each name, of the evaluations of one session, newest first."""
     of_newest: dict[str, list[EvaluationEvent]] = {}
     for event in events:
         latest = of_newest.setdefault(event.evaluation.name, [event])
         if latest[0] is not event and latest[0].target.span_id == event.target.span_id:
             latest.append(event)
-    return [counting(reversed(latest))[0] for latest in of_newest.values()]
+    return [latest_of_span(reversed(latest))[0] for latest in of_newest.values()]
 
 
 def _standing(evaluation: Evaluation) -> int:
@@ -151,7 +151,7 @@ def _standing(evaluation: Evaluation) -> int:
     return {"decision": 1, "judge": 2}.get(evaluation.evaluator_kind, 0)
 
 
-def decided(
+def decision_probabilities(
     connection: sqlite3.Connection, judge: str, since_ns: int = 0, until_ns: int = _END_NS
 ) -> dict[str, float]:
     """Return the probabilities that decisions gave in the place of a judge, by span id."""

@@ -10,10 +10,9 @@ import pytest
 from summaries import not_run_summary, score_summary
 
 from llmeval_sdk.model import Batch, Failure, Usage
-from llmeval_sdk.store.groups import BINS, bin_of
 from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.summary import NotRunSummary, ScoreSummary
+from llmeval_sdk.store.scores import BINS, NotRunSummary, ScoreSummary, bin_of
 
 
 NOW = time.time_ns()

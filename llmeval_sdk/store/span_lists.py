@@ -1,22 +1,34 @@
-"""Queries for lists of spans, and the index that each one walks along.
+"""Lists of spans: filtered, in order, page by page, and each page read within a bounded time.
 
-A walk gives candidates in the order of the list. A filter that the index decides is part of the
-walk; every other filter is a condition on the candidate's span. A ``+`` before a column keeps
-SQLite from choosing that column's index where another index is meant.
+A page scans one index, which gives candidates in the order of the list. A filter that the index
+decides is part of the scan; every other filter is a condition on the candidate's span, checked row
+by row until the page is full or its time is up. The page then says how many spans it looked at and
+where the next page begins. So a rare match in a store of millions costs several short pages instead
+of one long wait. A ``+`` before a column keeps SQLite from choosing that column's index where
+another index is meant.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk import model
 from llmeval_sdk.model import values
-from llmeval_sdk.store.effective import COUNTS, IS_NEWEST_ROW
-from llmeval_sdk.store.encode import dumps
-from llmeval_sdk.store.said import ANY, LAST_SAID, SAID_OF_SPAN, SAID_SO
-from llmeval_sdk.store.session_turns import is_request_of_user, is_turn
+from llmeval_sdk.model.chat import question
+from llmeval_sdk.store.encode import cell, dumps, loads
+from llmeval_sdk.store.labels import (
+    ANY_NAME,
+    HAS_FEEDBACK,
+    IS_LATEST_FEEDBACK,
+    IS_WANTED_FEEDBACK,
+    add_feedback_function,
+)
+from llmeval_sdk.store.latest import COUNTS, IS_NEWEST_ROW, STANDING
+from llmeval_sdk.store.sessions import is_request_of_user, is_turn
 
 
 Order = Literal["newest", "oldest", "slowest", "fastest", "lowest", "highest"]
@@ -91,7 +103,7 @@ JUDGE_TAG = f'"{model.JUDGE_TAG}"'
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class IndexScan:
     """One way through the candidates for a list, along one index."""
 
     source: str
@@ -128,7 +140,7 @@ _SCORED = "evaluations w LEFT JOIN spans s ON s.span_id = w.span_id AND s.trace_
 _UNSCORED = _SCORED.replace("evaluations", "not_run")
 
 
-def choose(query: Query) -> Walk:
+def scan_of(query: Query) -> IndexScan:
     """Return the walk that leaves the fewest candidates to check."""
     checks = dict(_checks(query))
     arguments = _arguments(query)
@@ -137,7 +149,7 @@ def choose(query: Query) -> Walk:
     if query.order in ("slowest", "fastest"):
         down = query.order == "slowest"
         took, tests = "s.end_ns - s.start_ns", tuple(checks.values())
-        return Walk("spans s", "s.parent_id IS NULL", took, tests, arguments, descending=down)
+        return IndexScan("spans s", "s.parent_id IS NULL", took, tests, arguments, descending=down)
     if query.order in ("lowest", "highest") and query.order_by is not None:
         kind = ">=" if query.by_words else "<"
         where = f"w.name = :order_by AND w.value IS NOT NULL AND w.value {kind} ''"
@@ -146,40 +158,44 @@ def choose(query: Query) -> Walk:
             where += _value("w", query)
         if not values.is_unrated(query.order_by):
             checks["tried"] = _TRIED
-        checks["counts"] = f"{_COUNTS} AND {IS_NEWEST_ROW.format(table='w')}"
+        checks["counts"] = f"{_IS_LATEST} AND {IS_NEWEST_ROW.format(table='w')}"
         down = query.order == "highest"
-        return Walk(_SCORED, where, "w.value", tuple(checks.values()), arguments, descending=down)
+        return IndexScan(
+            _SCORED, where, "w.value", tuple(checks.values()), arguments, descending=down
+        )
     if query.evaluator is not None and query.reason is not None:
         where = f"w.evaluator = :evaluator{since}"
-        return Walk(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
+        return IndexScan(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     if query.evaluator is not None and query.said is None:
         checks.pop("evaluator")
-        checks["counts"] = f"{_COUNTS} AND {IS_NEWEST_ROW.format(table='w')}"
+        checks["counts"] = f"{_IS_LATEST} AND {IS_NEWEST_ROW.format(table='w')}"
         where = f"w.name = :evaluator{since}{_value('+w', query)}"
-        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
+        return IndexScan(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     if query.judged not in ("", "no") and query.said is None:
         checks["once"] = _LATEST_JUDGEMENT
         where = f"w.evaluator_kind = 'judge'{since}"
-        return Walk(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
+        return IndexScan(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     walk = _of_spans if query.said is None else _of_feedback
     return walk(query, checks, arguments)
 
 
-def _of_feedback(query: Query, checks: dict[str, str], arguments: Arguments) -> Walk:
+def _of_feedback(query: Query, checks: dict[str, str], arguments: Arguments) -> IndexScan:
     """Walk along what people said: by time under one name, and as it arrived under any."""
-    checks["said"] = f"{LAST_SAID.format(table='w')} AND {SAID_SO.format(table='w')}"
+    checks["said"] = (
+        f"{IS_LATEST_FEEDBACK.format(table='w')} AND {IS_WANTED_FEEDBACK.format(table='w')}"
+    )
     newest = query.order != "oldest"
-    if query.said == ANY:
+    if query.said == ANY_NAME:
         checks["since"] = "ifnull(w.time_ns >= :since, 1)"
         where, key = "w.error_type IS NULL", "w.seq"
     else:
         since = "" if query.since is None else " AND w.time_ns >= :since"
         where, key = f"w.name = :said{since}", "w.time_ns"
     source = _SCORED.replace("evaluations", "feedback")
-    return Walk(source, where, key, tuple(checks.values()), arguments, newest)
+    return IndexScan(source, where, key, tuple(checks.values()), arguments, newest)
 
 
-def _of_spans(query: Query, checks: dict[str, str], arguments: Arguments) -> Walk:
+def _of_spans(query: Query, checks: dict[str, str], arguments: Arguments) -> IndexScan:
     if query.failed:
         where = "s.error_type IS NOT NULL"
     elif query.session is not None:
@@ -192,7 +208,7 @@ def _of_spans(query: Query, checks: dict[str, str], arguments: Arguments) -> Wal
     bounds = [checks.pop(name) for name in ("since", "until") if name in checks]
     where = " AND ".join((where, *bounds))
     newest = query.order != "oldest"
-    return Walk("spans s", where, "s.start_ns", tuple(checks.values()), arguments, newest)
+    return IndexScan("spans s", where, "s.start_ns", tuple(checks.values()), arguments, newest)
 
 
 def _checks(query: Query) -> Iterator[tuple[str, str]]:
@@ -209,7 +225,7 @@ def _checks(query: Query) -> Iterator[tuple[str, str]]:
     if query.judged:
         yield "judged", _JUDGED[query.judged]
     if query.said is not None:
-        yield "said", SAID_OF_SPAN
+        yield "said", HAS_FEEDBACK
     if query.failed:
         yield "failed", _FAILED
     if query.text is not None:
@@ -258,7 +274,7 @@ _TRIED = (
 """Leaves out of a list sorted by score what is neither good nor bad: a score whose label says so,
 such as ``skipped``, and every score of a record that has no answer."""
 
-_COUNTS = COUNTS.format(table="w")
+_IS_LATEST = COUNTS.format(table="w")
 _EVALUATED = f"""
 EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator
   AND {COUNTS.format(table="e")} AND {IS_NEWEST_ROW.format(table="e")}
@@ -317,3 +333,152 @@ EXISTS (SELECT 1 FROM spans t WHERE t.trace_id = s.trace_id AND (
   OR t.retrieved_context LIKE :text ESCAPE '\' OR t.extractions LIKE :text ESCAPE '\'
   OR t.attributes LIKE :text ESCAPE '\'))
 """
+
+
+_BEGINNING = 300
+"""Characters of a request or response that a list has."""
+PAGE_ROWS = 50
+PAGE_SECONDS = 0.12
+"""How long a page looks for matches before it returns those that it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSpan:
+    """One span of a page, with the beginnings of its texts."""
+
+    seq: int
+    trace_id: str
+    span_id: str
+    parent_id: str | None
+    name: str
+    kind: str
+    start_ns: int
+    end_ns: int
+    error_type: str | None
+    session_id: str | None
+    request: str | None
+    """The first 300 characters of the request as JSON; of a chat, those of the last message that a
+    user wrote. `response` is cut in the same way."""
+    response: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some spans of a list in order, and how far the search for them went."""
+
+    items: tuple[ListedSpan, ...]
+    next: Place | None
+    """The place after which the next page begins; ``None`` at the end of the list."""
+    looked_at: int
+    """How many spans were checked against the filters."""
+    full: bool
+    """Whether the page has all the rows that it may have; if not, time or spans ran out."""
+
+
+def list_page(
+    connection: sqlite3.Connection,
+    query: Query,
+    after: Place | None = None,
+    *,
+    rows: int = PAGE_ROWS,
+    seconds: float = PAGE_SECONDS,
+) -> Page:
+    """Read the page of a list that begins after a place, or the first page without one."""
+    deadline = time.monotonic() + seconds
+    matching: dict[int, None] = {}  # ordered, and each span once, however often it was scored
+    looked_at, end = 0, False
+    add_feedback_function(connection)
+    sql, arguments = scan_of(query).candidates(after)
+    for key, seq, span, matches in connection.execute(sql, arguments):
+        looked_at += 1
+        after = Place(key, seq)
+        if matches:
+            matching[span] = None
+        if len(matching) == rows or time.monotonic() >= deadline:
+            break
+    else:
+        end = True
+    items = _items(connection, matching)
+    return Page(items, None if end else after, looked_at, full=len(matching) == rows)
+
+
+def _items(connection: sqlite3.Connection, wanted: Iterable[int]) -> tuple[ListedSpan, ...]:
+    seqs = list(wanted)
+    sql = _ITEMS.format(",".join("?" * len(seqs)))
+    listed = (ListedSpan(*row) for row in connection.execute(sql, seqs))
+    by_seq = {item.seq: replace(item, request=_asked(item.request)) for item in listed}
+    return tuple(by_seq[seq] for seq in seqs)
+
+
+def _asked(stored: Any) -> Any:
+    """Return the beginning of a request, or of the last question where it is a chat.
+
+    All chats of an app begin with the same instructions.
+    """
+    if not (isinstance(stored, str) and stored.startswith(_CHAT)):
+        return stored
+    try:
+        asked = question(loads(stored))
+    except (ValueError, RecursionError):
+        asked = None
+    return (cell(dumps(asked)) if asked else stored)[:_BEGINNING]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedOutcome:
+    """What a list shows under one name for a span: a score, a refusal or a person's label."""
+
+    name: str
+    value: Any = None
+    """The value as the store holds it: a float, 0 or 1 for a bool, a text, or ``None``."""
+    label: str | None = None
+    error: str | None = None
+    reason: str | None = None
+    """Why a judge did not run; the other fields are then empty."""
+    near_constant: bool = False
+    """Whether the metadata says that the score is nearly the same whatever happened."""
+
+
+def outcomes_of(
+    connection: sqlite3.Connection, span_ids: Iterable[str]
+) -> tuple[dict[str, dict[str, ListedOutcome]], dict[str, dict[str, ListedOutcome]]]:
+    """Return the latest scores and the latest labels of some spans, by span id and name."""
+    wanted = list(span_ids)
+    marks = ",".join("?" * len(wanted))
+    scores: dict[str, dict[str, ListedOutcome]] = {}
+    for span_id, name, reason in connection.execute(_REFUSALS.format(marks), wanted):
+        scores.setdefault(span_id, {})[name] = ListedOutcome(name, reason=reason)
+    people: dict[str, dict[str, ListedOutcome]] = {}
+    for table, into in (("evaluations", scores), ("feedback", people)):
+        for span_id, name, value, label, error, same in connection.execute(
+            _OUTCOMES.format(table, marks), wanted
+        ):
+            said = ListedOutcome(
+                name,
+                value,
+                label,
+                error,
+                near_constant=bool(same),
+            )
+            into.setdefault(span_id, {})[name] = said
+    return scores, people
+
+
+_CHAT = '{"messages":['
+_IS_CHAT = f"substr(request, 1, {len(_CHAT)}) = '{_CHAT}'".replace("{", "{{")
+_LONGEST_CHAT = 200_000
+"""Characters of the longest chat, as JSON, that is searched for its last question."""
+_ITEMS = f"""
+SELECT seq, trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, session_id,
+  CASE WHEN {_IS_CHAT} AND length(request) <= {_LONGEST_CHAT} THEN request
+    ELSE substr(request, 1, {_BEGINNING}) END, substr(response, 1, {_BEGINNING})
+FROM spans WHERE seq IN ({{}})
+"""  # noqa: S608 - constants
+
+_OUTCOMES = f"""
+SELECT span_id, name, value, label, error_type,
+  instr(ifnull(metadata, ''), '"{values.NEAR_CONSTANT}":true') FROM {{}}
+WHERE span_id IN ({{}}) ORDER BY {STANDING}, time_ns, seq
+"""  # noqa: S608
+
+_REFUSALS = "SELECT span_id, evaluator, reason FROM not_run WHERE span_id IN ({}) ORDER BY seq"

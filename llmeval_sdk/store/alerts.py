@@ -1,19 +1,35 @@
-"""Plain bounds on the traffic of a window, such as ``latency_seconds.p95>2``.
+"""Alerts: plain bounds on the traffic of a window, and bounds on means over all traffic.
 
-They are no statistics: what was measured in the window is compared with the bound, and nothing
-else. A window of three requests therefore raises an alarm as easily as one of a million.
+Plain bounds, such as ``latency_seconds.p95>2``, are no statistics: what was measured in the window
+is compared with the bound, and nothing else. A window of three requests therefore raises an alarm
+as easily as one of a million. A bound on the scores of an evaluator, such as ``groundedness<0.9``,
+is followed hour by hour (see `alert_state`).
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
-from llmeval_sdk.store.alert_state import Bound
-from llmeval_sdk.store.opinions import Opinions, extent, opinions
-from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall
-from llmeval_sdk.store.unanswered import unanswered
+from llmeval_sdk import registry
+from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.store.alert_state import ALPHA, AlertCourse, Bound, Event
+from llmeval_sdk.store.labels import UserFeedback, extent_of, user_feedback
+from llmeval_sdk.store.reader import StoreReader, names_in
+from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall, unanswered
+from llmeval_sdk.store.verdicts_by_hour import (
+    DAY_NS,
+    Wanted,
+    arrived,
+    first_ns,
+    hours,
+    late,
+    went_on,
+)
 from llmeval_sdk.text.terminal import plural
 
 
@@ -72,7 +88,7 @@ class Measured:
     detail: str = ""
 
 
-def split(
+def split_bounds(
     connection: sqlite3.Connection, bounds: Iterable[Bound]
 ) -> tuple[list[Bound], list[Bound]]:
     """Return the plain bounds, and those on the scores of evaluators.
@@ -100,7 +116,7 @@ SELECT EXISTS (SELECT 1 FROM feedback WHERE name = ?)
 """
 
 
-def measure(
+def measure_bounds(
     connection: sqlite3.Connection,
     bounds: list[Bound],
     window: tuple[int, int],
@@ -114,7 +130,7 @@ def measure(
     group = overall(connection, TrafficScope(*window, span_name), pricing)
     seconds = max((window[1] - window[0]) / 1e9, 1e-9)
     is_said = any(bound.evaluator not in METRICS for bound in bounds)
-    users = opinions(connection, set(), window[0]) if is_said else []
+    users = user_feedback(connection, set(), window[0]) if is_said else []
     said = {feedback.name: feedback for feedback in users}
     results = []
     for bound in bounds:
@@ -164,12 +180,12 @@ def _lacking(pricing: Pricing) -> str:
 
 
 def _of_feedback(
-    bound: Bound, said: Opinions | None, window: tuple[int, int], why: str
+    bound: Bound, said: UserFeedback | None, window: tuple[int, int], why: str
 ) -> Measured:
     """Compare the mean of what users said with a bound; it corrects nothing, as they choose."""
     if said is None:
         return Measured(str(bound), None, None, 0, *window, why)
-    detail = f"feedback on {extent(said)}"
+    detail = f"feedback on {extent_of(said)}"
     if said.mean is None:
         why = f"{detail}, in words, which have no mean"
         return Measured(str(bound), None, None, said.count, *window, why)
@@ -180,3 +196,124 @@ def _of_feedback(
 def _is_beyond(bound: Bound, value: float) -> bool:
     """Return whether a value is what a bound warns of."""
     return value < bound.value if bound.sign == "<" else value > bound.value
+
+
+FIRST_LOOK_NS = 30 * DAY_NS
+"""How far back the first look at a store goes."""
+
+
+def read_bound(text: str) -> Bound:
+    """Read one bound, such as ``groundedness<0.9``; raises `ConfigurationError` for other text."""
+    parts = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?\d*\.?\d+)\s*", text)
+    if parts is None:
+        raise ConfigurationError(f"{text!r} is not an alert: expected 'groundedness<0.9'")
+    field, dot, _ = parts[1].partition(".")
+    if dot and parts[1] not in METRICS and any(name.startswith(f"{field}.") for name in METRICS):
+        raise ConfigurationError(f"{parts[1]!r} is not measured: {nearest(parts[1], METRICS)}")
+    return Bound(parts[1], parts[2], float(parts[3]))
+
+
+def bounds_from(path: str) -> list[Bound]:
+    """Read a file with one alert per line; what follows ``#`` is a comment.
+
+    Raises `ConfigurationError`, which names the line, if a line is not an alert.
+    """
+    try:
+        lines = Path(path).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{path} cannot be read: {error}") from None
+    bounds = []
+    for number, line in enumerate(lines, 1):
+        text = line.partition("#")[0].strip()
+        try:
+            bounds += [read_bound(text)] if text else []
+        except ConfigurationError as error:
+            raise ConfigurationError(f"{path}, line {number}: {error}") from None
+    return bounds
+
+
+def level_of(alerts: int) -> float:
+    """Return the evidence that raises an alarm, so that at most 5 % of months hold a false one.
+
+    The 5 % are divided by the number of alerts (Bonferroni), which holds however they depend on
+    each other.
+    """
+    return max(alerts, 1) / ALPHA
+
+
+def begin_alert(
+    reader: StoreReader, bound: Bound, since_ns: int | None, now_ns: int
+) -> AlertCourse:
+    """Begin to follow an alert: from ``since_ns``, or the first record of the last 30 days."""
+    if since_ns is None:
+        first = reader.read(lambda connection: first_ns(connection, bound.evaluator))
+        since_ns = max(first or 0, now_ns - FIRST_LOOK_NS)
+    return AlertCourse.begun(bound, since_ns)
+
+
+def follow_alert(
+    reader: StoreReader,
+    course: AlertCourse,
+    until_ns: int,
+    level: float,
+    *,
+    span_name: str | None = None,
+    predictor: str | None = None,
+) -> list[Event]:
+    """Bring the course of an alert up to a moment; return what there is to tell."""
+    evaluator = course.bound.evaluator
+    wanted = Wanted(evaluator, predictor or registry.predictor_of(evaluator), span_name)
+
+    def read(connection: sqlite3.Connection) -> list[Event]:
+        events: list[Event] = []
+        now = arrived(connection)
+        if course.arrived is not None:
+            before = late(
+                connection, wanted, course.cursor_ns, course.arrived, set(course.left_out)
+            )
+            events += course.follow_late(*before, level)
+        for hour in hours(connection, wanted, course.cursor_ns, until_ns):
+            events += course.follow(hour, level)
+        course.arrived = now
+        last = course.silence.last_verdict_ns
+        course.silence.went_on = bool(
+            last and until_ns - last > DAY_NS and went_on(connection, wanted, last)
+        )
+        return events
+
+    return reader.read(read)
+
+
+def followed_alerts(
+    reader: StoreReader,
+    bounds: Iterable[Bound],
+    since_ns: int | None,
+    now_ns: int,
+    *,
+    span_name: str | None = None,
+    predictor: str | None = None,
+) -> list[AlertCourse]:
+    """Follow alerts from the beginning. That is for a single look, such as ``llmeval report``."""
+    followed = [begin_alert(reader, bound, since_ns or 0, now_ns) for bound in bounds]
+    for course in followed:
+        follow_alert(
+            reader, course, now_ns, level_of(len(followed)),
+            span_name=span_name, predictor=predictor,
+        )  # fmt: skip
+        if not course.judged:
+            name = course.bound.evaluator
+            course.problem = course.problem or reader.read(partial(unknown_name, name))
+    return followed
+
+
+def unknown_name(name: str, connection: sqlite3.Connection) -> str:
+    """Say that no evaluator has this name; empty if one in the store or of this SDK has it.
+
+    It is empty for a store without evaluations too, whose app may have an evaluator of its own.
+    """
+    stored = {*names_in(connection, "evaluations", "name")}
+    stored.update(names_in(connection, "not_run", "evaluator"))
+    if not stored or name in stored or registry.known(name) is not None:
+        return ""
+    hint = nearest(name, {*METRICS, *stored, *registry.judges()})
+    return f"nothing in the store is named {name!r}: {hint}"

@@ -1,8 +1,8 @@
 """Spans are found by what a person types of their ids."""
 
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store.lookup import spans_like
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.traces import spans_like
 
 
 def test_a_span_is_found_by_the_beginning_of_its_id(writer, make):

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.store import _rows
 from llmeval_sdk.store._schema import MAY_BE_TURN, OF_SESSION, SESSION
-from llmeval_sdk.store.effective import counting_of_session
 from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.latest import latest_of_session
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -65,7 +65,7 @@ def _by_session(events: Iterable[EvaluationEvent]) -> list[StoredSession]:
         sessions.setdefault(name, StoredSession(name)).history.append(event)
     for session in sessions.values():
         session.newest.update(
-            (event.evaluation.name, event) for event in counting_of_session(session.history)
+            (event.evaluation.name, event) for event in latest_of_session(session.history)
         )
     return list(sessions.values())
 
@@ -136,7 +136,7 @@ class SessionTotals:
     """How many of those calls have a cost."""
 
 
-def totals(connection: sqlite3.Connection, session_id: str) -> SessionTotals | None:
+def session_totals(connection: sqlite3.Connection, session_id: str) -> SessionTotals | None:
     """Return what a session adds up to; ``None`` if the store has no turn of it."""
     about = {"session": session_id, "most": MOST_TURNS}
     summed = connection.execute(_SUMS, about).fetchone()
@@ -146,7 +146,7 @@ def totals(connection: sqlite3.Connection, session_id: str) -> SessionTotals | N
     return SessionTotals(*summed, *spent)
 
 
-def turns(
+def session_turns(
     connection: sqlite3.Connection, session_id: str, first: int = 1, *, most: int = PAGE_TURNS
 ) -> list[SessionTurn]:
     """Return some turns of a session in the order in which they began.
@@ -209,7 +209,7 @@ MOST_COUNTED = 100
 """A list counts at most so many turns of each session."""
 
 
-def sessions(
+def sessions_page(
     connection: sqlite3.Connection,
     after: tuple[int, int] | None = None,
     *,

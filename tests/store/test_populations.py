@@ -13,14 +13,19 @@ from llmeval_sdk.model import values as _values
 from llmeval_sdk.statistics.funnels import funnel
 from llmeval_sdk.statistics.labels import Labelled, corrected_mean
 from llmeval_sdk.statistics.mean import assisted_mean, population_mean
-from llmeval_sdk.store import _samples
-from llmeval_sdk.store._verdicts import scores_by_span
-from llmeval_sdk.store.effective import LEAST_CHANCE
-from llmeval_sdk.store.groups import EvaluationScope, bin_of
 from llmeval_sdk.store.labels import labels_of
-from llmeval_sdk.store.populations import over_time, overall, populations
+from llmeval_sdk.store.latest import LEAST_CHANCE
+from llmeval_sdk.store.populations import (
+    SharedReadings,
+    groups_by_judge,
+    judged,
+    over_time,
+    overall,
+    populations,
+    scores_by_span,
+)
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import Scores
+from llmeval_sdk.store.scores import EvaluationScope, bin_of
 
 
 JUDGES = ("groundedness", "tone", "seconds_judge")
@@ -169,7 +174,7 @@ def path(request, tmp_path):
 def test_every_judge_and_span_name_is_estimated_as_from_its_rows(path):
     """Weighted, model-assisted and corrected by labels; within 0..1 and far outside."""
     with closing(StoreReader(path)) as reader:
-        found = populations(reader, (None,) * 4, Scores(reader))
+        found = populations(reader, (None,) * 4, SharedReadings(reader))
     assert {each.judge for each in found} == set(JUDGES)
     compared = sum(
         agree(each, by_rows(path, each.judge, each.span_name, labels=True)) for each in found
@@ -181,7 +186,7 @@ def test_all_span_names_together_are_estimated_as_from_their_rows(path):
     """What alerts and the pages of judges show, with sums that are joined."""
     with closing(StoreReader(path)) as reader:
         for judge in JUDGES:
-            found = overall(reader, (None,) * 4, Scores(reader), judge)
+            found = overall(reader, (None,) * 4, SharedReadings(reader), judge)
             agree(found, by_rows(path, judge, "any", labels=True))
 
 
@@ -189,7 +194,7 @@ def test_every_hour_is_estimated_as_from_its_rows(path):
     """Trends are made of the same sums, hour by hour."""
     with closing(StoreReader(path)) as reader:
         for judge in JUDGES:
-            for found in over_time(reader, (None,) * 4, Scores(reader), judge, HOUR):
+            for found in over_time(reader, (None,) * 4, SharedReadings(reader), judge, HOUR):
                 expected = by_rows(path, judge, "any", labels=True, period=found.period_ns)
                 agree(found, expected)
 
@@ -219,17 +224,17 @@ def test_a_summary_counts_as_its_rows_do(path):
 def test_rows_that_went_between_two_reads_are_no_error(path):
     """Groups and weights are read by two connections, and another process may prune in between."""
     with closing(StoreReader(path)) as reader:
-        known = Scores(reader)
+        known = SharedReadings(reader)
         scope = EvaluationScope()
         groups = known.groups(scope)
-        name, of_judge = next(iter(_samples.groups_by_judge(groups, ()).items()))
+        name, of_judge = next(iter(groups_by_judge(groups, ()).items()))
         scope = scope._replace(evaluator=name)
-        before = reader.read(lambda store: _samples.judged(store, scope, of_judge))
+        before = reader.read(lambda store: judged(store, scope, of_judge))
         raw = sqlite3.connect(path)
         raw.execute("DELETE FROM evaluations WHERE evaluator_kind = 'judge'")
         raw.commit()
         raw.close()
-        after = reader.read(lambda store: _samples.judged(store, scope, of_judge))
+        after = reader.read(lambda store: judged(store, scope, of_judge))
     assert before.keys() == after.keys()
     weighed = [sum(sample.tally.judged for sample in read.values()) for read in (before, after)]
     assert weighed[1] < weighed[0]

@@ -1,25 +1,32 @@
-"""The verdicts of one evaluator, hour by hour, as `statistics.sequence` takes them."""
+"""The verdicts of one evaluator hour by hour, and whether it has fallen silent.
+
+Alerts bet on these hours, see `statistics.sequence`. Free scores predict what a missing verdict
+would have been, so an hour without verdicts is evidence as long as it is by chance that nothing was
+selected. If verdicts are missing for another reason, nothing corrects the predictions, and an error
+in them would look like a change of quality.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.sequence import step_of
-from llmeval_sdk.store.effective import (
+from llmeval_sdk.store.latest import (
     CHANCE,
     DECIDER,
     IS_NEWEST,
     MODEL,
     UNJUDGED,
-    decided,
-    different,
-    version_of,
+    decision_probabilities,
+    distinct_versions,
+    judge_version,
 )
+from llmeval_sdk.text.terminal import moment
 
 
 HOUR_NS = 3_600_000_000_000
@@ -148,7 +155,9 @@ def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -
     if wanted.predictor is not None:
         about = {"name": wanted.predictor, "start": start - HOUR_NS, "end": end}
         predicted = dict(connection.execute(_PREDICTED, about).fetchall())
-    predicted = decided(connection, wanted.evaluator, start - HOUR_NS, end) or predicted
+    predicted = (
+        decision_probabilities(connection, wanted.evaluator, start - HOUR_NS, end) or predicted
+    )
 
     def at(time_ns: int) -> Hour:
         begin = time_ns - time_ns % HOUR_NS
@@ -204,7 +213,7 @@ def _add_score(hour: Hour, row: tuple[Any, ...], predicted: Callable[[str], floa
         hour.unweighted += 1
         return
     hour.is_out_of_scale |= not 0 <= number <= 1
-    hour.versions.add(version_of(*version))
+    hour.versions.add(judge_version(*version))
     hour.judged += 1
     hour.last_verdict_ns = max(hour.last_verdict_ns, time_ns)
     hour.seen.append(Seen(number, chance, predicted(span_id)))
@@ -216,7 +225,7 @@ def _finished(hour: Hour) -> Hour:
     A request was scored if it was selected and its judgement was not lost. So each chance is
     multiplied by the part of the selected requests that were scored.
     """
-    hour.versions = different(hour.versions)
+    hour.versions = distinct_versions(hour.versions)
     if hour.lost and hour.judged:
         part = hour.judged / (hour.judged + hour.lost)
         hour.seen = [
@@ -278,3 +287,66 @@ SELECT EXISTS (
   )
 )
 """
+
+
+EXPECTED_VERDICTS = 7
+"""How many expected verdicts have to be missing. By chance that happens once in 1,100 times."""
+
+
+@dataclass(slots=True)
+class Silence:
+    """What happened since the last verdict."""
+
+    last_verdict_ns: int = 0
+    """When the last verdict was given; 0 where there never was one."""
+    requests: int = 0
+    """Requests since then that could have been judged."""
+    lost: int = 0
+    """Judgements since then that were selected and gave no verdict."""
+    without_model: int = 0
+    """Requests since then that nobody judged because no judge model was configured."""
+    went_on: bool = False
+    """Whether the app still served requests a day after the last verdict."""
+
+    def note(self, hour: Hour) -> None:
+        """Take in one hour; a verdict in it ends the silence."""
+        if hour.judged:
+            self.requests = self.lost = self.without_model = 0
+            self.went_on = False
+            self.last_verdict_ns = max(self.last_verdict_ns, hour.last_verdict_ns)
+        else:
+            self.requests += len(hour.seen)
+            self.lost += hour.lost
+            self.without_model += hour.without_model
+
+    def sentence(self, usual_share: float) -> str:
+        """Say that verdicts are missing, and why if that is known; empty if none are.
+
+        ``usual_share`` is the part of the requests, 0..1, that was judged so far.
+        """
+        since = "no verdict so far"
+        if self.last_verdict_ns:
+            since = f"no verdict since {moment(self.last_verdict_ns)}"
+        later = " later" if self.last_verdict_ns else ""
+        if self.lost == 1:
+            return f"{since}: the only{later} judgement was lost"
+        if self.lost:
+            return f"{since}: all {self.lost:,}{later} judgements were lost"
+        if self.without_model:
+            return f"{since}: no judge model was configured for {self.without_model:,} requests"
+        expected = self.requests * usual_share
+        if expected >= EXPECTED_VERDICTS:
+            return (
+                f"{since}, although about {expected:,.0f} of the {self.requests:,} requests since"
+                " then would usually have been judged"
+            )
+        return f"{since}, although the app went on serving requests" if self.went_on else ""
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return what `from_plain` reads, in types of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Silence:
+        """Read what `as_plain` returned."""
+        return cls(**{each.name: plain[each.name] for each in fields(cls)})

@@ -45,7 +45,7 @@ class SpanFacts(NamedTuple):
 
 
 @dataclass(slots=True)
-class HourOf:
+class TrafficHour:
     """The requests of one name, or the calls of one model, in an hour."""
 
     count: int = 0
@@ -57,7 +57,7 @@ class HourOf:
     latencies: Counter[str] = field(default_factory=Counter)
     """How often each duration was measured, by its nanoseconds in three digits."""
 
-    def add(self, other: HourOf) -> None:
+    def add(self, other: TrafficHour) -> None:
         """Add another hour."""
         self.count += other.count
         self.failed += other.failed
@@ -76,7 +76,7 @@ class HourOf:
         return None
 
 
-Hours = dict[int, dict[str, HourOf]]
+Hours = dict[int, dict[str, TrafficHour]]
 
 
 class HourlyTraffic:
@@ -133,29 +133,29 @@ class HourlyTraffic:
                 for hour in [hour for hour in hours if hour < newest - MOST_HOURS * HOUR_NS]:
                     del hours[hour]
 
-    def total(self, of: str, since_ns: int, until_ns: int) -> dict[str, HourOf]:
+    def total(self, of: str, since_ns: int, until_ns: int) -> dict[str, TrafficHour]:
         """Add up the hours of a period by name: of ``requests``, or of ``calls``."""
-        summed: dict[str, HourOf] = {}
+        summed: dict[str, TrafficHour] = {}
         with self._lock:
             for hour, by_name in getattr(self, of).items():
                 if since_ns <= hour < until_ns:
                     for name, part in by_name.items():
-                        summed.setdefault(name, HourOf()).add(part)
+                        summed.setdefault(name, TrafficHour()).add(part)
         return summed
 
-    def by_hour(self, of: str, since_ns: int, until_ns: int) -> dict[int, HourOf]:
+    def by_hour(self, of: str, since_ns: int, until_ns: int) -> dict[int, TrafficHour]:
         """Add up all names of each hour of a period."""
-        summed: dict[int, HourOf] = {}
+        summed: dict[int, TrafficHour] = {}
         with self._lock:
             for hour, by_name in sorted(getattr(self, of).items()):
                 if since_ns <= hour < until_ns:
                     for part in by_name.values():
-                        summed.setdefault(hour, HourOf()).add(part)
+                        summed.setdefault(hour, TrafficHour()).add(part)
         return summed
 
     def _begin(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for hour, is_request, name, model, kind, took, count, failed, tokens, usd, bare in rows:
-            part = HourOf(
+            part = TrafficHour(
                 count, failed, int(tokens), usd, bare, Counter({took: count} if took else {})
             )
             self._put(hour, is_request, kind, (name, model), part)
@@ -164,7 +164,7 @@ class HourlyTraffic:
         tokens = (span.input_tokens or 0) + (span.output_tokens or 0)
         took = Counter({f"{span.took_ns:.2e}": 1} if span.took_ns >= 0 else {})
         unpriced = span.cost_usd is None and span.error is None
-        part = HourOf(1, span.error is not None, tokens, span.cost_usd or 0.0, unpriced, took)
+        part = TrafficHour(1, span.error is not None, tokens, span.cost_usd or 0.0, unpriced, took)
         hour = span.start_ns - span.start_ns % HOUR_NS
         self._put(hour, span.is_request, span.kind, (span.name, span.model), part)
         for listener in self._listeners:
@@ -172,7 +172,7 @@ class HourlyTraffic:
 
     def _put(
         self, hour: int, is_request: int, kind: str | None, names: tuple[str, str | None],
-        part: HourOf,
+        part: TrafficHour,
     ) -> None:  # fmt: skip
         if is_request:
             _slot(self.requests, hour, names[0]).add(part)
@@ -180,11 +180,11 @@ class HourlyTraffic:
             _slot(self.calls, hour, names[1] or "-").add(part)
 
 
-def _slot(hours: Hours, hour: int, name: str) -> HourOf:
+def _slot(hours: Hours, hour: int, name: str) -> TrafficHour:
     by_name = hours.setdefault(hour, {})
     if name not in by_name and len(by_name) >= MOST_NAMES:
         name = OTHER
-    return by_name.setdefault(name, HourOf())
+    return by_name.setdefault(name, TrafficHour())
 
 
 _TAG = f'"{JUDGE_TAG}"'
