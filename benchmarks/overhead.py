@@ -31,7 +31,7 @@ from benchmarks.measures import (
 )
 from llmeval_sdk import registry
 from llmeval_sdk.model import Record
-from llmeval_sdk.model.coerce import to_chunks, to_extractions
+from llmeval_sdk.model.fields import to_chunks, to_extractions
 
 
 SCORED_CPU_US = 250.0

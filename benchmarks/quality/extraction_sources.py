@@ -12,7 +12,7 @@ from extraction_data import Case, Question, Searcher, kind_of, run, words
 from rapidfuzz import fuzz
 
 from llmeval_sdk.model import Record
-from llmeval_sdk.model.coerce import to_chunks, to_extractions
+from llmeval_sdk.model.fields import to_chunks, to_extractions
 from llmeval_sdk.plugins.demo import documents, grading, licenses
 from llmeval_sdk.plugins.demo.app import LIMITS, find, vote
 from llmeval_sdk.plugins.demo.documents import FIELDS, Document

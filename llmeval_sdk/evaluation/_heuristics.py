@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.evaluation._running import is_built_in, outcome, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.needs import CHUNK_TEXT, TOOL_RESULTS, alternatives, is_met, reader_of
+from llmeval_sdk.model.fields import CHUNK_TEXT, TOOL_RESULTS, alternatives, is_met, reader_of
 from llmeval_sdk.model.protocols import Heuristic, Learner
 from llmeval_sdk.process.shield import shield
 

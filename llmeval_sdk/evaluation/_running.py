@@ -12,7 +12,7 @@ from typing import Any
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.heuristics import TooLargeError
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Record, Target, values
-from llmeval_sdk.model.needs import missing
+from llmeval_sdk.model.fields import missing
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
 from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.process.threads import within

@@ -35,7 +35,7 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.model.chat import parts_without_text
-from llmeval_sdk.model.needs import lacking
+from llmeval_sdk.model.fields import lacking
 from llmeval_sdk.model.protocols import DecisionModel, Judge, answer_by, further_place
 from llmeval_sdk.process.shield import shield
 from llmeval_sdk.process.threads import within

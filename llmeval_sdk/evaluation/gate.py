@@ -15,7 +15,7 @@ from llmeval_sdk.evaluation.conditions import Evaluations
 from llmeval_sdk.evaluation.escalation import Escalation
 from llmeval_sdk.evaluation.sampling import SamplingRules
 from llmeval_sdk.model import Record
-from llmeval_sdk.model.needs import lacking
+from llmeval_sdk.model.fields import lacking
 from llmeval_sdk.model.protocols import Judge
 
 

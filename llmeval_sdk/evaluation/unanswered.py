@@ -12,7 +12,7 @@ from typing import Any, Literal
 from llmeval_sdk.evaluation._running import is_built_in
 from llmeval_sdk.model import Evaluation, Record, Score, values
 from llmeval_sdk.model.chat import is_answer
-from llmeval_sdk.model.needs import alternatives, is_met
+from llmeval_sdk.model.fields import alternatives, is_met
 from llmeval_sdk.model.protocols import Evaluator
 
 

@@ -10,8 +10,8 @@ from typing import Any, Generic, Literal, TypeVar, overload
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import Evaluation, Record, Score
-from llmeval_sdk.model.needs import CHUNK_TEXT, FIELDS, TOOL_RESULTS, alternatives
-from llmeval_sdk.model.runs.conversation import is_conversation
+from llmeval_sdk.model.conversation import is_conversation
+from llmeval_sdk.model.fields import CHUNK_TEXT, FIELDS, TOOL_RESULTS, alternatives
 
 
 R_co = TypeVar("R_co", bound="Evaluation | Score", covariant=True)

@@ -32,7 +32,7 @@ from llmeval_sdk.model import (
     Usage,
     values,
 )
-from llmeval_sdk.model.needs import lacking
+from llmeval_sdk.model.fields import lacking
 from llmeval_sdk.model.protocols import LLM, refuse_in_loop
 
 

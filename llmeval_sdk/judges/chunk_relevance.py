@@ -11,7 +11,7 @@ from llmeval_sdk.judges.prompt import Example, Section, render, request
 from llmeval_sdk.judges.stand_in import Sections, chunks_of, rating, share
 from llmeval_sdk.judges.verdict import YES_NO
 from llmeval_sdk.model import Chunk, Evaluation, Record, Unit
-from llmeval_sdk.model.needs import CHUNK_TEXT
+from llmeval_sdk.model.fields import CHUNK_TEXT
 from llmeval_sdk.model.protocols import LLM
 
 

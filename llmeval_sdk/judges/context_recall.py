@@ -17,9 +17,9 @@ from llmeval_sdk.judges.prompt import Example, Section, context, expected, rende
 from llmeval_sdk.judges.stand_in import Sections, chunks_of, share
 from llmeval_sdk.judges.verdict import RECALL, in_range
 from llmeval_sdk.model import Chunk, Evaluation, Record, Request, Usage
-from llmeval_sdk.model.needs import CHUNK_TEXT
-from llmeval_sdk.model.neutral import neutral
+from llmeval_sdk.model.fields import CHUNK_TEXT
 from llmeval_sdk.model.protocols import LLM
+from llmeval_sdk.model.sanitizing import sanitized
 from llmeval_sdk.process.threads import run
 
 
@@ -130,8 +130,8 @@ def _quoted(example: RecallExample) -> Example:
         "expected response": example.expected_output,
         "response": example.output,
     }
-    given = {name: json.dumps(neutral(text), ensure_ascii=False) for name, text in texts.items()}
-    answer = {"reason": neutral(example.reason), "context_recall_score": float(example.score)}
+    given = {name: json.dumps(sanitized(text), ensure_ascii=False) for name, text in texts.items()}
+    answer = {"reason": sanitized(example.reason), "context_recall_score": float(example.score)}
     return Example(given, answer)
 
 

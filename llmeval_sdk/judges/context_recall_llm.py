@@ -10,7 +10,7 @@ from llmeval_sdk.judges.prompt import Example, Section, as_text, context, render
 from llmeval_sdk.judges.stand_in import Sections, chunks_of, share
 from llmeval_sdk.judges.verdict import SCORE, in_range
 from llmeval_sdk.model import Evaluation, Record, Unit
-from llmeval_sdk.model.needs import CHUNK_TEXT
+from llmeval_sdk.model.fields import CHUNK_TEXT
 from llmeval_sdk.model.protocols import LLM
 
 

@@ -13,7 +13,7 @@ from llmeval_sdk.judges.stand_in import (
     share,
     words,
 )
-from llmeval_sdk.model.needs import CHUNK_TEXT
+from llmeval_sdk.model.fields import CHUNK_TEXT
 
 
 RUBRIC = """

@@ -20,8 +20,8 @@ from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.judges.verdict import VerdictForm
 from llmeval_sdk.model import Chunk, Extraction, Message, Record, Step, Usage
 from llmeval_sdk.model.chat import as_text, split_request
-from llmeval_sdk.model.needs import CHUNK_TEXT
-from llmeval_sdk.model.neutral import neutral
+from llmeval_sdk.model.fields import CHUNK_TEXT
+from llmeval_sdk.model.sanitizing import sanitized
 
 
 __all__ = ["as_text", "context", "expected", "request", "response", "split_request"]
@@ -105,7 +105,7 @@ def render(
     )
     data = "\n\n".join(
         f"{edge_line('begin', section.name, boundary)}\n"
-        f"{_without(boundary, neutral(shortened(section.text, limit)))}\n"
+        f"{_without(boundary, sanitized(shortened(section.text, limit)))}\n"
         f"{edge_line('end', section.name, boundary)}"
         for section in sections
     )

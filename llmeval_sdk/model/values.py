@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ _UNRATED = (ABSTENTION, "ungrounded_arguments")
 """Who did not answer may be right, and in one good run of four an argument comes from nowhere."""
 
 
-def number(value: Any) -> float | None:
+def number(value: object) -> float | None:
     """Return a value as a number: a finite score as it is, pass and yes as 1, fail and no as 0.
 
     ``None`` is returned for what is no number: any other category, a value that does not apply, an
@@ -74,18 +74,18 @@ def number(value: Any) -> float | None:
     if isinstance(value, (bytes, bytearray)):  # which float() would read as text
         return None
     try:
-        found = float(value)
+        found = float(value)  # type: ignore[arg-type]  # whatever has a float
     except (TypeError, ValueError, OverflowError):
         return None
     return found if isfinite(found) else None
 
 
-def word(passed: Any) -> str:
+def word(passed: object) -> str:
     """Return what people read for a bool: ``pass`` or ``fail``."""
     return "pass" if passed else "fail"
 
 
-def is_neutral(value: Any) -> bool:
+def is_neutral(value: object) -> bool:
     """Say whether a value or label is one of those that say nothing good or bad."""
     return value is None or (isinstance(value, str) and _folded(value) in NEUTRAL)
 
@@ -127,7 +127,7 @@ def high_is_bad(name: str) -> bool:
     return _better[name] == "lower" if name in _better else name.endswith(_HIGH_IS_BAD)
 
 
-def is_near_constant(metadata: Mapping[str, Any]) -> bool:
+def is_near_constant(metadata: Mapping[str, object]) -> bool:
     """Say whether an evaluation's metadata takes the meaning from its score."""
     return metadata.get(NEAR_CONSTANT) is True
 
@@ -144,7 +144,7 @@ def standing_of(evaluation: Evaluation) -> Standing:
     return _standing(goodness_of(evaluation))
 
 
-def goodness(name: str, value: Any, label: str | None = None) -> float | None:
+def goodness(name: str, value: object, label: str | None = None) -> float | None:
     """Return how good an outcome is, from 0 for bad to 1 for good.
 
     Args:
@@ -171,7 +171,7 @@ def goodness(name: str, value: Any, label: str | None = None) -> float | None:
     return max(0.0, 1 - good) if inverted else good
 
 
-def standing(name: str, value: Any, label: str | None = None) -> Standing:
+def standing(name: str, value: object, label: str | None = None) -> Standing:
     """Return whether an outcome is good, fair, bad or neutral; see `goodness`."""
     return _standing(goodness(name, value, label))
 

@@ -22,7 +22,7 @@ def forget_rows(store: Path, theirs: Belongings, *, really: bool) -> int:
         files = Versions(golden.path.parent)
         for number in files.numbers():
             rows = files.read(number)
-            kept = [row for row in rows if not _is_theirs(row, theirs)]
+            kept = [row for row in rows if not _belongs_to_person(row, theirs)]
             count += len(rows) - len(kept)
             if really and len(kept) < len(rows):
                 files.rewrite(number, kept)
@@ -58,5 +58,5 @@ def forget_experiments(store: Path, theirs: Belongings, *, really: bool) -> int:
     return len(copies.traces)
 
 
-def _is_theirs(row: dict[str, Any], theirs: Belongings) -> bool:
+def _belongs_to_person(row: dict[str, Any], theirs: Belongings) -> bool:
     return row.get("trace_id") in theirs.traces or row.get("span_id") in theirs.spans

@@ -27,7 +27,7 @@ from llmeval_sdk.model import (
     values,
 )
 from llmeval_sdk.model.chat import is_answer
-from llmeval_sdk.model.coerce import DETAILS, to_details
+from llmeval_sdk.model.fields import DETAILS, to_details
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
 from llmeval_sdk.store.encode import dumps, loads, score

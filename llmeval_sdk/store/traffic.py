@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import JUDGE_TAG, Usage, values
-from llmeval_sdk.model.coerce import CACHED
+from llmeval_sdk.model.fields import CACHED
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
 from llmeval_sdk.store.files import LIMIT_LENGTH

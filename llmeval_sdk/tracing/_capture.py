@@ -14,7 +14,7 @@ from itertools import islice
 from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
-from llmeval_sdk.model.coerce import TRUNCATED
+from llmeval_sdk.model.fields import TRUNCATED
 from llmeval_sdk.tracing._media import SHORTEST, data_url, marker_of, without_media
 from llmeval_sdk.tracing._state import state
 

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData, Step
-from llmeval_sdk.model.coerce import note_kinds, to_chunks, to_details, to_usage
+from llmeval_sdk.model.fields import note_kinds, to_chunks, to_details, to_usage
 from llmeval_sdk.model.records import (
     ANSWERED,
     OWNERS,

@@ -17,7 +17,7 @@ from itertools import islice
 from time import perf_counter_ns
 from typing import Any
 
-from llmeval_sdk.model.coerce import to_chunks
+from llmeval_sdk.model.fields import to_chunks
 from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing._annotate import _inherited, inherit
 from llmeval_sdk.tracing._capture import MAX_ITEMS, NODE_BYTES, capture, rows

@@ -20,7 +20,9 @@ from llmeval_sdk.model import (
     SpanKind,
     Usage,
 )
-from llmeval_sdk.model.coerce import (
+from llmeval_sdk.model.fields import (
+    CONTEXT_ARGUMENTS,
+    FIELD_OF,
     to_chunks,
     to_details,
     to_extractions,
@@ -29,7 +31,7 @@ from llmeval_sdk.model.coerce import (
     to_texts,
     to_usage,
 )
-from llmeval_sdk.model.records import CONTEXT_ARGUMENTS, OWNERS, Conversation, Left, Retrieved
+from llmeval_sdk.model.records import OWNERS, Conversation, Left, Retrieved
 from llmeval_sdk.model.span_fields import SPAN_FIELDS
 from llmeval_sdk.process.shield import caught, swallow, tell_once
 from llmeval_sdk.tracing import ids
@@ -149,15 +151,6 @@ def _mirror(span: Span) -> None:
             neighbour.mirror(span)
 
 
-_ALIASES = {
-    **dict.fromkeys(("input", "input_data", "query", "question"), "request"),
-    **dict.fromkeys(("output", "output_data", "answer"), "response"),
-    **dict.fromkeys(("contexts", "chunks", "documents"), "retrieved_context"),
-    "attributes": "metadata",
-    "user": "user_id",
-}
-"""What other libraries call our fields."""
-
 WRITERS: dict[str, Any] = {
     **{field.name: _put(field.slot) for field in SPAN_FIELDS if field.can_be_annotated},
     "retrieved_context": _nouns("_retrieved", Chunk, to_chunks),
@@ -177,7 +170,9 @@ WRITERS: dict[str, Any] = {
     "user_id": _tag("user_id"),
 }
 """How each field is written, by its name and by those that other libraries have for it."""
-WRITERS.update((alias, WRITERS[name]) for alias, name in _ALIASES.items())
+for _name, _field in {**FIELD_OF, "attributes": "metadata", "user": "user_id"}.items():
+    if _field in WRITERS:  # a name that is a field itself, such as ``prompt``, keeps its meaning
+        WRITERS.setdefault(_name, WRITERS[_field])
 
 
 # Describes an exception that left a span, without running any code of the app.

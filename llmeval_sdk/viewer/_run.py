@@ -12,8 +12,7 @@ from typing import Any
 from llmeval_sdk.model import JUDGING, EvaluationEvent, Record, SpanData, Step
 from llmeval_sdk.model.chat import is_note_of_a_cut, to_text
 from llmeval_sdk.model.records import left_by, request_of, with_steps
-from llmeval_sdk.model.runs.calls import hands_over, is_write
-from llmeval_sdk.model.runs.run import Run
+from llmeval_sdk.model.runs import Run, hands_over, is_write
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.traces import (
     CallTexts,

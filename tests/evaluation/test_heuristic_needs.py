@@ -11,7 +11,7 @@ from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import Heuristics
 from llmeval_sdk.model import Chunk, Evaluation, Record
-from llmeval_sdk.model.needs import CHUNK_TEXT
+from llmeval_sdk.model.fields import CHUNK_TEXT
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmeval_sdk.model import Chunk, Record
-from llmeval_sdk.model.needs import CHUNK_TEXT, missing
+from llmeval_sdk.model.fields import CHUNK_TEXT, missing
 
 
 def test_a_record_with_every_need_misses_nothing():

@@ -12,8 +12,8 @@ from llmeval_sdk.judges.prompt import (
     SECTION_CHARACTERS,
     TOTAL_CHARACTERS,
     Section,
-    neutral,
     render,
+    sanitized,
     shortened,
 )
 from llmeval_sdk.judges.verdict import YES_NO
@@ -125,12 +125,12 @@ def test_a_text_that_knows_the_boundary_cannot_use_it(monkeypatch):
 )
 def test_harmless_text_is_left_as_it_is(text):
     """Neutralising costs ordinary content nothing: shifts, tags, joiners, emoji stay."""
-    assert neutral(text) == text
+    assert sanitized(text) == text
 
 
 def test_half_a_surrogate_does_not_break_the_request():
     """What cannot be encoded becomes a mark, so that the call can be made."""
-    assert neutral("a\ud800b").encode("utf-8") == b"a?b"
+    assert sanitized("a\ud800b").encode("utf-8") == b"a?b"
 
 
 def test_content_is_capped_and_the_cut_is_told():
@@ -169,7 +169,7 @@ TOKENS = [
 @pytest.mark.parametrize("token", TOKENS)
 def test_tokens_of_chat_templates_lose_their_meaning_and_stay_readable(token):
     """A server that takes such a text for its own token would see a new turn, or a tool's call."""
-    shown = neutral(f"before {token} after")
+    shown = sanitized(f"before {token} after")
     assert token not in shown
     assert shown.replace(" ", "") == f"before{token}after".replace(" ", "")
 
@@ -185,4 +185,4 @@ def test_tokens_of_chat_templates_lose_their_meaning_and_stay_readable(token):
 )
 def test_ordinary_text_and_markup_stay_as_they_are(text):
     """Only what a template gives a meaning is touched."""
-    assert neutral(text) == text
+    assert sanitized(text) == text

@@ -4,7 +4,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.exporters import memory
-from llmeval_sdk.model.coerce import TRUNCATED
+from llmeval_sdk.model.fields import TRUNCATED
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing._capture import NODES, ROOM

@@ -15,7 +15,7 @@ from llmeval_sdk.heuristics.risk._resources import Additive, squashed
 from llmeval_sdk.heuristics.risk._sentence import Draft, Reference, Sentence, draft
 from llmeval_sdk.heuristics.risk._words import STOP_WORDS
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.needs import TOOL_RESULTS
+from llmeval_sdk.model.fields import TOOL_RESULTS
 from llmeval_sdk.model.records import evidence_of
 from llmeval_sdk.text.budget import WorkBudget
 

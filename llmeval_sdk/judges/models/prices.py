@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import NamedTuple, TypeAlias
 
 from llmeval_sdk.model import NOTHING, SpanData, Usage
-from llmeval_sdk.model.coerce import CACHED
+from llmeval_sdk.model.fields import CACHED
 
 
 MILLION = 1_000_000

@@ -13,7 +13,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models.failures import CallFailed, retrying
 from llmeval_sdk.judges.models.prices import Prices, cost
 from llmeval_sdk.model import Message, Usage
-from llmeval_sdk.model.coerce import CACHED, to_details
+from llmeval_sdk.model.fields import CACHED, to_details
 from llmeval_sdk.model.json_object import NoObjectError, only_object
 from llmeval_sdk.model.protocols import further_request
 

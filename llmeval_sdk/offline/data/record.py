@@ -16,7 +16,7 @@ from typing import Any
 from llmeval_sdk.errors import ConfigurationError, DataError, did_you_mean
 from llmeval_sdk.model import Chunk, Extraction, Record, Request, Step, Usage
 from llmeval_sdk.model.chat import definitions_of, steps_of, to_answer, to_text
-from llmeval_sdk.model.coerce import to_chunk, to_extraction, to_reason, to_usage
+from llmeval_sdk.model.fields import FIELD_OF, to_chunk, to_extraction, to_reason, to_usage
 from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json
 from llmeval_sdk.offline.data.spans import Trace, read_trace
 
@@ -110,38 +110,6 @@ def _steps_of_chat(request: Request | None) -> tuple[Step, ...] | None:
 
 # Columns whose names are almost ours: nothing is guessed, and all of a row are named at once.
 
-ELSEWHERE = {
-    "question": "request",
-    "query": "request",
-    "input": "request",
-    "inputs": "request",
-    "user_input": "request",
-    "prompt": "request",
-    "answer": "response",
-    "output": "response",
-    "outputs": "response",
-    "prediction": "response",
-    "contexts": "retrieved_context",
-    "context": "retrieved_context",
-    "retrieved_contexts": "retrieved_context",
-    "documents": "retrieved_context",
-    "chunks": "retrieved_context",
-    "ground_truth": "expected_response",
-    "reference": "expected_response",
-    "expected_output": "expected_response",
-    "expected_answer": "expected_response",
-    "gold": "expected_response",
-    "gold_answer": "expected_response",
-    "id": "request_id",
-    "latency": "latency_seconds",
-    "trajectory": "steps",
-    "tool_definitions": "tools",
-    "reference_trajectory": "expected_trajectory",
-    "expected_tool_calls": "expected_trajectory",
-}
-"""The names of our columns in other systems: an error suggests ours, and nothing is guessed."""
-
-
 MOST_NAMED = 20
 """Unknown columns that one message names."""
 
@@ -161,7 +129,7 @@ def _check_names(
     for column in others:
         name = str(column)
         close = get_close_matches(name.lower()[:80], columns, n=1, cutoff=0.85)
-        meant = ELSEWHERE.get(name.lower()) or (close[0] if close else None)
+        meant = FIELD_OF.get(name.lower()) or (close[0] if close else None)
         if meant is not None and meant not in fields:
             unknown[name] = meant
     if not unknown:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Failure, Record, SpanData
 from llmeval_sdk.model.chat import to_answer
-from llmeval_sdk.model.coerce import to_chunks, to_extractions, to_prompt, to_usage
+from llmeval_sdk.model.fields import to_chunks, to_extractions, to_prompt, to_usage
 from llmeval_sdk.model.records import OWNERS, Spent, gathered_below, record_of, spent_by, with_steps
 from llmeval_sdk.model.span_fields import DATA_FIELDS, Form
 from llmeval_sdk.store.dump import Selection, dump

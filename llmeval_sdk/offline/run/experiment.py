@@ -24,7 +24,7 @@ from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.model.chat import split_request, to_answer
-from llmeval_sdk.model.coerce import to_usage
+from llmeval_sdk.model.fields import to_usage
 from llmeval_sdk.model.protocols import Exporter
 from llmeval_sdk.model.records import gathered_below, record_of, spent_by
 from llmeval_sdk.offline.data.record import absent, record_from

@@ -41,7 +41,7 @@ from llmeval_sdk.evaluation.unlimited import Unlimited
 from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, signer_of
 from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import Evaluation, Failure, Record
-from llmeval_sdk.model.needs import lacking, missing
+from llmeval_sdk.model.fields import lacking, missing
 from llmeval_sdk.model.protocols import LLM, Evaluator, Exporter, Heuristic, Judge
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Output, Row, output_of

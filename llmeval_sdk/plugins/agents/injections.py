@@ -12,8 +12,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
 
-from llmeval_sdk.model.runs.calls import WENT_WRONG, values_of
-from llmeval_sdk.model.runs.run import Run, ToolCall
+from llmeval_sdk.model.runs import WENT_WRONG, Run, ToolCall, values_of
 
 
 REACH = 500

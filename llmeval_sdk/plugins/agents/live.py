@@ -13,9 +13,15 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.model import Step
 from llmeval_sdk.model.chat import bounded_question, to_text
-from llmeval_sdk.model.runs.calls import is_write, outcome_of, signature
-from llmeval_sdk.model.runs.run import LONGEST_RESULT, MOST_TEXT, ToolCall
-from llmeval_sdk.model.runs.turns import given
+from llmeval_sdk.model.runs import (
+    MAX_RESULT,
+    MAX_TEXT,
+    ToolCall,
+    arguments_text,
+    is_write,
+    outcome_of,
+    signature,
+)
 from llmeval_sdk.plugins.agents.injections import AddressedPassages, Hijack
 from llmeval_sdk.plugins.agents.repetition import Circle, Circles, Repeats
 
@@ -32,7 +38,7 @@ class LiveRun:
 
     def __init__(self, request: Any) -> None:
         question = bounded_question(request)
-        self.asked = question.lower() or given(request)
+        self.asked = question.lower() or arguments_text(request)
         self.calls: list[ToolCall] = []
         self._steps: list[Step] = []
         self.repeats: list[tuple[ToolCall, int]] = []
@@ -45,7 +51,7 @@ class LiveRun:
         self._made = Repeats()
         self._circles = Circles()
         self._passages = AddressedPassages()
-        self._room = MOST_TEXT
+        self._room = MAX_TEXT
         self._turn = threading.Lock()
 
     def ask(self, gathered: list[Any], question: Callable[[LiveRun], Answer]) -> Answer:
@@ -110,7 +116,7 @@ class LiveRun:
             if hijack is not None:
                 self.hijacks.append(hijack)
             text = to_text(step.result) or ""
-            room = min(LONGEST_RESULT, self._room)
+            room = min(MAX_RESULT, self._room)
             self.is_cut = self.is_cut or len(text) > room
             self._room -= min(len(text), room)
             self._passages.read(number, text[:room].lower())

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from llmeval_sdk.model.runs.calls import SEARCHES
-from llmeval_sdk.model.runs.run import Run, ToolCall
+from llmeval_sdk.model.runs import SEARCHES, Run, ToolCall
 
 
 PROSE_WORDS = 6

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from llmeval_sdk.model import Record, Step
 from llmeval_sdk.model.chat import is_note_of_a_cut
-from llmeval_sdk.model.runs.calls import Signature, is_write, signature
+from llmeval_sdk.model.runs import Signature, is_write, signature
 
 
 def has_reference(record: Record) -> bool:

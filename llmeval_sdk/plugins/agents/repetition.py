@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from llmeval_sdk.model.runs.calls import Signature
-from llmeval_sdk.model.runs.run import ToolCall
+from llmeval_sdk.model.runs import Signature, ToolCall
 
 
 LONGEST_PERIOD = 4

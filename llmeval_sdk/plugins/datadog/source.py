@@ -23,7 +23,7 @@ from llmeval_sdk.config import hidden, variables
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.model import Chunk, Failure, Prompt, Usage
 from llmeval_sdk.model.chat import definitions_of
-from llmeval_sdk.model.coerce import (
+from llmeval_sdk.model.fields import (
     note_kinds,
     to_chunks,
     to_details,

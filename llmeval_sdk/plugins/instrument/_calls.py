@@ -14,7 +14,7 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any
 
-from llmeval_sdk.model.coerce import to_usage
+from llmeval_sdk.model.fields import to_usage
 from llmeval_sdk.model.records import OWNERS, Spent, left_by
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.plugins.openinference.otel import Branch, EvaluationSpanProcessor

@@ -17,7 +17,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, nearest
 from llmeval_sdk.judges.prompt import fair_limit, shortened, split_request
 from llmeval_sdk.model import Chunk, Evaluation, Failure, ModelCall, Record, Usage
-from llmeval_sdk.model.needs import CHUNK_TEXT, EVIDENCE, missing
+from llmeval_sdk.model.fields import CHUNK_TEXT, EVIDENCE, missing
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.model.records import evidence_of
 from llmeval_sdk.plugins.ragas import RagasSettings, runner

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.model.fields import FIELD_OF
 from llmeval_sdk.offline.data.exported import is_exported
-from llmeval_sdk.offline.data.record import ELSEWHERE, READERS
+from llmeval_sdk.offline.data.record import READERS
 from llmeval_sdk.offline.data.source import is_ray_dataset
 from llmeval_sdk.offline.run.work import Chosen
 
@@ -106,7 +107,7 @@ def _check_columns(names: list[str], where: str, chosen: Chosen) -> None:
         return
     if known and ("request" in known or not is_needed):
         return
-    meant = {name: ELSEWHERE[name.lower()] for name in names if name.lower() in ELSEWHERE}
+    meant = {name: FIELD_OF[name.lower()] for name in names if name.lower() in FIELD_OF}
     hint = "".join(f"; rename {name!r} to {ours!r}" for name, ours in meant.items())
     lacks = "the column 'request' is missing" if known else "no column is one of the input schema"
     raise DataError(f"{where}: {lacks}: it has {', '.join(map(repr, names)) or 'none'}{hint}")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.judges.prompt import shortened
 from llmeval_sdk.model import Record, Step
 from llmeval_sdk.model.chat import as_text, both_ends, question, to_text
-from llmeval_sdk.model.runs.conversation import SESSION
+from llmeval_sdk.model.conversation import SESSION
 from llmeval_sdk.plugins.sessions.heuristics.turn_count import COUNTED
 
 

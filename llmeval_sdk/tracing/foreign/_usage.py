@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from llmeval_sdk.model import Usage
-from llmeval_sdk.model.coerce import note_kinds, to_details, to_usage
+from llmeval_sdk.model.fields import note_kinds, to_details, to_usage
 from llmeval_sdk.tracing.foreign import conventions
 
 

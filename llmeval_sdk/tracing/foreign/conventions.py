@@ -12,7 +12,7 @@ from typing import Any
 
 from llmeval_sdk.model import Chunk, SpanKind
 from llmeval_sdk.model.chat import text_of
-from llmeval_sdk.model.coerce import to_chunks
+from llmeval_sdk.model.fields import to_chunks
 from llmeval_sdk.tracing.foreign import messages
 from llmeval_sdk.tracing.internals import capture
 

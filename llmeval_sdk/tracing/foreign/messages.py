@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from llmeval_sdk.model.chat import content_of, is_blob, role_of, steps_of, text_of, unwrapped
+from llmeval_sdk.model.fields import OTHER_NAMES
 
 
 def chat(value: Any) -> dict[str, Any] | None:
@@ -63,9 +64,7 @@ def answer(value: Any) -> str | None:  # noqa: PLR0911
             return answer(inner)
         if isinstance(value.get("outputs"), (dict, list)):  # as Traceloop wraps what a chain gave
             return answer(value["outputs"])
-        for name in (
-            "content", "contents", "parts", "text", "output_text", "answer", "output", "response",
-        ):  # fmt: skip
+        for name in _ANSWERS:
             text = text_of(value.get(name))
             if text is not None and not _is_repr(text):
                 return text
@@ -130,7 +129,10 @@ def is_bare(value: Any) -> bool:
     return is_named or (bool(turns) and is_empty)
 
 
-_QUESTIONS = ("question", "query", "input", "inputs", "prompt", "request", "user_input", "text")
+_ANSWERS = (
+    "content", "contents", "parts", "text", "output_text", "response", *OTHER_NAMES["response"],
+)  # fmt: skip
+_QUESTIONS = (*OTHER_NAMES["request"], "request", "text")
 
 
 def question(value: Any) -> Any:

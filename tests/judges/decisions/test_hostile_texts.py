@@ -9,7 +9,7 @@ from decisions_asked import QUESTIONS, WIRES, yes_no
 from hostile_texts import CORPUS
 
 from llmeval_sdk.model import Question
-from llmeval_sdk.model.neutral import neutral
+from llmeval_sdk.model.sanitizing import sanitized
 
 
 TITLES = ("request", "chunk 1", "response")
@@ -46,7 +46,7 @@ def test_no_attempt_leaves_the_data(serve, model, wire):
     for text, seen in zip(("harmless", *CORPUS), server.decisions, strict=True):
         ours = copy.deepcopy(dict(seen.body))
         data = data_of(wire, ours)
-        assert data == dict.fromkeys(TITLES, neutral(text))
+        assert data == dict.fromkeys(TITLES, sanitized(text))
         assert not any(token in part for token in TOKENS for part in data.values())
         harmless = harmless or ours
         assert ours == harmless
@@ -60,7 +60,7 @@ def test_texts_that_no_encoding_takes_are_sent_all_the_same(serve, ask, wire, te
     decision = ask(server, wire, [QUESTIONS[0]], {"response": text})
     assert decision.answers["groundedness"].error is None
     assert data_of(wire, copy.deepcopy(dict(server.decisions[0].body))) == {
-        "response": neutral(text)
+        "response": sanitized(text)
     }
 
 

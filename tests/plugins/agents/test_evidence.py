@@ -3,7 +3,7 @@
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.model import Chunk, Record, Step
-from llmeval_sdk.model.needs import lacking
+from llmeval_sdk.model.fields import lacking
 from llmeval_sdk.model.records import evidence_of
 from llmeval_sdk.testing import FakeLLM, capture
 

@@ -11,7 +11,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation._running import run_heuristic
 from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.model import Record, Step
-from llmeval_sdk.model.runs.conversation import turns_of
+from llmeval_sdk.model.conversation import turns_of
 
 
 FREE = ("repetition", "unanswered_questions", "turn_count", "session_seconds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from llmeval_sdk.model.neutral import neutral
+from llmeval_sdk.model.sanitizing import sanitized
 
 
 class NeutralTexts(dict[str, str]):
@@ -18,4 +18,4 @@ def neutral_texts(texts: Mapping[str, str]) -> NeutralTexts:
     """
     if isinstance(texts, NeutralTexts):
         return texts
-    return NeutralTexts((title, neutral(text)) for title, text in texts.items())
+    return NeutralTexts((title, sanitized(text)) for title, text in texts.items())

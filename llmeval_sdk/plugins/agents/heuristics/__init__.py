@@ -1,5 +1,5 @@
 """Free scores of an agent's run, one file each: its tool calls, its claims, its faults.
 
-All read the same `llmeval_sdk.model.runs.run.Run`. A score's explanation names the step that it is
+All read the same `llmeval_sdk.model.runs.Run`. A score's explanation names the step that it is
 about, and its metadata holds the steps' numbers, counted from 1.
 """

@@ -7,7 +7,7 @@ from typing import Any
 
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.model.records import request_of, tool_call
-from llmeval_sdk.model.runs.run import ToolCall
+from llmeval_sdk.model.runs import ToolCall
 from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, evaluation_of
 from llmeval_sdk.plugins.agents.live import LiveRun
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.runs.run import Run, is_run, run_of
+from llmeval_sdk.model.runs import Run, is_run, run_of
 
 
 MOST_SHOWN = 20

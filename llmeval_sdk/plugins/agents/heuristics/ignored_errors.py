@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llmeval_sdk.model.runs.calls import WENT_WRONG, values_of
-from llmeval_sdk.model.runs.run import Run, ToolCall
+from llmeval_sdk.model.runs import WENT_WRONG, Run, ToolCall, values_of
 from llmeval_sdk.plugins.agents.actions import apologises
 from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, counted, of_a_run
 from llmeval_sdk.plugins.agents.injections import stopped_and_taken

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.model.runs.run import Run
+from llmeval_sdk.model.runs import Run
 from llmeval_sdk.plugins.agents.actions import apologises
 from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, of_a_run
 from llmeval_sdk.plugins.agents.heuristics.tool_call_efficiency import wasted

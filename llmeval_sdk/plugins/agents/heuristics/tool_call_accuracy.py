@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.runs.calls import Signature
+from llmeval_sdk.model.runs import Signature
 from llmeval_sdk.plugins.agents.heuristics.trajectory_match import NEEDS
 from llmeval_sdk.plugins.agents.reference import (
     CUT,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.model.runs.calls import EMPTY, WENT_WRONG
-from llmeval_sdk.model.runs.run import Run, ToolCall
+from llmeval_sdk.model.runs import EMPTY, WENT_WRONG, Run, ToolCall
 from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, of_a_run
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.model.runs.calls import WENT_WRONG
-from llmeval_sdk.model.runs.run import Run
+from llmeval_sdk.model.runs import WENT_WRONG, Run
 from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, of_a_run
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from llmeval_sdk.model.runs.run import Run, ToolCall
+from llmeval_sdk.model.runs import Run, ToolCall
 from llmeval_sdk.plugins.agents.heuristics._live import live
 from llmeval_sdk.plugins.agents.heuristics._outcome import MOST_SHOWN, Scored, of_a_run
 from llmeval_sdk.plugins.agents.live import LiveRun

@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.runs.calls import Signature
+from llmeval_sdk.model.runs import Signature
 from llmeval_sdk.plugins.agents.reference import (
     CUT,
     expected_calls,

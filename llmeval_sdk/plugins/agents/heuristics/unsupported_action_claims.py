@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 
-from llmeval_sdk.model.runs.run import Run
+from llmeval_sdk.model.runs import Run
 from llmeval_sdk.plugins.agents.actions import claims, is_kin, kin_of
 from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, counted, of_a_run
 

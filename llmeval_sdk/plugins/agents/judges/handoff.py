@@ -7,8 +7,7 @@ from typing import Any
 from llmeval_sdk.judges.prompt import Example
 from llmeval_sdk.judges.stand_in import Sections
 from llmeval_sdk.model import Record
-from llmeval_sdk.model.runs.calls import hands_over
-from llmeval_sdk.model.runs.run import run_of
+from llmeval_sdk.model.runs import hands_over, run_of
 from llmeval_sdk.plugins.agents.judges.run_judge import RunJudge, called, numbered, verdict
 
 

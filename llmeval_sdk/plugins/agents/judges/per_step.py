@@ -11,7 +11,7 @@ from llmeval_sdk.judges.function import FunctionJudge, outcome
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.chat import both_ends
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.model.runs.run import ToolCall, run_of
+from llmeval_sdk.model.runs import ToolCall, run_of
 from llmeval_sdk.plugins.agents.judges.run_judge import MOST_STEPS, tool_calls_missing
 
 

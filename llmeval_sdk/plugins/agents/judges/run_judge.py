@@ -18,8 +18,7 @@ from llmeval_sdk.judges.verdict import TEXT, form
 from llmeval_sdk.model import Answer, Evaluation, Option, Question, Record
 from llmeval_sdk.model.chat import both_ends
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.model.runs.calls import WENT_WRONG
-from llmeval_sdk.model.runs.run import Run, ToolCall, run_of
+from llmeval_sdk.model.runs import WENT_WRONG, Run, ToolCall, run_of
 from llmeval_sdk.plugins.agents.injections import hijacks
 
 

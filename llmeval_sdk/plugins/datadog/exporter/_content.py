@@ -9,7 +9,7 @@ from typing import Any
 
 from llmeval_sdk.model import Chunk, Prompt, SpanData, Usage
 from llmeval_sdk.model.chat import completion_messages, content_of, messages_of, role_of, unwrapped
-from llmeval_sdk.model.coerce import to_prompt
+from llmeval_sdk.model.fields import to_prompt
 
 
 _DROPPED: tuple[Any, ...] = (None, (), [], {}, "")

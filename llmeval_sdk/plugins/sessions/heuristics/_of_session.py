@@ -8,7 +8,7 @@ from typing import Any
 
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.runs.conversation import SpokenTurn, is_conversation, turns_of
+from llmeval_sdk.model.conversation import SpokenTurn, is_conversation, turns_of
 
 
 MOST_SHOWN = 20

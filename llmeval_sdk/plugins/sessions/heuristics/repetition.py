@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.model.runs.conversation import SpokenTurn
+from llmeval_sdk.model.conversation import SpokenTurn
 from llmeval_sdk.plugins.sessions.heuristics._of_session import (
     MOST_LOOKED_BACK,
     Scored,

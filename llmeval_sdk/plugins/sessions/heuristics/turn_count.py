@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.runs.conversation import conversation_steps
+from llmeval_sdk.model.conversation import conversation_steps
 from llmeval_sdk.plugins.sessions.heuristics._of_session import of_a_session
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llmeval_sdk.model.runs.conversation import SpokenTurn
+from llmeval_sdk.model.conversation import SpokenTurn
 from llmeval_sdk.plugins.agents.actions import apologises
 from llmeval_sdk.plugins.sessions.heuristics._of_session import Scored, likeness, of_turns, words_of
 

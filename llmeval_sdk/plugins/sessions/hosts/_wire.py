@@ -44,7 +44,7 @@ class Clock(NamedTuple):
     ahead_ns: int
     """By how much the clock of Redis is ahead of this one."""
 
-    def theirs(self, here_ns: int) -> int:
+    def on_server(self, here_ns: int) -> int:
         """Return a time of this host in microseconds by the clock of Redis."""
         return (here_ns + self.ahead_ns) // 1000
 
@@ -80,8 +80,8 @@ def open_session(one: News, now: int, clock: Clock, idle_ns: int) -> dict[str, A
     target = None
     if one.target is not None:
         about, is_top, end = one.target
-        target = {"about": about, "top": int(is_top), "end": str(clock.theirs(end))}
-    turns = [(str(clock.theirs(turn.start_ns)), _turn_text(turn)) for turn in one.turns]
+        target = {"about": about, "top": int(is_top), "end": str(clock.on_server(end))}
+    turns = [(str(clock.on_server(turn.start_ns)), _turn_text(turn)) for turn in one.turns]
     return {
         **_place(one, now), "id": one.session_id, "opened": max(now - one.opened, 0) // MS,
         "idle": idle_ns // MS, "longest": LONGEST_NS // MS, "kept": KEPT_NS // MS, "cut": one.cut,

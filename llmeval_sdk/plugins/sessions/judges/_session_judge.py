@@ -8,8 +8,8 @@ from typing import Any
 
 from llmeval_sdk.judges.base import Forms, Typed
 from llmeval_sdk.model import Evaluation, Record, Unit
+from llmeval_sdk.model.conversation import as_conversation, lacking_conversation
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.model.runs.conversation import as_conversation, lacking_conversation
 from llmeval_sdk.plugins.agents.judges.run_judge import RunJudge
 
 

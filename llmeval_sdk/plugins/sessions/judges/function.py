@@ -6,8 +6,8 @@ from typing import Any
 
 from llmeval_sdk.judges.function import FunctionJudge
 from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.model.conversation import as_conversation, lacking_conversation
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.model.runs.conversation import as_conversation, lacking_conversation
 
 
 class SessionFunction(FunctionJudge[Any]):

@@ -1,12 +1,12 @@
-"""Takes out of texts that others wrote what acts on a model without being read."""
+"""Sanitises texts that others wrote, so that nothing in them acts on a model unread."""
 
 from __future__ import annotations
 
 import re
 
 
-def neutral(text: str) -> str:
-    """Take out of a text what could act on a judge without being read: same words, no handles."""
+def sanitized(text: str) -> str:
+    """Take out of a text what could act on a judge without being read; its words stay."""
     if not _SUSPECT.search(text):  # most texts: one look in place of four
         return text
     text = _INVISIBLE.sub("", text).encode("utf-8", "replace").decode("utf-8")

@@ -1,4 +1,10 @@
-"""Makes the Record that evaluators see of a finished span and of what was left to it."""
+"""Makes the Record that evaluators see of finished spans, whoever made the spans.
+
+The same code serves live requests, spans of other libraries, traces in a data set, requests read
+back from the store and apps that run offline. A span that ends passes items on to the evaluated
+span above it (`left_by`): the documents of a retrieval, the tokens of a model call, what was
+annotated for the request. `record_of` makes a Record of a span and of these items.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +33,7 @@ from llmeval_sdk.model.chat import (
     to_answer,
     to_text,
 )
-from llmeval_sdk.model.coerce import to_chunk, to_chunks
+from llmeval_sdk.model.fields import CONTEXT_ARGUMENTS, to_chunk, to_chunks
 
 
 # The messages of model calls: where no span tells of tools, they tell what an agent did.
@@ -73,9 +79,9 @@ def _length(conversation: Conversation) -> int:
 
 # All that an app had to go by when it answered: documents, and what tools returned.
 
-MOST_RESULTS = 50
+_MAX_RESULTS = 50
 """Of the tool calls of a run, the last ones count."""
-MOST_TEXT = 64_000
+_MAX_TEXT = 64_000
 """Characters of all results together; one that is longer than its share is cut."""
 
 
@@ -88,8 +94,8 @@ def evidence_of(record: Record) -> tuple[Chunk, ...] | None:
     """
     steps = enumerate(record.steps or (), 1)
     calls = [(number, step) for number, step in steps if _brought_something(step)]
-    results = [_chunk(number, step, MOST_TEXT // len(calls[-MOST_RESULTS:]))
-               for number, step in calls[-MOST_RESULTS:]]  # fmt: skip
+    results = [_chunk(number, step, _MAX_TEXT // len(calls[-_MAX_RESULTS:]))
+               for number, step in calls[-_MAX_RESULTS:]]  # fmt: skip
     chunks = record.retrieved_context
     return chunks if not results else (*(chunks or ()), *results)
 
@@ -161,8 +167,6 @@ def _text_of_variable(value: object) -> str | None:
 
 OWNERS = ("workflow", "agent")
 """Kinds of spans that are always evaluated; what is below one of them belongs to it."""
-CONTEXT_ARGUMENTS = frozenset(("chunks", "retrieved_context", "contexts", "documents"))
-"""Arguments of an evaluated function that may hold the chunks it works on."""
 _NOTED = ("value", "confidence", "field_config", "retrieval")
 
 
@@ -170,19 +174,33 @@ class FinishedSpan(Protocol):
     """What can be read of a span that has ended: of a live span of ours, or of `SpanData`."""
 
     @property
-    def trace_id(self) -> str: ...
+    def trace_id(self) -> str:
+        """The id of its trace."""
+
     @property
-    def span_id(self) -> str: ...
+    def span_id(self) -> str:
+        """Its own id."""
+
     @property
-    def parent_id(self) -> str | None: ...
+    def parent_id(self) -> str | None:
+        """The id of the span above it."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its name."""
+
     @property
-    def kind(self) -> SpanKind: ...
+    def kind(self) -> SpanKind:
+        """Its kind."""
+
     @property
-    def start_ns(self) -> int: ...
+    def start_ns(self) -> int:
+        """When it began."""
+
     @property
-    def end_ns(self) -> int: ...
+    def end_ns(self) -> int:
+        """When it ended."""
+
     @property
     def arguments(self) -> Mapping[str, Any] | None:
         """What the function was called with, by name."""
@@ -192,35 +210,64 @@ class FinishedSpan(Protocol):
         """What was asked, where it was annotated; otherwise it follows from the arguments."""
 
     @property
-    def response(self) -> Any: ...
+    def response(self) -> Any:
+        """What was answered."""
+
     @property
-    def retrieved_context(self) -> tuple[Chunk, ...] | None: ...
+    def retrieved_context(self) -> tuple[Chunk, ...] | None:
+        """The retrieved chunks in rank order."""
+
     @property
-    def extractions(self) -> tuple[Extraction, ...] | None: ...
+    def extractions(self) -> tuple[Extraction, ...] | None:
+        """What was taken from the chunks."""
+
     @property
-    def value(self) -> Any: ...
+    def value(self) -> Any:
+        """The aggregated value."""
+
     @property
-    def confidence(self) -> Any: ...
+    def confidence(self) -> Any:
+        """How sure the aggregation is."""
+
     @property
-    def field_config(self) -> Any: ...
+    def field_config(self) -> Any:
+        """What is known of the extracted field."""
+
     @property
-    def retrieval(self) -> Any: ...
+    def retrieval(self) -> Any:
+        """How it was searched."""
+
     @property
-    def expected(self) -> Mapping[str, Any] | None: ...
+    def expected(self) -> Mapping[str, Any] | None:
+        """Ground truth, by field of Record."""
+
     @property
-    def attributes(self) -> Mapping[str, Any] | None: ...
+    def attributes(self) -> Mapping[str, Any] | None:
+        """What the app noted."""
+
     @property
-    def prompt(self) -> Prompt | None: ...
+    def prompt(self) -> Prompt | None:
+        """The prompt of a model call."""
+
     @property
-    def usage(self) -> Usage | None: ...
+    def usage(self) -> Usage | None:
+        """The tokens of a model call."""
+
     @property
-    def metrics(self) -> Mapping[str, float] | None: ...
+    def metrics(self) -> Mapping[str, float] | None:
+        """Its numbers."""
+
     @property
-    def model_name(self) -> str | None: ...
+    def model_name(self) -> str | None:
+        """The model that was called."""
+
     @property
-    def error(self) -> Failure | None: ...
+    def error(self) -> Failure | None:
+        """How it failed."""
+
     @property
-    def tags(self) -> Mapping[str, str] | None: ...
+    def tags(self) -> Mapping[str, str] | None:
+        """Its labels."""
 
 
 class Retrieved(NamedTuple):
@@ -375,7 +422,7 @@ def _nested(span: FinishedSpan, gathered: list[Left]) -> list[Left]:
     """Add the chunks that a workflow inside the request was called with to what it gathered."""
     if span.kind in OWNERS and span.retrieved_context is None:
         chunks = chunks_of_arguments(span)
-        if chunks is not None and context_of(span, gathered) is chunks:
+        if chunks is not None and _context_of(span, gathered) is chunks:
             return [*gathered, {"retrieved_context": chunks}]
     return gathered
 
@@ -409,7 +456,7 @@ def _families(top: _Span, spans: Iterable[_Span], *, whole: bool) -> dict[str, l
     return families
 
 
-def context_of(
+def _context_of(
     span: FinishedSpan, gathered: Iterable[Left] | None, retrieved: str = "last"
 ) -> tuple[Chunk, ...] | None:
     """Return the annotated passages, else those of the retrievals below, else of an argument.
@@ -445,11 +492,16 @@ def with_chunks(notes: dict[str, Any]) -> dict[str, Any]:
 
 
 def chunks_of_arguments(span: FinishedSpan) -> tuple[Chunk, ...] | None:
-    """Return the chunks that an argument of the function or a key of the request holds."""
+    """Return the chunks that an argument of the function or a key of the request holds.
+
+    Messages are no chunks: an argument called ``context`` may hold those of a chat.
+    """
     for holder in (span.arguments, span.request):
         if type(holder) is dict and not CONTEXT_ARGUMENTS.isdisjoint(holder):
             for name, argument in holder.items():
                 if name in CONTEXT_ARGUMENTS and isinstance(argument, (list, tuple)):
+                    if argument and type(argument[-1]) is dict and "role" in argument[-1]:
+                        continue
                     return to_chunks(argument)
     return None
 
@@ -496,7 +548,7 @@ def record_of(
         elif cls is dict:
             notes = _joined(notes, item)
     request, response = request_of(span), span.response
-    context = context_of(span, gathered, retrieved)
+    context = _context_of(span, gathered, retrieved)
     text = response if type(response) is str else to_answer(response)
     prompt = span.prompt
     if prompt is not None and span.kind == "llm":
@@ -581,7 +633,7 @@ def early_record(
     span: FinishedSpan, gathered: Sequence[Left] | None, *, retrieved: str = "last"
 ) -> Record | None:
     """Return a Record of the context that an open span holds so far; ``None`` without one."""
-    context = context_of(span, gathered, retrieved)
+    context = _context_of(span, gathered, retrieved)
     if context is None:
         return None
     notes: Mapping[str, Any] = NOTHING

@@ -15,9 +15,9 @@ from llmeval_sdk.model.chat import as_text, both_ends, bounded, messages_of, spl
 
 SESSION = "session_id"
 """Key among the attributes of a Record: the session whose conversation it holds."""
-MOST_TURNS = 500
+MAX_TURNS = 500
 """The most turns of a conversation that are read; of a longer one, its first and last turns are."""
-LONGEST_TEXT = 8_000
+MAX_TEXT = 8_000
 """The most characters that a score reads of each side's text in one turn."""
 
 
@@ -66,7 +66,7 @@ def as_conversation(record: Record) -> Record:
 
 def turns_of(record: Record) -> list[SpokenTurn]:
     """Return the turns of a conversation; what the agent says before the user speaks is none."""
-    return [*both_ends(list(_turns(conversation_steps(record))), MOST_TURNS)]
+    return [*both_ends(list(_turns(conversation_steps(record))), MAX_TURNS)]
 
 
 def _turns(steps: tuple[Step, ...]) -> Iterator[SpokenTurn]:
@@ -78,11 +78,11 @@ def _turns(steps: tuple[Step, ...]) -> Iterator[SpokenTurn]:
         if step.role == "user":
             if asked is not None and (said or called or step.content != asked):
                 number += 1
-                yield SpokenTurn(number, asked, "\n".join(said)[:LONGEST_TEXT], called, start)
+                yield SpokenTurn(number, asked, "\n".join(said)[:MAX_TEXT], called, start)
             start = step.start_ns
-            asked, said, called = as_text(step.content or "")[:LONGEST_TEXT], [], 0
+            asked, said, called = as_text(step.content or "")[:MAX_TEXT], [], 0
         elif step.role == "assistant" and (step.content or "").strip():
-            said.append((step.content or "")[:LONGEST_TEXT])
+            said.append((step.content or "")[:MAX_TEXT])
         elif step.role == "tool":
             called += 1
 

@@ -1,16 +1,161 @@
-"""Rows and captured values -> the nouns: one reading of chunks, extractions, prompts and usage.
+"""The fields of a Record: what others call them, how values become them, and who needs them.
 
-Online and offline read the same shapes. Everything here takes plain builtins (what `capture` made,
-or a parsed row) and never raises on odd ones: what cannot be read is left out.
+Online and offline take the same names and the same values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
-from llmeval_sdk.model import Chunk, Extraction, Prompt, Usage
+from llmeval_sdk.model import Chunk, Extraction, Prompt, Record, Usage
+from llmeval_sdk.model.chat import is_answer
 from llmeval_sdk.process.shield import caught, tell_once
+
+
+# What others call our fields.
+
+OTHER_NAMES = {
+    "request": ("question", "query", "input", "inputs", "input_data", "user_input", "prompt"),
+    "response": ("answer", "output", "outputs", "output_data", "prediction"),
+    "retrieved_context": (
+        "contexts", "context", "retrieved_contexts", "chunks", "documents",
+    ),
+    "expected_response": (
+        "ground_truth", "reference", "expected_output", "expected_answer", "gold", "gold_answer",
+    ),
+    "expected_trajectory": ("reference_trajectory", "expected_tool_calls"),
+    "steps": ("trajectory",),
+    "tools": ("tool_definitions",),
+    "request_id": ("id",),
+    "latency_seconds": ("latency",),
+}  # fmt: skip
+"""The names of our fields in other libraries and data sets.
+
+``annotate`` takes each for a field that it knows, and so does a function's argument that holds
+passages. In a data set nothing is guessed: an error says which of our names was probably meant.
+"""
+FIELD_OF = {name: field for field, names in OTHER_NAMES.items() for name in names}
+"""Our field by the name that others have for it."""
+CONTEXT_ARGUMENTS = frozenset(("retrieved_context", *OTHER_NAMES["retrieved_context"]))
+"""Arguments of an evaluated function that may hold the chunks it works on."""
+
+
+# Whether a Record has what an evaluator needs.
+
+CHUNK_TEXT = "retrieved_context.content"
+"""The need of an evaluator that reads what the retrieved chunks say."""
+
+TOOL_RESULTS = "steps.result"
+"""Tool calls of which one brought a result or an error."""
+
+EVIDENCE = f"{CHUNK_TEXT}|{TOOL_RESULTS}"
+"""The need of an evaluator that compares the answer with all that the app had to go by."""
+
+FIELDS = tuple(field.name for field in fields(Record))
+"""The fields of Record, of which each can be needed."""
+
+
+def alternatives(need: str) -> list[str]:
+    """Return the fields of which one is enough to meet a need."""
+    return need.split("|")
+
+
+def missing(record: Record, needs: Sequence[str], *, blanks: bool = False) -> str | None:
+    """Name the needs that a Record does not meet, comma-separated, or ``None`` if it meets all.
+
+    A need is a field of Record, or several joined by ``|`` of which one is enough. Only ``None`` is
+    absent: an empty list, mapping or string is present; but a ``response`` or ``value`` that is no
+    answer is absent, unless ``blanks`` says that it is as good as any other. `CHUNK_TEXT` is met
+    by chunks of which one has text, and by an empty list, but not by chunks that are known by their
+    addresses only.
+    """
+    absent = [_shown(record, need) for need in needs if not is_met(need, record, blanks=blanks)]
+    return ", ".join(absent) if absent else None
+
+
+def lacking(judge: Any, record: Record, *, blanks: bool = False) -> str | None:
+    """Name what a judge lacks: its needs, or what its own ``lacks(record)`` says.
+
+    ``blanks`` is for a judge that was chosen already, and may settle a blank answer by itself.
+    """
+    absent = missing(record, judge.needs, blanks=blanks)
+    if absent is None:
+        absent = judge.lacks(record)
+    return absent
+
+
+def is_met(need: str, record: Record, *, blanks: bool = False) -> bool:
+    """Return whether a Record has one of the fields of a need."""
+    for read in _readers_of(need, blanks):  # noqa: SIM110 - `any` makes a generator, for each record anew
+        if read(record) is not None:
+            return True
+    return False
+
+
+@lru_cache(256)
+def _readers_of(need: str, blanks: bool) -> list[Callable[[Record], object]]:  # noqa: FBT001
+    """Return a reader for each field of a need; cached, as all records have the same few needs."""
+    fields = alternatives(need)
+    return [_PLAIN[f] if blanks and f in _PLAIN else reader_of(f) for f in fields]
+
+
+def reader_of(field: str) -> Callable[[Record], object]:
+    """Return the reader of a field, or of `CHUNK_TEXT`; it gives ``None`` for what is absent."""
+    return _READERS.get(field, _nothing)
+
+
+def _chunks_with_text(record: Record) -> Sequence[Chunk] | None:
+    chunks = record.retrieved_context
+    return chunks if chunks is None or not chunks or any(map(_has_text, chunks)) else None
+
+
+def _tool_results(record: Record) -> bool | None:
+    """Return ``True`` where a tool brought something."""
+    steps = record.steps or ()
+    return any(step.result is not None or step.error is not None for step in steps) or None
+
+
+def _response(record: Record) -> str | None:
+    return record.response if is_answer(record.response) else None
+
+
+def _value(record: Record) -> object:
+    return record.value if is_answer(record.value) else None
+
+
+def _nothing(_: Record) -> None:
+    """Read a field that no Record has, which a judge of another package may name."""
+
+
+_PLAIN: dict[str, Callable[[Record], object]] = {field: attrgetter(field) for field in FIELDS}
+_READERS: dict[str, Callable[[Record], object]] = {
+    **_PLAIN,
+    "response": _response,
+    "value": _value,
+    CHUNK_TEXT: _chunks_with_text,
+    TOOL_RESULTS: _tool_results,
+}
+
+
+def _shown(record: Record, need: str) -> str:
+    if CHUNK_TEXT not in need:
+        return need.partition(f"|{TOOL_RESULTS}")[0]
+    return "retrieved_context" if record.retrieved_context is None else "text in retrieved_context"
+
+
+def _has_text(chunk: Chunk) -> bool:
+    content = chunk.content
+    return content is not None and bool(content.strip())
+
+
+# Values become fields: chunks, extractions, prompts and usage.
+#
+# These functions take plain builtins, which `capture` made or which a parsed row holds. They never
+# raise on odd ones, and leave out what cannot be read.
 
 
 TRUNCATED = "<truncated "
@@ -27,10 +172,10 @@ _SPELLINGS = {
 _CHUNK_FIELDS = {
     spelling: field for field, spellings in _SPELLINGS.items() for spelling in spellings
 }
-_PLAIN = frozenset(("content", "chunk_id", "score", "page", "retrieval_method"))
+_PLAIN_KEYS = frozenset(("content", "chunk_id", "score", "page", "retrieval_method"))
 
 
-def to_chunk(value: Any) -> Chunk | None:
+def to_chunk(value: object) -> Chunk | None:
     """Read one passage: a string, a mapping, a Chunk, or a ``(document, score)`` pair."""
     if type(value) is Chunk:
         return value
@@ -47,7 +192,7 @@ def to_chunk(value: Any) -> Chunk | None:
 def _mapping_to_chunk(value: dict[str, Any]) -> Chunk | None:
     get = value.get
     content = get("content")
-    if type(content) is str and _PLAIN.issuperset(value):  # our own spelling, the common case
+    if type(content) is str and _PLAIN_KEYS.issuperset(value):  # our own spelling, the common case
         chunk_id = get("chunk_id")
         if chunk_id is None or type(chunk_id) is str:
             return Chunk(
@@ -98,13 +243,13 @@ def _foreign_to_chunk(value: dict[str, Any]) -> Chunk | None:
     )
 
 
-def _with_score(chunk: Chunk, score: Any) -> Chunk:
+def _with_score(chunk: Chunk, score: float | None) -> Chunk:
     from dataclasses import replace
 
     return replace(chunk, score=score)
 
 
-def to_chunks(value: Any) -> tuple[Chunk, ...] | None:
+def to_chunks(value: object) -> tuple[Chunk, ...] | None:
     """Read a list of passages in rank order; ``None`` where the value is no such list."""
     if type(value) is dict:  # what some retrievers return
         value = next((value[k] for k in ("documents", "chunks", "results") if k in value), None)
@@ -116,7 +261,7 @@ def to_chunks(value: Any) -> tuple[Chunk, ...] | None:
     return tuple(chunks) if chunks or not value else None
 
 
-def to_extraction(value: Any) -> Extraction | None:
+def to_extraction(value: object) -> Extraction | None:
     """Read one extraction: a mapping, an Extraction, or the bare value."""
     if type(value) is Extraction:
         return value
@@ -132,14 +277,14 @@ def to_extraction(value: Any) -> Extraction | None:
     )
 
 
-def to_extractions(value: Any) -> tuple[Extraction, ...] | None:
+def to_extractions(value: object) -> tuple[Extraction, ...] | None:
     """Read a list of extractions; ``None`` where the value is no list."""
     if not isinstance(value, (list, tuple)):
         return None
     return tuple(item for one in value if (item := to_extraction(one)) is not None)
 
 
-def to_texts(value: Any) -> tuple[str, ...] | None:
+def to_texts(value: object) -> tuple[str, ...] | None:
     """Read one or several texts, such as expected facts."""
     if type(value) is str:
         return (value,)
@@ -153,7 +298,7 @@ _SO = frozenset(("true", "t", "yes", "y", "on", "1", "1.0"))
 """How people and files write that an app has not abstained, and that it has without a reason."""
 
 
-def to_reason(value: Any) -> str | None:
+def to_reason(value: object) -> str | None:
     """Read why an app abstained; ``None`` where it did not, as False and ``no`` in a file say."""
     reason = value if type(value) is str else str(value)
     word = reason.strip().casefold() if len(reason) < 20 else reason
@@ -184,7 +329,7 @@ DETAILS = {
 CACHED = ("cache_read_input_tokens", "cache_write_input_tokens")
 
 
-def to_usage(value: Any) -> Usage | None:
+def to_usage(value: object) -> Usage | None:
     """Read token counts in the spelling of Datadog, OpenTelemetry, OpenAI or Anthropic."""
     if type(value) is Usage:
         return value
@@ -207,7 +352,7 @@ def to_usage(value: Any) -> Usage | None:
     )
 
 
-def to_details(value: Any) -> dict[str, float]:
+def to_details(value: object) -> dict[str, float]:
     """Read cached and reasoning tokens, and the seconds to the first token, by our names."""
     if not isinstance(value, Mapping):
         return {}
@@ -233,7 +378,7 @@ _USUAL = _PRICED_KINDS | {
 }  # fmt: skip
 
 
-def note_kinds(used: Any) -> None:
+def note_kinds(used: object) -> None:
     """Count the kinds of tokens of a model call that have no price here; log each name once."""
     if type(used) is dict and used.keys() <= _USUAL:  # a tenth of the time of looking at each
         for part in used.values():
@@ -270,7 +415,7 @@ def _number(value: Mapping[str, Any], keys: tuple[str, ...]) -> float | None:
 _PROMPT_KEYS = ("id", "version", "template", "tags")
 
 
-def to_prompt(value: Any) -> Prompt | None:
+def to_prompt(value: object) -> Prompt | None:
     """Read a prompt: a Prompt, its template as text, or a mapping as Datadog's guide spells it."""
     if value is None or type(value) is Prompt:
         return value
