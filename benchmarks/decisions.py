@@ -39,15 +39,16 @@ from benchmarks.judging import Verdicts, record, request
 from benchmarks.measures import Table, latencies, quantile
 from benchmarks.quality import decided
 from llmeval_sdk import registry
-from llmeval_sdk.config import from_environment
-from llmeval_sdk.evaluation.deciding import Decider
-from llmeval_sdk.evaluation.decision_budget import BUDGET, host_limiter
+from llmeval_sdk.evaluation.budget import DECISION_BUDGET
+from llmeval_sdk.evaluation.decisions import ACCOUNT, Decider
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.unlimited import Unlimited
 from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.judges.models.decisions import HttpDecisions
 from llmeval_sdk.model import Decision
 from llmeval_sdk.model.protocols import DecisionModel
 from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.store.ledger import HostLedger
 
 
 JUDGES = [
@@ -59,7 +60,7 @@ NAME = "systemone/loopback"
 PACE_SECONDS = 0.004
 """Between two requests of the app: 16 decisions at a time that take 50 ms keep up with them."""
 AT_ONCE = 1_000
-"""Records that may wait for a decision; see `llmeval_sdk.pipeline.deciding.MAX_WAITING`."""
+"""Records that may wait for a decision; see `llmeval_sdk.pipeline.judging.MAX_WAITING`."""
 
 
 class App:
@@ -78,7 +79,7 @@ class App:
             store=str(Path(folder) / "store.db"),
             **options,
         )
-        self.run(2 * BUDGET.concurrency)
+        self.run(2 * DECISION_BUDGET.concurrency)
 
     @classmethod
     def deciding(cls, folder, url):
@@ -93,7 +94,7 @@ class App:
     def judging(cls, folder, url):
         """Ask a judge model five times, as many at a time as decisions are."""
         limits = {"calls_per_minute": 10**7, "usd_per_day": None}
-        budget = llmeval.Budget(**limits, concurrency=BUDGET.concurrency)
+        budget = llmeval.Budget(**limits, concurrency=DECISION_BUDGET.concurrency)
         llm = OpenAILLM("loopback", base_url=url, api_key="k")
         return cls(folder, "judge", llm=llm, budget=budget)
 
@@ -171,9 +172,9 @@ async def bare(url, asked):
 
         async def post(part):
             waiting = iter(part)
-            await asyncio.gather(*(work(waiting) for _ in range(BUDGET.concurrency)))
+            await asyncio.gather(*(work(waiting) for _ in range(DECISION_BUDGET.concurrency)))
 
-        await post(asked[: 2 * BUDGET.concurrency])
+        await post(asked[: 2 * DECISION_BUDGET.concurrency])
         begun, cpu = time.perf_counter(), time.process_time()
         await post(asked)
         took, cpu = time.perf_counter() - begun, time.process_time() - cpu
@@ -207,8 +208,11 @@ def exact_budget(table, url, calls=200, threads=8):
     before = decision_service.asked(url)
     granted, refused = [], []
     with tempfile.TemporaryDirectory() as folder:
-        settings = from_environment(problems=[], store=str(Path(folder) / "store.db"))
-        limiter = host_limiter(settings, llmeval.Budget(calls_per_minute=calls, usd_per_day=None))
+        limiter = BudgetLimiter(
+            llmeval.Budget(),
+            HostLedger(Path(folder) / "store.budget"),
+            apart={ACCOUNT: llmeval.Budget(calls_per_minute=calls, usd_per_day=None)},
+        )
 
         def spend(thread):
             async def decide_all():
@@ -241,7 +245,10 @@ def pace(table, folder, url, count, rounds):
     app = App.deciding(folder, url)
     pairs = [(asyncio.run(bare(url, asked)), app.run(count)) for _ in range(rounds)]
     share = statistics.median(ours[0] / one[0] for one, ours in pairs)
-    names = f"bare httpx2 loop, {BUDGET.concurrency} at a time", "records through the pipeline"
+    names = (
+        f"bare httpx2 loop, {DECISION_BUDGET.concurrency} at a time",
+        "records through the pipeline",
+    )
     for name, measured in zip(names, zip(*pairs, strict=True), strict=True):
         rate, cost = (statistics.median(figures) for figures in zip(*measured, strict=True))
         table.row(name, f"{rate:.0f}/s, {cost * 1e3:.2f} ms CPU")
@@ -254,12 +261,12 @@ def pace(table, folder, url, count, rounds):
 def posting(url, asked):
     """Post one body at the pace of the app's requests from a thread that does nothing else.
 
-    No tier of decisions can cost the app less than that: each answer has to be received in the
+    No decisions can cost the app less than that: each answer has to be received in the
     app's process, by a thread that holds the interpreter's lock while it does so.
     """
 
     async def post_all():
-        room = asyncio.Semaphore(BUDGET.concurrency)
+        room = asyncio.Semaphore(DECISION_BUDGET.concurrency)
 
         async def post(body):
             async with room:

@@ -47,14 +47,14 @@ def hand_over(redis: Any, in_message: int, judgements: int) -> float:
     from llmeval_sdk.config import Secret
     from llmeval_sdk.evaluation.admission import Admitted
     from llmeval_sdk.model import Chunk, Record, Target
-    from llmeval_sdk.pipeline.jobs import Job, QueuedJob
+    from llmeval_sdk.pipeline.judging import Job, QueuedJob
     from llmeval_sdk.plugins.fleet._client import FleetClient
 
     own = FleetSettings(
         judge_queue=RedisAddress(redis.address), fleet_key=Secret("the-key-of-the-benchmark")
     )
     plan = SimpleNamespace(
-        tier=None, exporters=(), spool=None, concurrency=8, models=lambda: None, verdicts=lambda: None,
+        decisions=None, exporters=(), spool=None, concurrency=8, models=lambda: None, verdicts=lambda: None,
         redactor=SimpleNamespace(has_custom=False),
     )  # fmt: skip
     dispatcher = SimpleNamespace(emit_judged=print)

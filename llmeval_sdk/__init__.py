@@ -15,9 +15,8 @@ from llmeval_sdk.process import first_use
 if TYPE_CHECKING:
     from llmeval_sdk import errors, testing, tracing, viewer
     from llmeval_sdk.evaluation.budget import Budget
-    from llmeval_sdk.evaluation.cascade import Cascade
     from llmeval_sdk.evaluation.conditions import above, below, between, flagged
-    from llmeval_sdk.evaluation.escalation import Escalation
+    from llmeval_sdk.evaluation.escalation import Cascade, Escalation
     from llmeval_sdk.evaluation.sampling import SamplingRule
     from llmeval_sdk.heuristics import heuristic
     from llmeval_sdk.judges import LLMJudge, judge
@@ -63,8 +62,7 @@ _HOMES = {
     "pipeline.runtime": "configure enabled flush shutdown stats",
     "pipeline.submit": "submit_evaluation submit_feedback",
     "evaluation.sampling": "SamplingRule",
-    "evaluation.escalation": "Escalation",
-    "evaluation.cascade": "Cascade",
+    "evaluation.escalation": "Cascade Escalation",
     "evaluation.conditions": "below above between flagged",
     "evaluation.budget": "Budget",
     "heuristics": "heuristic",

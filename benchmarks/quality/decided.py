@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import NormalDist, fmean, median
 
 from benchmarks.measures import Table
-from llmeval_sdk.evaluation.cascade import CONTROL_RATE, HIGH, LOW
+from llmeval_sdk.evaluation.escalation import CONTROL_RATE, HIGH, LOW
 from llmeval_sdk.statistics import Calibration, calibrated, reliability
 
 

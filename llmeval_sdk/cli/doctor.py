@@ -463,7 +463,7 @@ def _asked_of_a_judge_model(settings: Settings) -> list[str]:
 
 def _divided(settings: Settings, names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Divide the judges among some names into those that can be decided, and the others."""
-    from llmeval_sdk.evaluation.deciding import divided
+    from llmeval_sdk.evaluation.decisions import divided
     from llmeval_sdk.evaluation.resolve import resolve
 
     decided: list[str] = []

@@ -95,8 +95,7 @@ class RateLimiter:
         finally:
             if place is not None:
                 self.limit.leave(place)
-                async with self._freed:
-                    self._freed.notify_all()
+                await self._wake()
 
     async def _enter(self) -> int:
         async with self._freed:
@@ -104,7 +103,11 @@ class RateLimiter:
                 place = self.limit.enter()
                 if place is not None:
                     return place
-                await self._freed.wait()
+                try:
+                    await self._freed.wait()
+                except BaseException:
+                    self._freed.notify()  # the place that it was woken for is for another call
+                    raise
 
     async def _leave(self, passing: Permit) -> None:
         self.limit.leave(
@@ -115,8 +118,12 @@ class RateLimiter:
         if not self.limit.in_flight:  # nobody comes next, who would write it with a reservation
             with shield("budget", on_own_thread=True):
                 self.limiter.write()
+        await self._wake()
+
+    async def _wake(self) -> None:
+        """Wake as many of the calls that wait as there are places."""
         async with self._freed:
-            self._freed.notify_all()
+            self._freed.notify(max(self.limit.limit - self.limit.in_flight, 0))
 
     def _report(self, probe: int, passing: Permit) -> None:
         if passing.is_unused or passing.failure == "over_budget":

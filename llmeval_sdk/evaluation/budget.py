@@ -78,3 +78,10 @@ class Budget:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
+
+
+DECISION_BUDGET = Budget(
+    calls_per_minute=None, tokens_per_minute=1_000_000, usd_per_day=1.0, concurrency=16
+)
+"""What a decision model may use by default, apart from the judge models: as many requests as USD 1
+a day and a million tokens a minute pay for."""

@@ -1,4 +1,4 @@
-"""`Escalation`: which judge to ask if a cheap score was bad."""
+"""`Escalation` and `Cascade`: which judge to ask after a bad score or an uncertain decision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Any
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation._quota import Quota
 from llmeval_sdk.evaluation.admission import Ruling
-from llmeval_sdk.evaluation.conditions import Condition, Evaluations, below, flagged, score_of
+from llmeval_sdk.evaluation.conditions import (
+    Condition,
+    Evaluations,
+    below,
+    between,
+    flagged,
+    score_of,
+)
 from llmeval_sdk.evaluation.sampling import escalation_draw
 from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.model.values import ABSTENTION
@@ -159,6 +166,65 @@ def default_escalation(threshold: float = 0.7) -> Escalation:
     low = below("context_recall_heuristic", threshold)
     cut_off = flagged("recall_warning", "HIT_RETRIEVAL_LIMIT")
     return Escalation("context_recall_llm", when=low | cut_off, of="extractions")
+
+
+LOW, HIGH, CONTROL_RATE = 0.2, 0.8, 0.05
+
+
+class Cascade(Escalation):
+    """Ask a decision model about every record, and the judge model where that is uncertain.
+
+    It is an `Escalation` to ``judge`` that reads the probability of the decision on the same
+    question. Where the judge model fails, the decision's answer stands.
+
+    Args:
+        judge: The judge, its name, or its address such as ``"my_app:polite"``. It must be one that
+            can be asked as a typed question: most built-in judges, an `LLMJudge` without a free
+            score, a judge for yes or no.
+        low: Below this probability of a good outcome, the decision is taken to be right.
+        high: Above this probability, too. The judge model is asked from ``low`` to ``high``.
+        control_rate: The part of all other records that the judge model sees as well, at random, so
+            that averages can be corrected for the decision's mistakes.
+
+    Raises:
+        ConfigurationError: An argument cannot be used; the message says what to write instead.
+
+    Examples:
+        >>> llmeval.configure(
+        ...     decisions=lambda data, questions: {question.name: 0.9 for question in questions},
+        ...     llm=FakeLLM("yes"),
+        ...     escalations=[llmeval.Cascade("groundedness", low=0.1, high=0.9)],
+        ... )
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        judge: str | Judge,
+        *,
+        low: float = LOW,
+        high: float = HIGH,
+        control_rate: float = CONTROL_RATE,
+    ) -> None:
+        name = judge if isinstance(judge, str) else getattr(judge, "name", "")
+        for option, bound in (("low", low), ("high", high)):
+            if not isinstance(bound, Real) or isinstance(bound, bool) or not 0 <= bound <= 1:
+                raise ConfigurationError(
+                    f"Cascade({name!r}): {option} is a probability from 0 to 1, not {bound!r}"
+                )
+        if low > high:
+            raise ConfigurationError(
+                f"Cascade({name!r}): low={low:g} must not be above high={high:g}"
+            )
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"Cascade takes a judge or its name first, not {judge!r}")
+        super().__init__(judge, when=between(name, low, high), control_rate=control_rate)
+
+    def asking(self, judge: Judge) -> Cascade:
+        """Return the same cascade of another judge, such as the one that an address stands for."""
+        when: Any = self.when  # made by `between`
+        return Cascade(judge, low=when.low, high=when.high, control_rate=self.control)
 
 
 def _check_judge(judge: Any) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -66,10 +66,17 @@ class MemoryLedger(Locked):
 class BudgetLimiter:
     """Grants and settles reservations against a `Budget`; exact with any number of threads.
 
-    Processes that share a ledger share the limits. ``clock`` returns seconds since the epoch.
+    Processes that share a ledger share the limits.
+
+    Args:
+        budget: The limits of all judges, and of single ones.
+        ledger: Stores the books.
+        apart: Accounts whose use does not count in the budget of all judges, such as that of the
+            decision model, each with its own limits.
+        clock: Returns seconds since the epoch.
     """
 
-    __slots__ = ("_clock", "_in_second", "_ledger", "_settled", "_spares", "budget")
+    __slots__ = ("_clock", "_in_second", "_ledger", "_settled", "_spares", "apart", "budget")
 
     hold_seconds = HOLD_SECONDS
     short_wait = 0.0
@@ -80,9 +87,11 @@ class BudgetLimiter:
         budget: Budget,
         ledger: Ledger | None = None,
         *,
+        apart: Mapping[str, Budget] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.budget = budget
+        self.apart = dict(apart or {})
         self._ledger: Ledger = ledger or MemoryLedger()
         self._clock = clock
         self._settled: deque[tuple[int, Reservation, Want]] = deque()
@@ -238,6 +247,8 @@ class BudgetLimiter:
         return self._change(partial(books.used, name=judge, seconds=seconds), lambda _: False)
 
     def _limits(self, judge: str) -> dict[str, Budget]:
+        if judge in self.apart:
+            return {judge: self.apart[judge]}
         own = self.budget.judges.get(judge)
         return {"": self.budget} if own is None else {"": self.budget, judge: own}
 

@@ -26,7 +26,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import VerdictSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step
-from llmeval_sdk.model.protocols import LLM, Judge
+from llmeval_sdk.model.protocols import LLM, DecisionModel, Judge
 from llmeval_sdk.process import private
 from llmeval_sdk.process.locks import Locked
 from llmeval_sdk.process.shield import tell
@@ -153,18 +153,18 @@ def as_earlier(verdict: Evaluation) -> EarlierVerdict:
     return EarlierVerdict(replace(verdict, metadata=metadata, usage=None, duration=None))
 
 
-def key_of(judge: Judge, llm: LLM, record: Record) -> VerdictKey | None:
+def key_of(judge: Judge, asked: LLM | DecisionModel, record: Record) -> VerdictKey | None:
     """Identify a judgement; ``None`` where the record holds what is no plain data.
 
-    ``llm`` is the model itself, not a view of it.
+    ``asked`` is the model itself, not a view of it.
     """
-    address = getattr(llm, "base_url", None)
+    address = getattr(asked, "base_url", None)
     if not judge.needs_model:
         model, lasts = "", False
     elif address is None:
-        model, lasts = f"{llm.model}#{id(llm)}", False
-    else:
-        model, lasts = f"{llm.model}@{address}", True
+        model, lasts = f"{asked.model}#{id(asked)}", False
+    else:  # a decision model may have the address of a judge model, and another path
+        model, lasts = f"{asked.model}@{address}{getattr(asked, 'path', '')}", True
     digest = judgement_key(judge, f"{model} {_wording(judge)}", record)
     return None if digest is None else VerdictKey(digest, lasts)
 

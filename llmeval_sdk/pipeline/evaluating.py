@@ -8,21 +8,25 @@ from dataclasses import dataclass, field, replace
 
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation import Heuristics, addressed, own_copy, run_requested
-from llmeval_sdk.evaluation.admission import Refused
+from llmeval_sdk.evaluation.admission import Admitted, Refused
 from llmeval_sdk.evaluation.unanswered import without_answer
+from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.judges.models.prices import total, with_cost
 from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.model.protocols import Evaluator, Judge
 from llmeval_sdk.model.records import ANSWERED, record_of, spent_by, with_steps
 from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
-from llmeval_sdk.pipeline.jobs import Job, not_run
-from llmeval_sdk.pipeline.judging import Judging
+from llmeval_sdk.pipeline.judging import DecisionJob, Job, Judging, not_decided, not_run
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.process.counters import Counts
-from llmeval_sdk.process.shield import shield
+from llmeval_sdk.process.shield import shield, swallow
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.internals import span_data
+
+
+MAX_KNOWN = 1_000
+"""How many judges that spans named are known at a time."""
 
 
 @dataclass(slots=True)
@@ -87,6 +91,8 @@ class Evaluating:
         self._app_heuristics = app_heuristics
         self._counts = counts
         self._rest = rest
+        self._typed: dict[int, tuple[Judge, bool]] = {}
+        """The judges that spans named, and whether a decision model can be asked for them."""
 
     def evaluate(self, subject: Subject) -> None:
         """Hand a span on with all its scores, and submit it to the judges that may run."""
@@ -192,18 +198,115 @@ class Evaluating:
         background.learn(record)
 
     def _consider(self, case: Case, judges: list[Judge]) -> None:
-        """Ask the decision model in place of the judges that it can stand in for, then the others.
+        """Have the decision model asked where it can answer, and submit the record to the others.
 
-        A judge that is escalated by a decision waits for it.
+        A judge whose escalation reads a decision is considered when that is there.
         """
-        futures = case.subject.judgements
         judges = self._without_misses(case, judges)
-        if (decisions := self._judging.decisions) is not None:
-            judges, decision = decisions.take(case, judges, self._dispatcher.emit, self._decide)
-            futures += [] if decision is None else [decision]
+        decided = [judge for judge in judges if self._is_decided(judge, case)]
+        if decided:
+            judges = self._have_decided(case, judges, decided)
         for judge in judges:
             judgement = self._decide(case, judge, case.evaluations)
-            futures += [] if judgement is None else [judgement]
+            case.subject.judgements += [] if judgement is None else [judgement]
+
+    def _is_decided(self, judge: Judge, case: Case) -> bool:
+        """Say whether the decision model answers what a judge asks about a record."""
+        decisions = self._plan.decisions
+        if decisions is None or judge.name in decisions.judges or judge not in case.named:
+            return decisions is not None and judge.name in decisions.judges
+        known = self._typed.get(id(judge))
+        if known is None:
+            is_typed = False
+            with shield(f"judge {judge.name}", calls_out=True):
+                is_typed = typed_form_of(judge) is not None
+            if len(self._typed) >= MAX_KNOWN:
+                self._typed.clear()
+            known = self._typed[id(judge)] = judge, is_typed
+        return known[1]
+
+    def _have_decided(
+        self, case: Case, judges: list[Judge], decided: Sequence[Judge]
+    ) -> list[Judge]:
+        """Have the decision model asked about a record, in one request for several judges.
+
+        Returns:
+            The judges that are asked themselves, and need not wait for the decision.
+        """
+        names = {judge.name for judge in decided}
+        reads = {judge.name: self._plan.gate.names(judge.name) for judge in judges}
+        asking = [judge for judge in judges if judge.name not in names or reads[judge.name]]
+        later = [judge for judge in asking if names & reads[judge.name]]
+        asked: dict[str, tuple[Judge, Admitted]] = {}
+        unsampled: dict[str, str] = {}
+        for judge in decided:
+            admitted = self._admitted_to_decision(judge, case)
+            if isinstance(admitted, Admitted):
+                asked[judge.name] = judge, admitted
+                continue
+            if admitted.reason == "not_sampled":
+                unsampled[judge.name] = admitted.detail
+            reason, detail = admitted.reason, admitted.detail
+            self._dispatcher.emit(not_decided(judge, case.target, reason, detail))
+
+        def follow_up(evaluations: Mapping[str, Evaluation]) -> list[Future[None]]:
+            known = {**case.evaluations, **evaluations}
+            begun: list[Future[None]] = []
+            for judge in later:
+                begun += self._follow(case, judge, known, asked, unsampled)
+            return begun
+
+        case.subject.judgements += (
+            self._judging.decide(DecisionJob(own_copy(case.record), case.target, asked, follow_up))
+            if asked
+            else follow_up({})
+        )
+        return [judge for judge in asking if judge not in later]
+
+    def _admitted_to_decision(self, judge: Judge, case: Case) -> Admitted | Refused:
+        """Say whether the decision model is asked a judge's questions about a record."""
+        decisions = self._plan.decisions
+        if decisions is None or decisions.model is None:
+            return Refused("no_judge_model", "" if decisions is None else decisions.why_not)
+        admitted = self._plan.gate.decide(judge, case.record, {}, everywhere=True)
+        if isinstance(admitted, Admitted) and not case.subject.is_whole:
+            return Refused("error", "the redaction failed")
+        return admitted
+
+    def _follow(
+        self,
+        case: Case,
+        judge: Judge,
+        evaluations: Mapping[str, Evaluation],
+        asked: Mapping[str, tuple[Judge, Admitted]],
+        unsampled: Mapping[str, str],
+    ) -> list[Future[None]]:
+        """Submit a record to a judge whose escalation reads decisions, now that they are there.
+
+        The chance of the decisions multiplies that of the judge. One draw for each trace decides
+        for all sampling rules, so of several chances the rarest alone counts. Whatever the app's
+        judge raises costs that judge alone.
+        """
+        gate, reads = self._plan.gate, self._plan.gate.names(judge.name)
+        missing = next((name for name in unsampled if name in reads), None)
+        if missing is not None:
+            detail = f"{missing} was not decided: {unsampled[missing]}"
+            self._dispatcher.emit_judged(not_run(judge, case.target, "not_sampled", detail))
+            return []
+        try:
+            rates = [admitted.probability for name, (_, admitted) in asked.items() if name in reads]
+            own = gate.decide(judge, case.record, {}, everywhere=True)
+            chance = 1.0
+            if rates and isinstance(own, Admitted):
+                chance = min(1.0, min(rates) / own.probability)
+            judgement = self._decide(case, judge, evaluations, chance)
+        except BaseException as error:
+            if not swallow(f"judge {judge.name}", error, calls_out=True):
+                raise
+            error_type = type(error).__name__
+            self._dispatcher.emit_judged(not_run(judge, case.target, "error", error_type))
+            return []
+        return [] if judgement is None else [judgement]
 
     def _without_misses(self, case: Case, judges: list[Judge]) -> list[Judge]:
         """Hand on what judges say of a missing answer where one was expected; return the others."""

@@ -1,28 +1,218 @@
-"""Runs judges on a daemon thread with an event loop of its own, never on the app's."""
+"""Judges and the decision model at work: one queue, and a daemon thread with an event loop.
+
+The judges never run on the app's event loop.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections import deque
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import count
 from time import time_ns
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from llmeval_sdk.evaluation import WorkerPool, addressed, judge_record
-from llmeval_sdk.evaluation.admission import NOT_RUN_REASONS
-from llmeval_sdk.model import JUDGE_TAG, Evaluation, Failure, ModelCall, SpanData, Usage
+from llmeval_sdk.evaluation.admission import NOT_RUN_REASONS, Admitted
+from llmeval_sdk.model import (
+    JUDGE_TAG,
+    Evaluation,
+    Failure,
+    ModelCall,
+    NotRun,
+    Record,
+    SpanData,
+    Target,
+    Usage,
+    tier_name,
+)
+from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.pipeline.batch_exporter import Emitted
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
-from llmeval_sdk.pipeline.jobs import Job, JobQueue, QueuedJob
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.process.counters import Counts
 from llmeval_sdk.process.due import left
 from llmeval_sdk.process.shield import shield, swallow, tell
 from llmeval_sdk.process.threads import DaemonLoop, OneThread
 from llmeval_sdk.tracing.internals import new_span_id, new_trace_id, off
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.decisions import Decider
+
+
+# The jobs of judges and of the decision model, and the queue in which they wait.
+
+JobT = TypeVar("JobT", bound="Job | DecisionJob")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One judge to run on one record."""
+
+    judge: Judge
+    record: Record
+    target: Target
+    admitted: Admitted
+    in_spool: bool = False
+    """Whether the spool holds the record until it is judged."""
+
+    @property
+    def name(self) -> str:
+        """Whose errors are told when it fails."""
+        return f"judge {self.judge.name}"
+
+    def not_run(self, reason: str, detail: str) -> NotRun:
+        """Return the record of why it did not run."""
+        return not_run(self.judge, self.target, reason, detail)
+
+    def refused(self, reason: str, detail: str) -> list[NotRun]:
+        """Return the records of why it did not run: one."""
+        return [self.not_run(reason, detail)]
+
+    def follow_up(self, evaluations: Mapping[str, Evaluation]) -> list[Future[None]]:
+        """Have nothing done: nobody waits for this judgement."""
+        return []
+
+
+FollowUp = Callable[[Mapping[str, Evaluation]], list[Future[None]]]
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionJob:
+    """One record that a decision model is asked about, in one request for several judges."""
+
+    record: Record
+    target: Target
+    asked: Mapping[str, tuple[Judge, Admitted]]
+    """The judges whose questions it answers, by name."""
+    follow_up: FollowUp
+    """Has the judges considered that go by these decisions; returns what judgements were begun."""
+
+    name = "decisions"
+
+    @property
+    def judges(self) -> list[Judge]:
+        """The judges whose questions it answers."""
+        return [judge for judge, _ in self.asked.values()]
+
+    def refused(self, reason: str, detail: str) -> list[NotRun]:
+        """Return for each judge the record of why the decision model was not asked."""
+        return [not_decided(judge, self.target, reason, detail) for judge in self.judges]
+
+    def outcome(
+        self, decided: Mapping[str, Evaluation], *, is_asked: bool
+    ) -> tuple[list[Emitted], dict[str, Evaluation]]:
+        """Return what to emit of the decisions, and their evaluations by the name of the judge.
+
+        Args:
+            decided: What came of each judge's questions.
+            is_asked: Whether the model was asked at all.
+        """
+        items: list[Emitted] = []
+        evaluations: dict[str, Evaluation] = {}
+        for name, (judge, admitted) in self.asked.items():
+            evaluation = decided[name]
+            error = evaluation.error
+            if error is not None:
+                is_known = error.type in NOT_RUN_REASONS
+                detail = error.message if is_known else f"{error.type}: {error.message}"
+                reason = error.type if is_known else "error"
+                items.append(not_decided(judge, self.target, reason, detail))
+                if is_known and error.type != "timeout" and not is_asked:
+                    continue
+                tell(f"decision {name}", f"gave no answer: {error.type}")
+            elif evaluation.metadata.get("cached"):
+                why = "an identical question was answered a moment ago"
+                items.append(not_decided(judge, self.target, "cached", why))
+            evaluations[name] = replace(
+                evaluation,
+                inclusion_probability=admitted.probability,
+                metadata={**evaluation.metadata, "why": admitted.why},
+            )
+            items.append(addressed(evaluations[name], self.target))
+        return items, evaluations
+
+
+class QueuedJob(Generic[JobT]):
+    """A job that waits or runs; whoever takes it first emits its outcome, and nobody else does."""
+
+    __slots__ = ("_taken", "done", "job")
+
+    def __init__(self, job: JobT) -> None:
+        self.job: JobT = job
+        self.done: Future[None] = Future()
+        self._taken = count()
+
+    def take(self) -> bool:
+        """Return True to the first caller only."""
+        return next(self._taken) == 0
+
+
+AnyQueued = QueuedJob[Job] | QueuedJob[DecisionJob]
+
+
+class JobQueue:
+    """The waiting jobs: those for the decision model, then what was escalated, then the others.
+
+    The worker adds and gives up, the judges' thread takes the next one.
+    """
+
+    def __init__(self) -> None:
+        self._decisions: deque[QueuedJob[DecisionJob]] = deque()
+        self._escalated: deque[QueuedJob[Job]] = deque()
+        self._others: deque[QueuedJob[Job]] = deque()
+
+    def add_decision(self, queued: QueuedJob[DecisionJob]) -> None:
+        """Add a job for the decision model."""
+        self._decisions.append(queued)
+
+    def add(self, queued: QueuedJob[Job]) -> None:
+        """Add a judgement behind those of its kind, escalated or not."""
+        (self._escalated if queued.job.admitted.escalated else self._others).append(queued)
+
+    def next_decision(self) -> QueuedJob[DecisionJob] | None:
+        """Take the job for the decision model that waited longest; ``None`` where none waits."""
+        return _first(self._decisions)
+
+    def next(self) -> QueuedJob[Job] | None:
+        """Take the escalated judgement that waited longest, else another, if one waits."""
+        return _first(self._escalated) or _first(self._others)
+
+    def give_up(self) -> QueuedJob[Job] | None:
+        """Take the newest judgement that was not escalated, to make room for one that was."""
+        try:
+            return self._others.pop()
+        except IndexError:
+            return None
+
+    def __bool__(self) -> bool:
+        return bool(self._decisions or self._escalated or self._others)
+
+
+def _first(jobs: deque[QueuedJob[JobT]]) -> QueuedJob[JobT] | None:
+    try:
+        return jobs.popleft()
+    except IndexError:
+        return None
+
+
+def not_run(judge: Judge, target: Target, reason: str, detail: str) -> NotRun:
+    """Return the record of why a judge did not run."""
+    return NotRun(
+        f"{target.span_id or ''}-{judge.name}", target, judge.name, reason, detail, time_ns()
+    )
+
+
+def not_decided(judge: Judge, target: Target, reason: str, detail: str) -> NotRun:
+    """Return the record of why a decision model did not answer a judge's questions."""
+    item = not_run(judge, target, reason, detail)
+    name = tier_name(judge.name, "decision")
+    return replace(item, id=f"{target.span_id or ''}-{name}", evaluator=name)
 
 
 # The judges' thread: one daemon thread with an event loop of its own, never the app's.
@@ -48,7 +238,7 @@ class JudgesLoop:
         """Start the thread and wait for its loop; False where there will be none."""
         return self.start() and self._ready.wait(READY_SECONDS)
 
-    def call(self, function: Callable[[], Any]) -> None:
+    def call(self, function: Callable[[], object]) -> None:
         """Have a loop that is ready call a function soon."""
         if self._loop is not None:
             with suppress(RuntimeError):  # somebody else has ended the loop
@@ -76,140 +266,223 @@ class JudgesLoop:
 
 
 MAX_WAITING = 1_000
+"""Jobs that may wait or run for judge models, and as many for the decision model."""
+AHEAD = 2
+"""How many records are made ready for each request that the decision model gets at a time.
+
+The other half waits for its place while answers are read, so that the model never waits for us."""
 
 
 class Judging:
-    """Runs admitted judges in the background and emits their verdicts."""
+    """Runs admitted judges, and the decision model, in the background and emits what they say."""
 
     fleet = Counts()
     """What became of judgements that another process is to make."""
 
     def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
-        self._usage = Usage()
-        """What all judgements used together; only the judges' thread adds to it."""
+        self.usage = Usage()
+        """What all judgements and decisions used together; the judges' thread adds to it."""
         self.cut_prompts = 0
         """Judgements whose prompt was cut to its limit."""
         self._plan = plan
-        self._emit = emit = dispatcher.emit_judged
+        self._emit = dispatcher.emit_judged
         self._verdicts = plan.verdicts()
-        self._waiting: dict[Future[None], QueuedJob[Job]] = {}
-        self._turns = JobQueue()
-        self._pool = WorkerPool(plan.concurrency, self._next)
+        self._jobs = JobQueue()
+        self._waiting: dict[Future[None], AnyQueued] = {}
+        """The jobs that are not settled: those of the queue, those that run, and decisions that
+        were made and whose judgements wait or run."""
+        self._judgements: set[Future[None]] = set()
+        """The judgements that wait or run."""
+        self._decisions: set[Future[None]] = set()
+        """The jobs for the decision model that wait or run."""
+        decisions = 0 if plan.decisions is None else AHEAD * plan.decisions.concurrency
+        self._places = {"judgement": plan.concurrency, "decision": decisions}
+        """How many jobs of each kind run at a time."""
+        self._running = dict.fromkeys(self._places, 0)
+        self._pool = WorkerPool(plan.concurrency + decisions, self._next)
         self._loop = JudgesLoop(plan.new_loop)
         self._models = plan.models()
+        self._decider: Decider | None = None
         self._shut = False
-        self.decisions = None if plan.tier is None else plan.tier.begun(plan, self._loop, emit)
-        """Asks the decision model on the same thread; ``None`` where there is none."""
 
     def start(self) -> bool:
         """Start the judges' thread if it does not run; False where none can start."""
         return self._loop.start()
 
     def submit(self, job: Job) -> Future[None] | None:
-        """Take a job, or emit why it does not run.
+        """Take a judgement, or emit why it is not made.
 
         The worker calls it, and the judges' thread for what a decision asks for.
         """
         if self._shut:
             self._emit(job.not_run("shutdown", "the process was ending"))
-        elif len(self._waiting) >= MAX_WAITING and not self._make_room(job):
+        elif len(self._judgements) >= MAX_WAITING and not self._make_room(job):
             self._emit(job.not_run("queue_full", f"{MAX_WAITING} judgements were waiting"))
         elif not self._loop.is_ready():
             self._emit(job.not_run("no_worker", "no thread could be started"))
         else:
-            turn = QueuedJob(job)
-            self._waiting[turn.done] = turn
-            self._turns.add(turn)
+            queued = QueuedJob(job)
+            self._judgements.add(queued.done)
+            self._waiting[queued.done] = queued
+            self._jobs.add(queued)
             self._loop.call(self._run_more)
             if self._shut:  # by another thread, which may have gone through those that wait
-                self._cut(turn)
-            return turn.done
+                self._cut(queued)
+            return queued.done
         return None
+
+    def decide(self, job: DecisionJob) -> list[Future[None]]:
+        """Have the decision model asked about a record, or go on without its answers.
+
+        Returns:
+            What is done when the record is decided, and judged where the decisions ask for it.
+        """
+        if self._shut:
+            why = "shutdown", "the process was ending"
+        elif len(self._decisions) >= MAX_WAITING:
+            why = "queue_full", f"{MAX_WAITING} records were waiting"
+        elif not self._loop.is_ready():
+            why = "no_worker", "no thread could be started"
+        else:
+            queued = QueuedJob(job)
+            self._decisions.add(queued.done)
+            self._waiting[queued.done] = queued
+            self._jobs.add_decision(queued)
+            self._loop.call(self._run_more)
+            if self._shut:
+                self._cut(queued)
+            return [queued.done]
+        return self._give_up(job, *why)
+
+    def _give_up(self, job: Job | DecisionJob, reason: str, detail: str) -> list[Future[None]]:
+        """Emit that a job is not done, and let what waits for it go on without."""
+        for item in job.refused(reason, detail):
+            self._emit(item)
+        return job.follow_up({})
 
     def _make_room(self, job: Job) -> bool:
         """Drop a waiting job that was not escalated, for one that was; False where none waits."""
-        turn = self._turns.give_up() if job.admitted.escalated else None
-        if turn is None:
+        queued = self._jobs.give_up() if job.admitted.escalated else None
+        if queued is None:
             return False
-        if turn.take():
-            self._emit(turn.job.not_run("queue_full", "it gave way to an escalated judgement"))
-        self._settle(turn)
+        if queued.take():
+            self._emit(queued.job.not_run("queue_full", "it gave way to an escalated judgement"))
+        self._settle(queued)
         return True
 
     @property
-    def usage(self) -> Usage:
-        """What all judgements and decisions used together."""
-        return self._usage if self.decisions is None else self._usage + self.decisions.usage
-
-    @property
     def left_out(self) -> dict[str, int]:
-        """What decisions were made without, by kind."""
-        return {} if self.decisions is None else self.decisions.left_out
+        """The parts of requests that a decision model was not shown, because they are no text."""
+        return {} if self._decider is None else dict(self._decider.left_out)
 
     @property
     def pending(self) -> int:
-        """How many judgements wait or run."""
-        return len(self._waiting) + (0 if self.decisions is None else self.decisions.pending)
+        """How many jobs wait or run."""
+        return len(self._waiting)
 
     def join(self, deadline: float) -> bool:
         """Wait until all submitted jobs are done, at most until a monotonic deadline."""
-        decisions = self.decisions
-        waiting = [*([] if decisions is None else decisions.waiting), *self._waiting]
+        waiting = list(self._waiting)
         return not waiting or not wait(waiting, left(deadline)).not_done
 
     def shut(self) -> None:
         """Give up all jobs that wait or run, and emit each as not run."""
         self._shut = True
         self._pool.dismiss()
-        if self.decisions is not None:
-            self.decisions.shut()
-        for turn in list(self._waiting.values()):
-            self._cut(turn)
+        for queued in list(self._waiting.values()):
+            self._cut(queued)
         self._loop.shut()
 
-    def _cut(self, turn: QueuedJob[Job]) -> None:
-        """Give up a job because the process ends."""
-        if turn.take():
-            self._emit(turn.job.not_run("shutdown", "the process was ending"))
-        if self._waiting.pop(turn.done, None) is not None and turn.done.cancel():
-            turn.done.set_running_or_notify_cancel()  # wakes whoever waits for it
+    def _cut(self, queued: AnyQueued) -> None:
+        """Give up a job because the process ends; the spool keeps its record."""
+        if queued.take():
+            self._give_up(queued.job, "shutdown", "the process was ending")
+        self._settle(queued, is_cut=True)
 
     # -- on the judges' thread ------------------------------------------------------------------
 
     def _run_more(self) -> None:
         """Call another task where there is a job for it."""
-        if self._turns and not self._shut:
+        if self._jobs and not self._shut:
             self._pool.call()
 
-    def _next(self) -> Coroutine[Any, Any, None] | None:
-        turn = None if self._shut else self._turns.next()
-        return None if turn is None else self._take(turn)
+    def _next(self) -> Coroutine[object, object, None] | None:
+        """Take the next job of a kind of which another one may run."""
+        if self._shut:
+            return None
+        queued: AnyQueued | None
+        for kind, take in (("decision", self._jobs.next_decision), ("judgement", self._jobs.next)):
+            if self._running[kind] < self._places[kind] and (queued := take()) is not None:
+                self._running[kind] += 1
+                return self._run(queued, kind)
+        return None
 
-    async def _take(self, turn: QueuedJob[Job]) -> None:
-        """Judge, and emit the outcome unless the worker has given the job up meanwhile."""
-        job = turn.job
+    async def _run(self, queued: AnyQueued, kind: str) -> None:
+        """Do a job, and emit the outcome unless the worker has given the job up meanwhile."""
+        job = queued.job
+        items: Sequence[Emitted]
+        evaluations: Mapping[str, Evaluation] = {}
         try:
-            items = await self._judge(job)
+            if isinstance(job, DecisionJob):
+                items, evaluations = await self._decide(job)
+            else:
+                items = await self._judge(job)
         except asyncio.CancelledError:
             if self._shut:
                 raise
-            items = [job.not_run("error", "CancelledError")]  # the judge itself raised it
+            items = job.refused("error", "CancelledError")  # the judge or model itself raised it
         except BaseException as error:
             if self._shut and isinstance(error, GeneratorExit):
                 raise
-            if not swallow(f"judge {job.judge.name}", error, calls_out=True):
-                self._settle(turn)
+            if not swallow(job.name, error, calls_out=True):
+                self._settle(queued)
                 raise
-            items = [job.not_run("error", type(error).__name__)]
-        if turn.take():
-            for item in items:
-                self._emit(item)
-        self._settle(turn)
+            items = job.refused("error", type(error).__name__)
+        finally:
+            self._running[kind] -= 1
+        self._conclude(queued, items, evaluations)
 
-    def _settle(self, turn: QueuedJob[Job]) -> None:
-        """Wake whoever waits until a job is dealt with."""
-        if self._waiting.pop(turn.done, None) is not None:
-            turn.done.set_result(None)
+    def _conclude(
+        self,
+        queued: AnyQueued,
+        items: Sequence[Emitted],
+        evaluations: Mapping[str, Evaluation],
+    ) -> None:
+        """Emit what came of a job, and let what waited for it go on."""
+        self._decisions.discard(queued.done)
+        begun: list[Future[None]] = []
+        try:
+            with shield("judging", on_own_thread=True):
+                if queued.take():
+                    for item in items:
+                        self._emit(item)
+                    begun = queued.job.follow_up(evaluations)
+        finally:
+            if not begun:
+                self._settle(queued)
+        _when_done(begun, lambda is_cut: self._settle(queued, is_cut=is_cut))
+
+    def _settle(self, queued: AnyQueued, *, is_cut: bool = False) -> None:
+        """Say that a job is dealt with; where that was cut short, the spool keeps the record."""
+        self._judgements.discard(queued.done)
+        self._decisions.discard(queued.done)
+        if self._waiting.pop(queued.done, None) is None:
+            return
+        if is_cut and queued.done.cancel():
+            queued.done.set_running_or_notify_cancel()  # wakes whoever waits for it
+        elif not is_cut:
+            queued.done.set_result(None)
+
+    async def _decide(self, job: DecisionJob) -> tuple[list[Emitted], dict[str, Evaluation]]:
+        """Ask the decision model; return what to emit, and the decisions by judge."""
+        if self._decider is None:
+            self._decider = self._plan.decider(self._verdicts)
+        decided = await self._decider.decide(job.record, job.judges)
+        items, evaluations = job.outcome(decided.evaluations, is_asked=bool(decided.calls))
+        for evaluation in evaluations.values():
+            if evaluation.usage is not None:
+                self.usage += evaluation.usage
+        return items, evaluations
 
     async def _judge(self, job: Job) -> list[Emitted]:
         """Judge, and return what to emit: the verdict or why there is none, and the trace."""
@@ -233,7 +506,7 @@ class Judging:
         if error is not None and not judgement.calls and _is_refusal(error):
             return [job.not_run(error.type, error.message)]
         if verdict.usage is not None:
-            self._usage += verdict.usage
+            self.usage += verdict.usage
         self.cut_prompts += not {"cut", "cut_prompts"}.isdisjoint(verdict.metadata)
         items: list[Emitted] = [
             addressed(verdict, job.target),
@@ -244,6 +517,18 @@ class Judging:
             reason = error.type if error.type in NOT_RUN_REASONS else "error"
             items.insert(0, job.not_run(reason, f"{error.type}: {error.message}"))
         return items
+
+
+def _when_done(futures: Sequence[Future[None]], call: Callable[[bool], None]) -> None:
+    """Call a function once all futures are done, with whether one was cancelled; never for none."""
+    finished = count(1)
+
+    def one_done(_: Future[None]) -> None:
+        if next(finished) == len(futures):
+            call(any(future.cancelled() for future in futures))
+
+    for future in futures:
+        future.add_done_callback(one_done)
 
 
 def _is_refusal(error: Failure) -> bool:

@@ -305,7 +305,7 @@ class Pipeline:
         for delivery in self._deliveries.values():
             delivery.start()
         plan = self.plan
-        if plan.has_model or plan.tier or any(judge.model for judge in plan.judges):
+        if plan.has_model or plan.decisions or any(judge.model for judge in plan.judges):
             self._worker.judging.start()
 
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:

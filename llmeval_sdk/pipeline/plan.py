@@ -17,15 +17,24 @@ from llmeval_sdk.registry import Manifest
 
 if TYPE_CHECKING:
     import asyncio
+    from pathlib import Path
 
     from llmeval_sdk.config import Settings
     from llmeval_sdk.evaluation import Heuristics, Models
+    from llmeval_sdk.evaluation.decisions import Decider
     from llmeval_sdk.evaluation.gate import JudgeGate
     from llmeval_sdk.evaluation.limiter import BudgetLimiter
     from llmeval_sdk.evaluation.verdicts import Verdicts
     from llmeval_sdk.exporters.redaction import Redactor
     from llmeval_sdk.model import Record
-    from llmeval_sdk.model.protocols import LLM, BaseExporter, Evaluator, Heuristic, Judge
+    from llmeval_sdk.model.protocols import (
+        LLM,
+        BaseExporter,
+        DecisionModel,
+        Evaluator,
+        Heuristic,
+        Judge,
+    )
     from llmeval_sdk.pipeline.spool import Folder
     from llmeval_sdk.tracing import Span
 
@@ -140,6 +149,24 @@ class Plugin(Manifest):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionPlan:
+    """Which decision model is asked what."""
+
+    model: DecisionModel | None
+    """``None`` where the one that the environment names cannot be used."""
+    why_not: str = ""
+    """Why it cannot be used."""
+    judges: frozenset[str]
+    """The judges whose questions it answers on all traffic."""
+    thresholds: Mapping[str, float]
+    """By the name of the judge, the probability from which on an outcome is good."""
+    concurrency: int
+    """Requests at a time, at most."""
+    calibrations: Path
+    """The file of the calibrations of judges."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """The resolved configuration of one pipeline."""
 
@@ -179,8 +206,8 @@ class Plan:
     queue_records: int = 20_000
     queue_bytes: int = 32 << 20
     background_share: float = 0.5
-    tier: Any = None
-    """Which decision model is asked in the place of which judges; ``None`` where none is."""
+    decisions: DecisionPlan | None = None
+    """Which decision model answers the questions of which judges; ``None`` where none does."""
     judging: Callable[[Any, Any], Any] | None = None
     """Makes what takes judgements, of the plan and its outlet; ``None`` judges in this process."""
     verdicts: Callable[[], Verdicts]
@@ -196,10 +223,10 @@ class Plan:
 
     def close(self) -> None:
         """Let go of files; last of the link to Redis, which takes what the other parts leave."""
-        for part in (*self.hooks, self.tier, self.limiter):
-            if part is not None:
-                with shield("the files of a plan"):
-                    part.close()
+        parts: tuple[Hooks | BudgetLimiter, ...] = (*self.hooks, self.limiter)
+        for part in parts:
+            with shield("the files of a plan"):
+                part.close()
 
     def prefers_llm(self, judge: Judge) -> bool:
         """Return whether a judge looks at ``llm`` spans rather than at the requests above them.
@@ -227,3 +254,24 @@ class Plan:
         from llmeval_sdk.evaluation import Models
 
         return Models(self.llm, self.limiter, concurrency=self.concurrency, prices=self.prices)
+
+    def decider(self, verdicts: Verdicts) -> Decider:
+        """Return what asks the decision model; its calibrations are read once."""
+        from llmeval_sdk.evaluation.calibrations import Calibrations
+        from llmeval_sdk.evaluation.decisions import Decider
+
+        decisions = self.decisions
+        assert decisions is not None
+        assert decisions.model is not None
+        return Decider(
+            decisions.model,
+            self.limiter,
+            concurrency=decisions.concurrency,
+            timeout=self.judge_timeout,
+            thresholds=decisions.thresholds,
+            prices=self.prices,
+            verdicts=verdicts,
+            calibrations=Calibrations(
+                decisions.calibrations, lambda problem: tell("calibration", problem)
+            ),
+        )

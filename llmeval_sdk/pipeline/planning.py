@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmeval_sdk import config, registry
 from llmeval_sdk.config import SCORES, Settings
+from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import Heuristics, configured_model
-from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.escalation import Escalation
+from llmeval_sdk.evaluation.budget import DECISION_BUDGET, Budget
+from llmeval_sdk.evaluation.conditions import compared_by
+from llmeval_sdk.evaluation.escalation import Cascade, Escalation, default_escalation
 from llmeval_sdk.evaluation.gate import JudgeGate
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.resolve import (
@@ -29,17 +31,21 @@ from llmeval_sdk.evaluation.resolve import (
 from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules, parse_rules
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.exporters.redaction import Redactor
+from llmeval_sdk.judges.base import unrated_categories
 from llmeval_sdk.model.protocols import (
     BaseExporter,
+    DecisionModel,
     Evaluator,
     Exporter,
     Heuristic,
+    Judge,
     complete_exporter,
 )
-from llmeval_sdk.pipeline.deciding import make_tier
-from llmeval_sdk.pipeline.plan import Plan, Planning, Plugin
+from llmeval_sdk.pipeline.plan import DecisionPlan, Plan, Planning, Plugin
 from llmeval_sdk.pipeline.spool import Folder, children_folder
 from llmeval_sdk.process.shield import swallow
+from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.ledger import HostLedger
 from llmeval_sdk.tracing.internals import off, state
 
 
@@ -102,11 +108,8 @@ def _recent_scores_of(settings: Settings, name: str) -> list[tuple[str | None, f
     return recent_scores(settings.store, name)
 
 
-def _ledger_of(settings: Settings) -> Any:
+def _ledger_of(settings: Settings) -> HostLedger:
     """Return the file in which the processes of this host keep the budget's books."""
-    from llmeval_sdk.store.files import path_of
-    from llmeval_sdk.store.ledger import HostLedger
-
     return HostLedger(path_of(settings.store).with_suffix(".budget"))
 
 
@@ -140,6 +143,193 @@ def default_exporters(settings: Settings) -> tuple[str, ...]:
         if isinstance(plugin, Plugin):
             names += plugin.default_exporters(settings)
     return tuple(names) or ("local",)
+
+
+# The decision model of a plan: which one is asked, and the questions of which judges.
+
+
+class _Decided(NamedTuple):
+    """What a decision model answers, and what is asked for so that it may."""
+
+    plan: DecisionPlan
+    requested: list[Evaluator]
+    """The evaluators asked for, with the judges whose decisions escalations read."""
+    escalations: Sequence[Escalation] | None
+    """The escalations that were configured, with the cascades of the settings."""
+
+
+def _plan_decisions(
+    decisions: object,
+    settings: Settings,
+    requested: list[Evaluator],
+    escalations: Sequence[Escalation] | None,
+    problems: list[str],
+    *,
+    strict: bool,
+) -> _Decided | None:
+    """Return what a decision model answers; ``None`` where none is named.
+
+    A key alone names none. A mistake of the environment is a line of ``problems``.
+
+    Raises:
+        ConfigurationError: What ``configure()`` was given cannot be used, or a person is watching
+            and the environment names a decision model that cannot be used.
+    """
+    own = settings.of(DecisionSettings)
+    if decisions is None and own.decision_model is None:
+        _refuse_readers(requested, escalations or ())
+        if own.cascade:
+            problems.append(_of_cascade("no decision model is named: set LLMEVAL_DECISION_MODEL"))
+        return None
+    from llmeval_sdk.evaluation.calibrations import path_beside
+    from llmeval_sdk.evaluation.decisions import checked_thresholds, divided
+
+    model, why_not = _model(decisions, settings, problems, strict=strict)
+    if escalations is not None:
+        escalations = [_with_its_judge(escalation, settings) for escalation in escalations]
+    cascades = _cascades(own.cascade, escalations or (), settings, problems)
+    if cascades:
+        first = escalations
+        if first is None:
+            first = [default_escalation(settings.recall_threshold)]
+        escalations = [*first, *cascades]
+    read = _read(requested, escalations or (), settings)
+    judges = [evaluator for evaluator in requested if evaluator.kind == "judge"]
+    typed, others = divided([*judges, *read])
+    for judge in others:
+        if judge in read:
+            raise ConfigurationError(
+                f"an escalation reads the decision on {judge.name!r}, and {_UNTYPED}"
+            )
+        problems.append(f"decisions: {judge.name}: {_UNTYPED}; it is left to the judge model")
+    _refuse_unrated(typed, escalations or ())
+    plan = DecisionPlan(
+        model=model,
+        why_not=why_not,
+        judges=frozenset(judge.name for judge in typed),
+        thresholds=checked_thresholds(own.decision_thresholds),
+        concurrency=DECISION_BUDGET.concurrency,
+        calibrations=path_beside(path_of(settings.store)),
+    )
+    return _Decided(plan, [*requested, *read], escalations)
+
+
+_UNTYPED = "it cannot be asked as a typed question (a free score, code or a model of its own)"
+
+
+def _model(
+    decisions: object, settings: Settings, problems: list[str], *, strict: bool
+) -> tuple[DecisionModel | None, str]:
+    from llmeval_sdk.judges.models import decisions as models
+
+    try:
+        return models.resolve(decisions, settings=settings), ""
+    except ConfigurationError as error:
+        if strict:
+            raise
+        problems.append(f"{config.source_of('decision_model')}: {error}")
+        return None, str(error)
+
+
+def _cascades(
+    names: Sequence[str],
+    escalations: Sequence[Escalation],
+    settings: Settings,
+    problems: list[str],
+) -> list[Escalation]:
+    """Make the cascades of the settings, of judges that no escalation names."""
+    if not names:
+        return []
+    from llmeval_sdk.evaluation.decisions import divided
+
+    named = {escalation.name for escalation in escalations}
+    cascades: list[Escalation] = []
+    for name in dict.fromkeys(names):
+        if name in named:
+            continue
+        try:
+            judge = resolve(name, settings)
+            typed = divided([judge])[0] if judge.kind == "judge" else []
+        except ConfigurationError as error:
+            problems.append(_of_cascade(str(error)))
+            continue
+        try:
+            made = [Cascade(judge) for judge in typed]
+            _refuse_unrated(typed, made)
+        except ConfigurationError as error:
+            problems.append(_of_cascade(str(error)))
+            continue
+        cascades += made
+        if not typed:
+            problems.append(_of_cascade(f"{name!r} is no judge, or {_UNTYPED}"))
+    return cascades
+
+
+def _with_its_judge(escalation: Escalation, settings: Settings) -> Escalation:
+    """Return a cascade of the judge that its address stands for: it goes by the judge's name."""
+    judge = escalation.judge
+    if not isinstance(escalation, Cascade) or not isinstance(judge, str) or ":" not in judge:
+        return escalation
+    evaluator = resolve(judge, settings)
+    if evaluator.kind != "judge":
+        raise ConfigurationError(f"Cascade({judge!r}): it is no judge but a {evaluator.kind}")
+    return escalation.asking(evaluator)
+
+
+def _of_cascade(problem: str) -> str:
+    return f"{config.source_of('cascade')}: {problem}"
+
+
+def _read(
+    requested: Iterable[Evaluator], escalations: Iterable[Escalation], settings: Settings
+) -> list[Judge]:
+    """Return the judges whose decisions escalations read, beside those that were asked for."""
+    known = {evaluator.name for evaluator in requested}
+    own = {each.name: each.judge for each in escalations if not isinstance(each.judge, str)}
+    read: dict[str, Judge] = {}
+    for escalation in escalations:
+        for name in sorted(escalation.names() - known - read.keys()):
+            if name in registry.heuristics():
+                continue
+            evaluator = resolve(own.get(name, name), settings)
+            if evaluator.kind == "judge":
+                read[name] = evaluator
+    return list(read.values())
+
+
+def _refuse_unrated(typed: Iterable[Judge], escalations: Iterable[Escalation]) -> None:
+    """Raise where an escalation compares a decision that never has a probability."""
+    unrated = {judge.name: words for judge in typed if (words := unrated_categories(judge))}
+    for escalation in escalations:
+        when = escalation.when
+        compared = escalation.risks if when is None else compared_by(when)
+        for name in sorted(unrated.keys() & compared):
+            word = unrated[name][0]
+            raise ConfigurationError(
+                f"{type(escalation).__name__}({escalation.name!r}) compares the decision on "
+                f"{name!r}, and nobody knows how good its category {word!r} is: call each category "
+                f"good or bad, pass or fail, or write "
+                f"Escalation({escalation.name!r}, when=flagged({name!r}, {word!r}))"
+            )
+
+
+def _refuse_readers(requested: Iterable[Evaluator], escalations: Sequence[Escalation]) -> None:
+    """Raise where an escalation reads what only a decision model could say."""
+    judges = {evaluator.name for evaluator in requested if evaluator.kind == "judge"}
+    judges |= {escalation.name for escalation in escalations}
+    for escalation in escalations:
+        for name in escalation.names() - registry.heuristics().keys():
+            known = registry.known(name)
+            is_judge = known is not None and known.kind == "judge"
+            if is_judge or name in judges:
+                raise ConfigurationError(
+                    f"{type(escalation).__name__}({escalation.name!r}) reads the decision on "
+                    f"{name!r}, and no decision model is named: set LLMEVAL_DECISION_MODEL or "
+                    "configure(decisions=...)"
+                )
+
+
+# The plan itself.
 
 
 def make_plan(
@@ -190,15 +380,14 @@ def make_plan(
     planning.requested = requested
     for plugin in plugins:
         _prepare(plugin, planning)
-    tier, left = (
-        make_tier(decisions, settings, requested, escalations, problems, strict=strict),
-        requested,
-    )
-    if tier is not None:
-        left = [evaluator for evaluator in requested if not tier.decides(evaluator)]
-        requested, escalations = tier.requested, tier.escalations
+    decided = _plan_decisions(decisions, settings, requested, escalations, problems, strict=strict)
+    by_decision: frozenset[str] = frozenset()
+    if decided is not None:
+        requested, escalations = decided.requested, decided.escalations
+        by_decision = decided.plan.judges
     planning.requested = requested
-    named = any(evaluator.kind == "judge" for evaluator in left) or bool(escalations)
+    asking = (each for each in requested if each.kind == "judge" and each.name not in by_decision)
+    named = any(asking) or bool(escalations)
     spending = any((llm is not None, settings.judge_model, named, planning.judging))
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
@@ -225,7 +414,7 @@ def make_plan(
         gate=JudgeGate(sampling, escalations),
         llm=partial(configured_model, llm, settings),
         has_model=spending,
-        limiter=BudgetLimiter(budget, _ledger_of(settings)),
+        limiter=BudgetLimiter(budget, _ledger_of(settings), apart=_apart(settings, decided)),
         concurrency=budget.concurrency,
         judge_timeout=settings.judge_timeout,
         retrieved=settings.retrieved_context,
@@ -242,7 +431,7 @@ def make_plan(
         queue_records=settings.queue_records,
         queue_bytes=settings.queue_bytes,
         background_share=settings.background_share,
-        tier=tier,
+        decisions=None if decided is None else decided.plan,
         verdicts=RecentVerdicts,
         judging=planning.judging,
         hooks=tuple(planning.hooks),
@@ -286,7 +475,7 @@ def recording_plan(
         ConfigurationError: an exporter that is not known or lacks its library.
     """
     plan = make_plan(settings, problems, exporters=exporters, escalations=[], rules=[], strict=True)
-    plan = replace(plan, background=Heuristics(), judges=(), tier=None, hooks=())
+    plan = replace(plan, background=Heuristics(), judges=(), decisions=None, hooks=())
     return plan if exports else replace(plan, exporters=())
 
 
@@ -321,6 +510,21 @@ def _budget(settings: Settings) -> Budget:
         usd_per_day=settings.usd_per_day,
         concurrency=max(1, settings.judge_concurrency),
     )
+
+
+def _apart(settings: Settings, decided: _Decided | None) -> dict[str, Budget]:
+    """Return the accounts that do not count in the budget of judge models: that of decisions."""
+    if decided is None:
+        return {}
+    from llmeval_sdk.evaluation.decisions import ACCOUNT
+
+    own = settings.of(DecisionSettings)
+    budget = replace(
+        DECISION_BUDGET,
+        usd_per_day=own.decision_usd_per_day,
+        tokens_per_minute=own.decision_tokens_per_minute,
+    )
+    return {ACCOUNT: budget}
 
 
 def _rules(

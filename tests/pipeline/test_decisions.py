@@ -17,7 +17,6 @@ from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.judges.safety import safety
 from llmeval_sdk.model import Answer
-from llmeval_sdk.pipeline import deciding
 from llmeval_sdk.pipeline import judging as _judging
 from llmeval_sdk.process import shield
 from llmeval_sdk.statistics import Calibration
@@ -373,7 +372,7 @@ def test_what_cannot_be_decided_before_the_end_is_counted():
 
 def test_a_full_queue_is_counted_and_nothing_waits(monkeypatch):
     """Beyond what may wait, a record is not decided; the app is not held up."""
-    monkeypatch.setattr(deciding, "MAX_WAITING", 3)
+    monkeypatch.setattr(_judging, "MAX_WAITING", 3)
     held = threading.Event()
 
     def model(data, questions):
@@ -532,7 +531,7 @@ def test_hostile_conditions_of_a_broken_model_stay_here():
 
 def test_a_slow_judge_model_does_not_stop_decisions(monkeypatch):
     """Records that are decided and wait for the judge model take no place of undecided ones."""
-    monkeypatch.setattr(deciding, "MAX_WAITING", 3)
+    monkeypatch.setattr(_judging, "MAX_WAITING", 10)
     held = threading.Event()
 
     @llmeval.judge
@@ -544,7 +543,7 @@ def test_a_slow_judge_model_does_not_stop_decisions(monkeypatch):
     rule = llmeval.Escalation(slow, when=llmeval.below("safety", 0.9))
     try:
         with capture(evaluators=["safety"], decisions=model, escalations=[rule]) as seen:
-            for number in range(10):
+            for number in range(20):
                 answer(f"It leaves at {number}.")
                 eventually(
                     lambda decided=number + 1: (
@@ -557,14 +556,14 @@ def test_a_slow_judge_model_does_not_stop_decisions(monkeypatch):
                         == decided
                     )
                 )
-            assert llmeval.stats().judged == {"safety.decision": 10}
+            assert llmeval.stats().judged == {"safety.decision": 20}
             assert llmeval.stats().pending_judgements >= 10
             held.set()
             stats = seen.drain()
     finally:
         held.set()
-    assert stats.judged == {"safety.decision": 10, "slow": 10}
-    assert stats.not_run == {}
+    assert stats.judged == {"safety.decision": 20, "slow": 10}
+    assert stats.not_run == {"slow": {"queue_full": 10}}
 
 
 @pytest.mark.parametrize("error", [ValueError, SystemExit, KeyboardInterrupt])
@@ -598,7 +597,7 @@ def test_a_record_whose_outcome_cannot_be_handed_on_is_dealt_with(monkeypatch):
     def fails(*_):
         raise RuntimeError("a mistake of ours")
 
-    monkeypatch.setattr(deciding.Deciding, "_go_on", fails)
+    monkeypatch.setattr(_judging.DecisionJob, "outcome", fails)
     with capture(
         evaluators=["safety"],
         decisions=ScriptedDecisions(),

@@ -10,7 +10,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
-from llmeval_sdk.evaluation.deciding import Decider, divided
+from llmeval_sdk.evaluation.decisions import Decider, divided
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.judges.models.decisions import resolve
 from llmeval_sdk.offline.run.work import Chosen

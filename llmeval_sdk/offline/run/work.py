@@ -52,8 +52,8 @@ from llmeval_sdk.store.files import path_of
 from llmeval_sdk.tracing.internals import marked
 
 
-if TYPE_CHECKING:
-    from llmeval_sdk.evaluation.deciding import Decider
+if TYPE_CHECKING:  # loaded where a decision model is named
+    from llmeval_sdk.evaluation.decisions import Decider
 
 
 _ANSWERS = ("response", "value", "extractions", "abstained")

@@ -23,7 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.evaluation.cascade import HIGH, LOW
+from llmeval_sdk.evaluation.escalation import HIGH, LOW
 from llmeval_sdk.model import Chunk, Evaluation, NotRun, SpanData
 from llmeval_sdk.model import values as _values
 from llmeval_sdk.pipeline.stats import Stats

@@ -22,8 +22,7 @@ from uuid import uuid4
 from llmeval_sdk.config import Settings
 from llmeval_sdk.model import EvaluationEvent
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
-from llmeval_sdk.pipeline.jobs import Job, QueuedJob
-from llmeval_sdk.pipeline.judging import MAX_WAITING, Judging
+from llmeval_sdk.pipeline.judging import MAX_WAITING, DecisionJob, Job, Judging, QueuedJob
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.plugins.fleet._judgement_store import READER, RESULTS, JudgementStore, trouble
 from llmeval_sdk.plugins.fleet._message import (
@@ -174,6 +173,7 @@ class FleetClient(Judging):
 
     def __init__(self, plan: Plan, dispatcher: Dispatcher, settings: Settings) -> None:
         super().__init__(plan, dispatcher)
+        self._places["judgement"] = 0  # only the decision model is asked here
         self._own = settings.of(FleetSettings)
         assert self._own.judge_queue is not None
         self._queue = self._own.judge_queue
@@ -201,7 +201,7 @@ class FleetClient(Judging):
         """Start the threads if they do not run; False where none can start."""
         if self._returning is not None:
             self._returning.start()
-        if self.decisions is not None:
+        if self._plan.decisions is not None:
             super().start()
         return self._sender.start()
 
@@ -209,15 +209,16 @@ class FleetClient(Judging):
         """Take a job for the fleet, or emit why it does not run."""
         if self._shut:
             self._emit(job.not_run("shutdown", "the process was ending"))
-        elif len(self._waiting) >= MAX_WAITING and not self._make_room(job):
+        elif len(self._judgements) >= MAX_WAITING and not self._make_room(job):
             return self._overflow(job)
         elif not self.start():
             self._emit(job.not_run("no_worker", "no thread could be started"))
         else:
             turn = QueuedJob(job)
+            self._judgements.add(turn.done)
             self._waiting[turn.done] = turn
-            self._turns.add(turn)
-            if len(self._waiting) >= MAX_JUDGEMENTS:
+            self._jobs.add(turn)
+            if len(self._judgements) >= MAX_JUDGEMENTS:
                 self._urgent.set()
             self._wake.set()
             if self._shut:  # by another thread, which may have gone through those that wait
@@ -227,7 +228,7 @@ class FleetClient(Judging):
 
     def _make_room(self, job: Job) -> bool:
         """Drop a waiting job that was not escalated, for one that was; False where none waits."""
-        turn = self._turns.give_up() if job.admitted.escalated else None
+        turn = self._jobs.give_up() if job.admitted.escalated else None
         if turn is None:
             return False
         if self._stays(turn.job):
@@ -258,6 +259,7 @@ class FleetClient(Judging):
         """Give a job up so that its record stays in the spool, for the next process."""
         if turn.take():
             self.fleet.add("spooled")
+        self._judgements.discard(turn.done)
         self._waiting.pop(turn.done, None)
         if turn.done.cancel():
             turn.done.set_running_or_notify_cancel()
@@ -277,14 +279,15 @@ class FleetClient(Judging):
             self._returning.shut()
         super().shut()
 
-    def _cut(self, turn: QueuedJob[Job]) -> None:
+    def _cut(self, turn: QueuedJob[Job] | QueuedJob[DecisionJob]) -> None:
         """Give up a job because the process ends."""
-        if self._is_away and not self._stays(turn.job) and turn.take():
-            self._emit(self._unreachable(turn.job))
+        job = turn.job
+        if isinstance(job, Job) and self._is_away and not self._stays(job) and turn.take():
+            self._emit(self._unreachable(job))
         super()._cut(turn)
 
     def _add_usage(self, usage: Any) -> None:
-        self._usage += usage
+        self.usage += usage
 
     # -- on the sender's thread -------------------------------------------------------------------
 
@@ -306,7 +309,7 @@ class FleetClient(Judging):
         written: list[tuple[QueuedJob[Job], str, str]] = []
         size = 0
         while len(written) < MAX_JUDGEMENTS and size < FULL_BYTES:
-            turn = self._turns.next()
+            turn = self._jobs.next()
             if turn is None:
                 break
             try:

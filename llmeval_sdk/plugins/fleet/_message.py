@@ -34,7 +34,7 @@ from llmeval_sdk.model import (
     Target,
     Usage,
 )
-from llmeval_sdk.pipeline.jobs import Job
+from llmeval_sdk.pipeline.judging import Job
 from llmeval_sdk.plugins.fleet._judgement_store import QUEUE
 from llmeval_sdk.process.shield import swallow
 

@@ -19,8 +19,7 @@ from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
-from llmeval_sdk.pipeline.jobs import Job, not_run
-from llmeval_sdk.pipeline.judging import Judging
+from llmeval_sdk.pipeline.judging import Job, Judging, not_run
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.plugins.fleet._judgement_store import Claim, JudgementStore, trouble
 from llmeval_sdk.plugins.fleet._message import (

@@ -33,9 +33,14 @@ Limits = Mapping[str, Mapping[str, Any]]
 """The most of each amount, by account; ``None`` is no limit. Calls count for ``window`` seconds."""
 
 
-def limits_of(budget: Budget, concurrency: int | None) -> Limits:
-    """Return the limits of a budget by account: ``""`` is that of all judges."""
-    limits = {name: _limits(own) for name, own in budget.judges.items()}
+def limits_of(
+    budget: Budget, concurrency: int | None, apart: Mapping[str, Budget] | None = None
+) -> Limits:
+    """Return the limits of a budget by account: ``""`` is that of all judges.
+
+    The accounts that are ``apart`` have limits of their own, and none on calls at a time.
+    """
+    limits = {name: _limits(own) for name, own in {**budget.judges, **(apart or {})}.items()}
     return {"": {**_limits(budget), "slots": concurrency}, **limits}
 
 
@@ -130,12 +135,12 @@ class BudgetLease(Locked):
                 account.free[what] -= amount
                 account.held[what] += amount
                 account.taken[what] += amount
-        self._slots += 1
+        self._slots += "slots" in need.get("", {})
         return Held(self.epoch, self.day, need)
 
     def settle(self, held: Held, used: Amounts, now: float) -> None:
         """Replace what a reservation holds by what was used; the rest is free again."""
-        self._slots -= 1
+        self._slots -= "slots" in held.need.get("", {})
         if held.epoch != self.epoch:
             return
         for name, amounts in held.need.items():

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -59,11 +60,12 @@ class SharedLimiter(BudgetLimiter):
         ledger: where this host keeps what it spent.
         host: what this host is called.
         link: talks to Redis.
-        name: of the budget: judges and decisions have one each.
+        name: of the budget.
         concurrency: calls at a time over all hosts, if that is limited.
         longest: seconds that a call takes at most.
         lease: seconds for which a lease lasts.
         rebuild: seconds for which hosts are waited for when Redis has no data.
+        apart: accounts that do not count in the budget; see `BudgetLimiter`.
     """
 
     __slots__ = (
@@ -87,8 +89,9 @@ class SharedLimiter(BudgetLimiter):
         longest: float = 60.0,
         lease: float = LEASE_SECONDS,
         rebuild: float = REBUILD_SECONDS,
+        apart: Mapping[str, Budget] | None = None,
     ) -> None:
-        super().__init__(budget, ledger, clock=self.now)
+        super().__init__(budget, ledger, apart=apart, clock=self.now)
         self._concurrency = concurrency
         self._host = host
         self.link = link
@@ -97,7 +100,7 @@ class SharedLimiter(BudgetLimiter):
         self._longest = longest
         self._lease_seconds = lease
         self._rebuild = rebuild
-        self._limits_of = limits_of(budget, concurrency)
+        self._limits_of = limits_of(budget, concurrency, self.apart)
         self._pending: tuple[Need, threading.Event] | None = None
         self.forked()
         link.join(self)
@@ -105,7 +108,7 @@ class SharedLimiter(BudgetLimiter):
     @classmethod
     def instead_of(cls, limiter: BudgetLimiter, **options: Any) -> SharedLimiter:
         """Return a limiter of the same budget with the same ledger, which other hosts share."""
-        return cls(limiter.budget, limiter._ledger, **options)
+        return cls(limiter.budget, limiter._ledger, apart=limiter.apart, **options)
 
     # -- what judges ask ------------------------------------------------------------------------
 

@@ -54,21 +54,16 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
     link = RedisLink(own.shared)
     host = Host(HostLedger(path_of(settings.store).with_suffix(".shared")))
 
-    def shared(limiter: BudgetLimiter, name: str) -> SharedLimiter:
-        return SharedLimiter.instead_of(
-            limiter,
-            host=host,
-            link=link,
-            name=name,
-            concurrency=own.shared_concurrency if name == "judges" else None,
-            longest=plan.judge_timeout + 5.0,
-        )
-
-    tier = plan.tier
+    limiter = SharedLimiter.instead_of(
+        plan.limiter,
+        host=host,
+        link=link,
+        concurrency=own.shared_concurrency,
+        longest=plan.judge_timeout + 5.0,
+    )
     return replace(
         plan,
-        limiter=shared(plan.limiter, "judges"),
-        tier=None if tier is None else replace(tier, limiter=shared(tier.limiter, "decisions")),
+        limiter=limiter,
         gate=SharedGate(plan.gate, link) if plan.gate.shares and plan.names else plan.gate,
         verdicts=partial(SharedVerdicts, link) if plan.content else plan.verdicts,
     )
@@ -83,7 +78,4 @@ def _is_misspelt() -> bool:
 
 def _unpaid(plan: Plan, problems: list[str]) -> Plan:
     problems.append("LLMEVAL_SHARED: no judge pays until it is the address of a Redis, or unset")
-    limiter, tier = BudgetLimiter(Budget(calls_per_minute=0)), plan.tier
-    return replace(
-        plan, limiter=limiter, tier=None if tier is None else replace(tier, limiter=limiter)
-    )
+    return replace(plan, limiter=BudgetLimiter(Budget(calls_per_minute=0)))

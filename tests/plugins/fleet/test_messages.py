@@ -24,7 +24,7 @@ from llmeval_sdk.model import (
     Target,
     Usage,
 )
-from llmeval_sdk.pipeline.jobs import Job
+from llmeval_sdk.pipeline.judging import Job
 from llmeval_sdk.plugins.fleet._message import (
     FULL_BYTES,
     MAX_JUDGEMENT_BYTES,

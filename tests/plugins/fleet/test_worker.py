@@ -14,7 +14,7 @@ from llmeval_sdk.config import Secret
 from llmeval_sdk.evaluation.admission import Admitted
 from llmeval_sdk.model import Record, Target
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.pipeline.jobs import Job
+from llmeval_sdk.pipeline.judging import Job
 from llmeval_sdk.plugins.fleet import _judgement_store, _worker, settings
 from llmeval_sdk.plugins.fleet import _message as _message_module
 from llmeval_sdk.plugins.fleet._judgement_store import JUDGEMENT

@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from itertools import accumulate, pairwise
 from math import exp, isfinite, log
 from time import perf_counter
@@ -16,10 +15,10 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN, Spending
 from llmeval_sdk.evaluation._rate_limiter import RateLimiter
 from llmeval_sdk.evaluation._running import failed, not_applicable
+from llmeval_sdk.evaluation.budget import DECISION_BUDGET
 from llmeval_sdk.evaluation.calibrations import Calibrations
-from llmeval_sdk.evaluation.decision_budget import BUDGET
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts
+from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts, key_of
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.judges.base import LEAST_CHANCE, Typed, TypedForm, typed_form_of
 from llmeval_sdk.judges.models.decisions.data import neutral_texts
@@ -189,7 +188,7 @@ class Asking:
 
     judge: Judge
     form: TypedForm
-    key: VerdictKey
+    key: VerdictKey | None
     distrusted: bool = False
     """Whether there are earlier answers that were not signed with our key."""
 
@@ -198,37 +197,10 @@ class Prepared(NamedTuple):
     """What is asked about one record, for which judges."""
 
     record: Record
-    judges: Sequence[Judge]
     inquiry: Inquiry
     asking: Sequence[Asking]
     evaluations: Mapping[str, Evaluation]
     """The outcomes that are known without asking, by judge."""
-
-
-class ModelReply(NamedTuple):
-    """What the model said to an inquiry."""
-
-    decision: Decision | Failure
-    calls: Sequence[ModelCall]
-    seconds: float
-
-
-async def answered(
-    model: DecisionModel, inquiry: Inquiry, rate_limiter: RateLimiter, until: float
-) -> Decision:
-    """Ask a model, which has to answer by ``until``, a time of the running loop.
-
-    The answer is checked, because a model of the app's own may return anything.
-    """
-    place, deadline = further_place.set(rate_limiter.further_place), answer_by.set(until)
-    try:
-        decision: Any = await model.decide(inquiry.data(), inquiry.questions)
-    finally:
-        further_place.reset(place)
-        answer_by.reset(deadline)
-    if isinstance(decision, Decision):
-        return decision
-    raise JudgeError("malformed", f"the model returned no Decision but a {type(decision).__name__}")
 
 
 def _repointed(question: Question, renamed: Mapping[str, str]) -> Question:
@@ -238,20 +210,6 @@ def _repointed(question: Question, renamed: Mapping[str, str]) -> Question:
         if f'"{title}"' in question.instructions
     ]
     return replace(question, instructions="\n".join((question.instructions, *notes)))
-
-
-def digest_of(model: str, form: TypedForm) -> bytes:
-    """Identify what is asked of a model by its name, the questions and the sections."""
-    parts = [model]
-    for question in form.questions:
-        parts += (question.name, question.type, question.instructions, str(len(question.options)))
-        for option in question.options:
-            parts += (option.value, option.description)
-    for section in form.sections:
-        parts += (section.name, section.text)
-    ends = repr([len(form.questions), *map(len, parts)])  # else one part could pass for two
-    asked = "".join((ends, *parts)).encode("utf-8", "surrogatepass")
-    return blake2b(asked, digest_size=16).digest()
 
 
 def checked(questions: Iterable[Question], answers: Any) -> dict[str, Answer]:
@@ -312,6 +270,7 @@ def _part(tokens: int, begin: int, end: int, whole: int) -> int:
 THRESHOLD = 0.5
 """The probability from which on an outcome is good, where a judge has no threshold of its own."""
 ACCOUNT = "decisions"
+"""The account of the budget to which requests to a decision model are charged."""
 MAX_KINDS = 100
 """How many kinds of parts that are no text are counted apart."""
 _PART_FOR_ANSWERS = 0.95
@@ -327,6 +286,12 @@ class Decided(NamedTuple):
     """One for each judge, by its name."""
     calls: Sequence[ModelCall] = ()
     """The calls of the model, which all these evaluations share."""
+
+
+def _in_turn(
+    judges: Sequence[Judge], evaluations: Mapping[str, Evaluation]
+) -> dict[str, Evaluation]:
+    return {judge.name: evaluations[judge.name] for judge in judges}
 
 
 def divided(judges: Iterable[Judge]) -> tuple[list[Judge], list[Judge]]:
@@ -357,13 +322,13 @@ def checked_thresholds(thresholds: Mapping[str, float] | None) -> Mapping[str, f
 
 
 class Decider:
-    """Decides records with one model, inside a budget. Used by one event loop.
+    """Asks one decision model what judges ask, inside a budget. Used by one event loop.
 
     Args:
         model: Which model.
-        limiter: Of the budget of decisions.
+        limiter: Of the budget that pays for the requests.
         concurrency: Requests at a time, at most.
-        timeout: Seconds that a record may take.
+        timeout: Seconds that a request may take.
         thresholds: By the name of the judge, the probability from which on its outcome is good.
         prices: Own prices by model, in USD per million input and output tokens.
         patience: Seconds that a request waits for a model that is down; see `RateLimiter`.
@@ -379,7 +344,7 @@ class Decider:
         model: DecisionModel,
         limiter: BudgetLimiter,
         *,
-        concurrency: int = BUDGET.concurrency,
+        concurrency: int = DECISION_BUDGET.concurrency,
         timeout: float = 60.0,
         thresholds: Mapping[str, float] | None = None,
         prices: Mapping[str, tuple[float, ...]] | None = None,
@@ -391,13 +356,14 @@ class Decider:
         self.left_out: Counter[str] = Counter()
         """Parts of requests that were not shown, because they are no text, by their type."""
         self._rate_limiter = RateLimiter(
-            limiter, concurrency=concurrency, prices=prices, patience=patience
+            limiter, concurrency=concurrency, prices=prices, patience=patience, model=model
         )
         self._timeout = timeout
         self.thresholds = checked_thresholds(thresholds)
         self.verdicts = verdicts
         self._calibrations = calibrations
         self._typed: dict[int, tuple[Judge, Typed | None]] = {}
+        self._is_warm = False
 
     async def decide(self, record: Record, judges: Sequence[Judge]) -> Decided:
         """Ask about a record what these judges ask, in one request. Never raises.
@@ -405,8 +371,14 @@ class Decider:
         A judge whose inputs are missing, whose outcome needs no model, or whose question was
         answered before, asks nothing.
         """
+        await self._warm()
         prepared = self.prepared(record, judges)
-        return self.read(prepared, await self.ask(prepared))
+        if not prepared.asking:
+            return Decided(_in_turn(judges, prepared.evaluations))
+        began = perf_counter()
+        decision, calls = await self._asked(prepared.inquiry)
+        answered = self._read(prepared, decision, perf_counter() - began)
+        return Decided(_in_turn(judges, {**prepared.evaluations, **answered}), calls)
 
     def prepared(self, record: Record, judges: Sequence[Judge]) -> Prepared:
         """Return what has to be asked, for which judges, and the outcomes that are known."""
@@ -421,25 +393,16 @@ class Decider:
             else:
                 inquiry.add(judge.name, known.form)
                 asking.append(known)
-        return Prepared(record, judges, inquiry, asking, evaluations)
+        return Prepared(record, inquiry, asking, evaluations)
 
-    async def ask(self, prepared: Prepared) -> ModelReply | None:
-        """Ask the model within budget and time; ``None`` where nothing has to be asked."""
-        if not prepared.asking:
-            return None
-        began = perf_counter()
-        decision, calls = await self._asked(prepared.inquiry)
-        return ModelReply(decision, calls, perf_counter() - began)
-
-    def read(self, prepared: Prepared, reply: ModelReply | None) -> Decided:
-        """Return the outcomes of all judges."""
-        evaluations = prepared.evaluations
-        if reply is not None:
-            evaluations = {**evaluations, **self._read(prepared, reply)}
-        return Decided(
-            {judge.name: evaluations[judge.name] for judge in prepared.judges},
-            () if reply is None else reply.calls,
-        )
+    async def _warm(self) -> None:
+        """Let the model make its client before the first request's time begins."""
+        if not self._is_warm:
+            self._is_warm = True
+            warm = getattr(self.model, "warm", None)
+            if warm is not None:
+                with shield("decision model", calls_out=True):
+                    await warm()
 
     def _prepared(self, judge: Judge, record: Record) -> Evaluation | Asking:
         """Return the outcome that is known without asking, else what has to be asked."""
@@ -453,7 +416,7 @@ class Decider:
             form = self._form(judge, record)
             if not form.questions:
                 return decided(judge, form.read({}, THRESHOLD))
-            key = self._key(form)
+            key = key_of(judge, self.model, record)
             kept = EarlierVerdict() if self.verdicts is None else self.verdicts.get(key)
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
             return decided(judge, failure_of(judge, error))
@@ -477,40 +440,52 @@ class Decider:
             raise JudgeError("not_typed", f"{judge.name} cannot be asked as a typed question")
         return typed(record)
 
-    def _key(self, form: TypedForm) -> VerdictKey:
-        address = getattr(self.model, "base_url", None)
-        path = getattr(self.model, "path", "")
-        where = f"#{id(self.model)}" if address is None else f"@{address}{path}"
-        return VerdictKey(digest_of(f"{self.model.model}{where}", form), address is not None)
-
     async def _asked(self, inquiry: Inquiry) -> tuple[Decision | Failure, Sequence[ModelCall]]:
-        """Ask the model within budget and time."""
+        """Ask the model within the budget, and each time within the timeout."""
         account = Spending(self.model, self._rate_limiter, ACCOUNT)
-        until = asyncio.get_running_loop().time() + _PART_FOR_ANSWERS * self._timeout
         try:
             with disabled():  # a model of the app's own is no part of its trace
-                decision = await within(
-                    self._timeout,
-                    account.paid(
-                        "decide",
-                        inquiry.most(),
-                        lambda: answered(self.model, inquiry, self._rate_limiter, until),
-                    ),
+                decision = await account.paid(
+                    "decide", inquiry.most(), lambda: self._answered(inquiry)
                 )
-        except (TimeoutError, asyncio.TimeoutError):
-            return Failure("timeout", f"no answer after {self._timeout:g} s"), account.calls
         except JudgeError as error:
             return Failure(error.type, str(error)), account.calls
         except (Exception, SystemExit) as error:
             return Failure(type(error).__name__, str(error)), account.calls
         return replace(decision, usage=account.usage), account.calls
 
-    def _read(self, prepared: Prepared, reply: ModelReply) -> dict[str, Evaluation]:
-        decision, asking, inquiry = reply.decision, prepared.asking, prepared.inquiry
+    async def _answered(self, inquiry: Inquiry) -> Decision:
+        """Ask the model once; its answer is checked, because one of the app's may return anything.
+
+        Raises:
+            JudgeError: It gave no answer in time, or something else.
+        """
+        until = asyncio.get_running_loop().time() + _PART_FOR_ANSWERS * self._timeout
+        place = further_place.set(self._rate_limiter.further_place)
+        deadline = answer_by.set(until)
+        try:
+            decision: object = await within(
+                self._timeout, self.model.decide(inquiry.data(), inquiry.questions)
+            )
+        except (TimeoutError, asyncio.TimeoutError):
+            raise JudgeError("timeout", f"no answer after {self._timeout:g} s") from None
+        finally:
+            further_place.reset(place)
+            answer_by.reset(deadline)
+        if isinstance(decision, Decision):
+            return decision
+        given = type(decision).__name__
+        raise JudgeError("malformed", f"the model returned no Decision but a {given}")
+
+    def _read(
+        self, prepared: Prepared, decision: Decision | Failure, seconds: float
+    ) -> dict[str, Evaluation]:
+        """Return the outcome of each judge that asked something."""
+        asking, inquiry = prepared.asking, prepared.inquiry
         if isinstance(decision, Failure):
             type_, message = decision.type, decision.message
             return {
-                judge.name: decided(judge, failed(judge, type_, message), duration=reply.seconds)
+                judge.name: decided(judge, failed(judge, type_, message), duration=seconds)
                 for judge in (one.judge for one in asking)
             }
         answers = checked(inquiry.questions, decision.answers)
@@ -529,7 +504,7 @@ class Decider:
             if one.distrusted:
                 notes["distrusted_cache"] = True
             evaluations[one.judge.name] = self._evaluation(
-                one, answers, model, notes, usage=usage, duration=reply.seconds
+                one, answers, model, notes, usage=usage, duration=seconds
             )
             with shield("kept decisions", calls_out=True):
                 self._keep(one, answers, model, cut)

@@ -11,9 +11,8 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation import addressed
-from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.deciding import Decider, divided
-from llmeval_sdk.evaluation.decision_budget import BUDGET, host_limiter
+from llmeval_sdk.evaluation.budget import DECISION_BUDGET, Budget
+from llmeval_sdk.evaluation.decisions import ACCOUNT, Decider, divided
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.unlimited import Unlimited
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts, Signer, VerdictFile
@@ -21,6 +20,7 @@ from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Answer, Chunk, Completion, Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.model.protocols import further_request
 from llmeval_sdk.statistics import Calibration
+from llmeval_sdk.store.ledger import HostLedger
 
 
 RECORD = Record(
@@ -302,23 +302,27 @@ def test_answers_last_in_the_signed_file(tmp_path):
         assert len(model.asked) == (2 if address is None else 1)
 
 
-def test_the_budget_is_one_of_its_own():
-    """No limit on calls, USD 1 a day, and tokens a minute; its books are a file beside the store."""
-    assert (BUDGET.calls_per_minute, BUDGET.usd_per_day) == (None, 1.0)
-    assert BUDGET.tokens_per_minute == 1_000_000
+def test_the_default_limits_are_other_ones():
+    """There is no limit on calls, USD 1 a day, and a limit on tokens a minute."""
+    assert (DECISION_BUDGET.calls_per_minute, DECISION_BUDGET.usd_per_day) == (None, 1.0)
+    assert DECISION_BUDGET.tokens_per_minute == 1_000_000
 
 
-def test_the_books_of_decisions_are_shared_by_the_host(tmp_path, monkeypatch):
-    """Another process finds what this one spent, and judge models none of it."""
-    from llmeval_sdk import config
+def test_the_books_have_an_account_for_decisions(tmp_path):
+    """Another process finds what this one spent, and judge models have none of it."""
+    budget = Budget(calls_per_minute=0)
 
-    monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "llmeval.db"))
-    settings = config.from_environment(problems=[])
-    decide(ScriptedDecisions(), "safety", limiter=host_limiter(settings))
-    assert (tmp_path / "llmeval.decisions").exists()
-    assert not (tmp_path / "llmeval.budget").exists()
-    used = host_limiter(settings).used()
+    def limiter():
+        ledger = HostLedger(tmp_path / "llmeval.budget")
+        return BudgetLimiter(budget, ledger, apart={ACCOUNT: DECISION_BUDGET})
+
+    spending = limiter()
+    decided = decide(ScriptedDecisions(), "safety", limiter=spending)
+    spending.close()
+    assert decided.evaluations["safety"].error is None
+    used = limiter().used(ACCOUNT)
     assert (used.calls, used.tokens) == (1, 100)
+    assert limiter().used().calls == 0
 
 
 def test_a_budget_that_is_used_up_is_the_reason():
@@ -338,7 +342,7 @@ def test_retries_are_requests_too():
             further_request.get()(JudgeError("unavailable", "503"))
             return await super().decide(data, questions)
 
-    limiter = BudgetLimiter(BUDGET)
+    limiter = BudgetLimiter(DECISION_BUDGET)
     decide(Retrying(), "safety", limiter=limiter)
     assert limiter.used().calls == 2
     tight = BudgetLimiter(Budget(calls_per_minute=1, usd_per_day=None))
@@ -353,7 +357,7 @@ def test_requests_of_a_split_inquiry_are_counted():
         async def decide(self, data, questions, /):
             return replace(await super().decide(data, questions), requests=3)
 
-    limiter = BudgetLimiter(BUDGET)
+    limiter = BudgetLimiter(DECISION_BUDGET)
     decide(Splitting(), "safety", limiter=limiter)
     assert (limiter.used().calls, limiter.used().tokens) == (3, 100)
 
@@ -487,7 +491,7 @@ def test_both_kinds_of_models_can_rate_one_span_under_one_name():
 
 def test_what_is_remembered_of_judges_is_bounded(monkeypatch):
     """An app that makes a judge for every request costs no memory for each."""
-    monkeypatch.setattr("llmeval_sdk.evaluation.deciding.MOST_JUDGES", 3)
+    monkeypatch.setattr("llmeval_sdk.evaluation.decisions.MOST_JUDGES", 3)
     decider = Decider(ScriptedDecisions(), Unlimited())
     for number in range(10):
         judge = llmeval.LLMJudge(f"judge_{number}", "Is it polite? {response}")
