@@ -1,9 +1,9 @@
 """Makes the Record that evaluators see of finished spans, whoever made the spans.
 
 The same code serves live requests, spans of other libraries, traces in a data set, requests read
-back from the store and apps that run offline. A span that ends passes items on to the evaluated
-span above it (`left_by`): the documents of a retrieval, the tokens of a model call, what was
-annotated for the request. `record_of` makes a Record of a span and of these items.
+back from the store and apps that run offline. A span that ends contributes to the evaluated span
+above it (`contributions_of`): the documents of a retrieval, the tokens of a model call, annotations
+for the request. `record_of` makes a Record of a span and of its contributions.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from llmeval_sdk.model.chat import (
 from llmeval_sdk.model.fields import CONTEXT_ARGUMENTS, to_chunk, to_chunks
 
 
-# The messages of model calls: where no span tells of tools, they tell what an agent did.
+# The messages of model calls.
 
 
 class Conversation(NamedTuple):
-    """The messages of a model call, left to the evaluated span that it belongs to.
+    """The messages of a model call, for the evaluated span that it belongs to.
 
-    Where no span tells of tools, they tell what the agent did; see `with_steps`.
+    Where no span shows the tools, the messages show what the agent did; see `with_steps`.
     """
 
     messages: Sequence[Any]
@@ -159,10 +159,10 @@ def _text_of_variable(value: object) -> str | None:
     return None if value is None else text_of(value) or str(value)
 
 
-# What a finished span leaves to the evaluated span above it, whoever made the two.
+# The contributions of a finished span to the evaluated span above it, whoever made the two.
 #
 # A live span gets these items one by one, as the spans below it end. For spans that are all
-# there at once, such as those of another library or of a store, `gathered_below` collects the
+# there at once, such as those of another library or of a store, `rolled_up` collects the
 # same items.
 
 OWNERS = ("workflow", "agent")
@@ -271,7 +271,7 @@ class FinishedSpan(Protocol):
 
 
 class Retrieved(NamedTuple):
-    """The documents of one retrieval, left to the evaluated span that they belong to."""
+    """The documents of one retrieval, for the evaluated span that they belong to."""
 
     start_ns: int
     chunks: tuple[Chunk, ...]
@@ -280,7 +280,7 @@ class Retrieved(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """What a model call used, left to the evaluated span that it belongs to."""
+    """The usage of a model call, for the evaluated span that it belongs to."""
 
     usage: Usage
     model: str | None = None
@@ -290,15 +290,17 @@ class Spent(NamedTuple):
 
 
 ANSWERED = object()
-"""An ``llm`` span with a prompt and a response leaves this: judges can look at it itself."""
+"""The contribution of an ``llm`` span with a prompt and a response, which judges can look at."""
 
 PROMPTED = "prompted"
-"""The note under which an ``llm`` span leaves a prompt with passages in it; its chunks, where it
-comes from a spool."""
+"""The note under which an ``llm`` span contributes a prompt with passages in it; its chunks, where
+it comes from a spool."""
 
-Left = Any
-"""One thing that a span left: `Retrieved`, `Spent`, `Conversation`, a tuple of Extractions,
-`ANSWERED`, the `Step` of a tool call, or a mapping of what was annotated, by field of Record."""
+Contribution = Any
+"""One item that a finished span contributes to the evaluated span above it.
+
+It is a `Retrieved`, `Spent` or `Conversation`, a tuple of Extractions, `ANSWERED`, the `Step` of a
+tool call, or a mapping of annotations by field of Record."""
 
 EFFECT_TAG = "tool.effect"
 """The tag in which a tool's span says whether the tool reads or writes."""
@@ -321,96 +323,98 @@ def tool_call(span: FinishedSpan) -> Step:
     )
 
 
-def named(item: Left, agent: str) -> Left:
-    """Say on a step of an agent below another one whose it is."""
+def named(item: Contribution, agent: str) -> Contribution:
+    """Name the agent of a step that belongs to an agent below another one."""
     return replace(item, agent=agent) if type(item) is Step and item.agent is None else item
 
 
-def steps_above(span: FinishedSpan, gathered: Iterable[Left] | None) -> list[Left]:
+def steps_above(span: FinishedSpan, gathered: Iterable[Contribution] | None) -> list[Contribution]:
     """Return the steps of an evaluated span below an agent, which are steps of that one, too."""
     return [named(item, span.name) for item in gathered or () if type(item) is Step]
 
 
-def left_by(  # noqa: C901, PLR0912
+def contributions_of(  # noqa: C901, PLR0912
     span: FinishedSpan,
-    gathered: Iterable[Left] | None = None,
+    gathered: Iterable[Contribution] | None = None,
     *,
     keeps: bool,
     scores: tuple[Evaluation, ...] = (),
-) -> list[Left]:
-    """Return what a finished span leaves to the evaluated span above it.
+) -> list[Contribution]:
+    """Return the contributions of a finished span to the evaluated span above it.
 
     Args:
         span: the span that ended.
-        gathered: what the spans below it left to it.
+        gathered: the contributions of the spans below it.
         keeps: whether the span is evaluated itself. Its extractions and annotations are then its
             own. Its documents and tokens still count for the request above it.
         scores: the evaluations of its documents that were made already.
     """
     kind, extractions, usage = span.kind, span.extractions, span.usage
-    left: list[Left] = []
+    contributions: list[Contribution] = []
     if gathered:
         own: tuple[type, ...] = () if extractions is None or kind not in OWNERS else (tuple,)
         own = (tuple, dict) if keeps else own
         if kind == "llm" and usage is not None:
             own = (*own, Spent)  # its usage includes that of the calls inside it
-        left = [item for item in gathered if type(item) not in own]
+        contributions = [item for item in gathered if type(item) not in own]
     chunks = span.retrieved_context
     if kind == "retrieval" and chunks is not None:
-        left.append(Retrieved(span.start_ns, chunks, scores))
+        contributions.append(Retrieved(span.start_ns, chunks, scores))
     if kind == "tool":
-        left.append(tool_call(span))
+        contributions.append(tool_call(span))
     if kind == "agent":
-        left = [named(item, span.name) for item in left]
+        contributions = [named(item, span.name) for item in contributions]
     if kind == "llm":
         if usage is not None:
-            left.append(Spent(usage, span.model_name, span.metrics or NOTHING))
+            contributions.append(Spent(usage, span.model_name, span.metrics or NOTHING))
         if (conversation := conversation_of(span)) is not None:
-            left.append(conversation)
+            contributions.append(conversation)
         if span.prompt is not None and span.response is not None:
-            left.append(ANSWERED)
+            contributions.append(ANSWERED)
         if span.prompt is not None and _holds_contexts(span.prompt):
-            left.append({PROMPTED: span.prompt})
+            contributions.append({PROMPTED: span.prompt})
     if keeps:
         if kind == "retrieval" and span.retrieval is not None:
-            left.append({"retrieval": span.retrieval})
-        return left
+            contributions.append({"retrieval": span.retrieval})
+        return contributions
     if extractions is not None:
-        left.append(extractions)
+        contributions.append(extractions)
     notes = {name: note for name in _NOTED if (note := getattr(span, name)) is not None}
     if span.expected:
         notes.update(span.expected)
     if chunks is not None and kind != "retrieval":
         notes["retrieved_context"] = chunks
     if notes:
-        left.append(notes)
-    return left
+        contributions.append(notes)
+    return contributions
 
 
 _Span = TypeVar("_Span", bound=FinishedSpan)
 
 
-def gathered_below(top: _Span, spans: Iterable[_Span], *, whole: bool = False) -> list[Left]:
-    """Return what the finished spans below one of them leave to it.
+def rolled_up(top: _Span, spans: Iterable[_Span], *, whole: bool = False) -> list[Contribution]:
+    """Return the contributions of finished spans to one above them.
 
-    What is below another workflow or agent belongs to that one, and not to ``top``. With ``whole``
+    A span below another workflow or agent belongs to that one, and not to ``top``. With ``whole``
     the spans are one request: then all of them belong to ``top``, also those below another workflow
     or agent, and those whose parent is missing.
     """
     families = _families(top, spans, whole=whole)
     order: list[_Span] = [top]
-    left: dict[str, list[Left]] = {}
+    contributions: dict[str, list[Contribution]] = {}
     for span in order:
         order.extend(families.get(span.span_id, ()))
     for span in reversed(order):
         below = sorted(families.get(span.span_id, ()), key=_end)
-        gathered = [item for child in below for item in left[child.span_id]]
+        gathered = [item for child in below for item in contributions[child.span_id]]
         if span is top:
             return gathered
         if span.kind in OWNERS and not whole:
-            left[span.span_id] = steps_above(span, gathered) if top.kind == "agent" else []
+            contributions[span.span_id] = steps_above(span, gathered) if top.kind == "agent" else []
         else:
-            left[span.span_id] = left_by(span, _nested(span, gathered), keeps=False)
+            contributions[span.span_id] = contributions_of(
+                span, _nested(span, gathered), keeps=False
+            )
     return []
 
 
@@ -418,7 +422,7 @@ def _end(span: FinishedSpan) -> int:
     return span.end_ns
 
 
-def _nested(span: FinishedSpan, gathered: list[Left]) -> list[Left]:
+def _nested(span: FinishedSpan, gathered: list[Contribution]) -> list[Contribution]:
     """Add the chunks that a workflow inside the request was called with to what it gathered."""
     if span.kind in OWNERS and span.retrieved_context is None:
         chunks = chunks_of_arguments(span)
@@ -457,7 +461,7 @@ def _families(top: _Span, spans: Iterable[_Span], *, whole: bool) -> dict[str, l
 
 
 def _context_of(
-    span: FinishedSpan, gathered: Iterable[Left] | None, retrieved: str = "last"
+    span: FinishedSpan, gathered: Iterable[Contribution] | None, retrieved: str = "last"
 ) -> tuple[Chunk, ...] | None:
     """Return the annotated passages, else those of the retrievals below, else of an argument.
 
@@ -486,7 +490,7 @@ def _context_of(
 
 
 def with_chunks(notes: dict[str, Any]) -> dict[str, Any]:
-    """Return notes in which a prompt that a span left is the chunks that it holds."""
+    """Return notes in which the chunks of a prompt stand in the place of the prompt."""
     prompt = notes.get(PROMPTED)
     return {**notes, PROMPTED: _contexts_of(prompt)} if type(prompt) is Prompt else notes
 
@@ -519,16 +523,16 @@ def _start(item: Retrieved) -> int:
 
 def record_of(
     span: FinishedSpan,
-    gathered: Sequence[Left] | None = None,
+    gathered: Sequence[Contribution] | None = None,
     *,
     retrieved: str = "last",
     limits: Any = None,
 ) -> Record:
-    """Build what evaluators see of a span: its own values first, then what was left to it.
+    """Build what evaluators see of a span: its own values first, then the contributions.
 
     Args:
         span: the evaluated span.
-        gathered: what the spans below it left to it.
+        gathered: the contributions of the spans below it.
         retrieved: ``last`` takes the documents of the last retrieval, ``all`` those of all.
         limits: the retrieval limits of the settings, for calls that were annotated with none.
     """
@@ -598,7 +602,7 @@ def _joined(notes: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, A
     return {**notes, **more} if notes else more
 
 
-def spent_by(span: FinishedSpan, gathered: Iterable[Left] | None) -> Iterator[Spent]:
+def spent_by(span: FinishedSpan, gathered: Iterable[Contribution] | None) -> Iterator[Spent]:
     """Yield the usage of each model call: the span's own if it is one, else of those below it."""
     if span.kind == "llm" and span.usage is not None:
         yield Spent(span.usage, span.model_name, span.metrics or NOTHING)
@@ -630,7 +634,7 @@ def _retrieval_of(span: FinishedSpan, notes: Mapping[str, Any], limits: Any = No
 
 
 def early_record(
-    span: FinishedSpan, gathered: Sequence[Left] | None, *, retrieved: str = "last"
+    span: FinishedSpan, gathered: Sequence[Contribution] | None, *, retrieved: str = "last"
 ) -> Record | None:
     """Return a Record of the context that an open span holds so far; ``None`` without one."""
     context = _context_of(span, gathered, retrieved)

@@ -16,7 +16,7 @@ from llmeval_sdk.pipeline.recovery import Spooled, Spooling
 from llmeval_sdk.process.counters import Count, Counts
 from llmeval_sdk.process.shield import caught, shield, swallow, tell
 from llmeval_sdk.tracing import Span, disabled
-from llmeval_sdk.tracing.internals import leave_to_owner, settle, state
+from llmeval_sdk.tracing.internals import roll_up, settle, state
 
 
 _EARLY = "context_relevance"
@@ -83,7 +83,7 @@ class SpanProcessor:
         if span.kind == "retrieval" and span.retrieved_context is not None:
             evaluation = self.early(span)
             span.scored = None if evaluation is None else [evaluation]
-        leave_to_owner(span)
+        roll_up(span)
         if span.is_evaluated:
             self.score(span)
         taker = self._in_force()

@@ -10,7 +10,7 @@ from typing import Any
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Chunk, Extraction, SpanData
-from llmeval_sdk.model.records import evidence_of, gathered_below, record_of
+from llmeval_sdk.model.records import evidence_of, record_of, rolled_up
 from llmeval_sdk.statistics.labels import Candidate, Choice, choose, doubt_about, side_of
 from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.labels import labels_of
@@ -105,7 +105,7 @@ def shown(reader: StoreReader, span_id: str) -> Shown | None:
     span = reader.span(span_id)
     if span is None:
         return None
-    below = gathered_below(span, reader.trace(span.trace_id))
+    below = rolled_up(span, reader.trace(span.trace_id))
     chunks = evidence_of(record_of(span, below))
     unsupported: set[tuple[int, int]] = set()
     for event in latest_of_span(reader.evaluations_of(span_id)):

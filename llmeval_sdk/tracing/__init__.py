@@ -4,16 +4,18 @@ Tracing knows nothing of queues, evaluators and exporters: a finished span goes 
 the runtime installs. `__all__` is for apps; the other rooms of the package use `_inner`.
 """
 
-from llmeval_sdk.tracing._annotate import (
+from llmeval_sdk.tracing._context import (
+    ContextExecutor,
     annotate,
     annotation_context,
     current_span,
     disabled,
     export_span,
+    extract,
+    inject,
+    wrap_context,
 )
-from llmeval_sdk.tracing._kinds import agent, retrieval, task, tool, workflow
-from llmeval_sdk.tracing._model_kinds import embedding, llm
-from llmeval_sdk.tracing._propagate import ContextExecutor, extract, inject, wrap_context
+from llmeval_sdk.tracing._decorators import agent, embedding, llm, retrieval, task, tool, workflow
 from llmeval_sdk.tracing._span import Span
 
 

@@ -1,35 +1,41 @@
-"""Turns a live span that has ended into `SpanData`, and leaves its findings to the span above."""
+"""A live span that has ended: its contributions to the span above, and the forms that it takes.
+
+`SpanData` is for exporters. Plain values go into the spool and through redaction, and can be read
+as a span again.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from operator import attrgetter
 from types import FunctionType
 from typing import Any
 
-from llmeval_sdk.model import Chunk, Evaluation, Failure, SpanData, Step
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, SpanData, Step, Usage
 from llmeval_sdk.model.fields import note_kinds, to_chunks, to_details, to_usage
 from llmeval_sdk.model.records import (
     ANSWERED,
     OWNERS,
+    PROMPTED,
+    Contribution,
     Conversation,
-    Left,
     Retrieved,
     Spent,
     chunks_of_arguments,
-    left_by,
+    contributions_of,
     request_of,
     steps_above,
+    with_chunks,
 )
-from llmeval_sdk.model.span_fields import DATA_FIELDS
-from llmeval_sdk.tracing._capture import capture
-from llmeval_sdk.tracing._span import MOST_HELD, Link, Span, Spec
-from llmeval_sdk.tracing._state import hide_ids
+from llmeval_sdk.model.span_fields import DATA_FIELDS, SPAN_FIELDS, Part
+from llmeval_sdk.tracing._capture import capture, new_room
+from llmeval_sdk.tracing._span import MAX_HELD, Link, Span, Spec, hide_ids
 
 
 def settle(span: Span) -> None:
-    """Complete a span that has ended: take documents and usage from what it returned."""
+    """Complete a span that has ended with the documents and the usage that it returned."""
     kind = span.spec.kind
     if kind == "retrieval":
         if span._retrieved is None:
@@ -41,8 +47,8 @@ def settle(span: Span) -> None:
         note_kinds(used)
 
 
-def leave_to_owner(span: Span, *, ended: bool = False) -> None:
-    """Leave to the evaluated span above what belongs to it: documents, usage, annotations.
+def roll_up(span: Span, *, ended: bool = False) -> None:
+    """Contribute to the evaluated span above: documents, usage, annotations.
 
     A span that has ended takes nothing more, unless ``ended`` says that it is yet to be read.
     """
@@ -50,7 +56,7 @@ def leave_to_owner(span: Span, *, ended: bool = False) -> None:
     if owner is None or (owner.end_ns and not ended):
         return
     if kind in OWNERS:
-        _leave_steps(span, owner)
+        _roll_up_steps(span, owner)
         return
     has_notes = (
         span.gathered
@@ -61,18 +67,18 @@ def leave_to_owner(span: Span, *, ended: bool = False) -> None:
         or span._retrieval is not None
         or span._expected
     )
-    if not has_notes and kind not in ("llm", "tool"):  # as `left_by`, without calling it
+    if not has_notes and kind not in ("llm", "tool"):  # as `contributions_of`, without calling it
         if kind == "retrieval" and span._retrieved is not None:
             owner.collect(Retrieved(span.start_ns, span._retrieved, tuple(span.scored or ())))
         if kind == "retrieval" or span._retrieved is None:
             return
     scores = tuple(span.scored or ()) if kind == "retrieval" else ()
-    for item in left_by(span, span.gathered, keeps=span.is_evaluated, scores=scores):
-        _leave(item, span, owner)
+    for item in contributions_of(span, span.gathered, keeps=span.is_evaluated, scores=scores):
+        _contribute(item, span, owner)
 
 
-def _leave_steps(span: Span, owner: Span) -> None:
-    """Leave the steps of an agent to the agent above it; all else of it is its own."""
+def _roll_up_steps(span: Span, owner: Span) -> None:
+    """Contribute the steps of an agent to the agent above it; all else of it is its own."""
     above: Span | None = owner
     while above is not None and above.spec.kind != "agent":
         above = above.owner
@@ -81,8 +87,8 @@ def _leave_steps(span: Span, owner: Span) -> None:
             above.collect(step)
 
 
-def _leave(item: Left, span: Span, owner: Span) -> None:
-    """Leave one thing to the span that it belongs to, which mostly is the owner."""
+def _contribute(item: Contribution, span: Span, owner: Span) -> None:
+    """Give a contribution to the span that it belongs to, which mostly is the owner."""
     if item is ANSWERED:
         above: Span | None = owner
         while above is not None:
@@ -92,24 +98,24 @@ def _leave(item: Left, span: Span, owner: Span) -> None:
     elif type(item) is Spent:
         (_call_above(span, owner) or owner).collect(item)
     elif type(item) is Conversation:
-        _hold(item, owner)
+        _give_conversation(item, owner)
     elif type(item) is not Step or _has_room(owner, span, span.size):
         owner.collect(item)
 
 
 def _has_room(owner: Span, span: Span, size: int) -> bool:
     """Say whether a run may hold steps of this size as well; else leave a note in their place."""
-    if owner.held + size <= MOST_HELD:
+    if owner.held + size <= MAX_HELD:
         owner.held += size
         return True
-    note = f"[left out: tool calls beyond the {MOST_HELD >> 20} MB that a run may hold]"
+    note = f"[left out: tool calls beyond the {MAX_HELD >> 20} MB that a run may hold]"
     if getattr((owner.gathered or (None,))[-1], "content", None) != note:
         owner.collect(Step("system", note, start_ns=span.start_ns))
     return False
 
 
-def _hold(conversation: Conversation, owner: Span) -> None:
-    """Leave the messages of a model call to the owner, unless it holds a longer conversation."""
+def _give_conversation(conversation: Conversation, owner: Span) -> None:
+    """Give the messages of a model call to the owner, unless it holds a longer conversation."""
     gathered = owner.gathered or ()
     place = next((place for place, item in enumerate(gathered) if type(item) is Conversation), None)
     if place is None:
@@ -135,7 +141,7 @@ _APART = frozenset((
 """Fields of `SpanData` that are not simply the value of a slot of the live span."""
 _AS_THEY_ARE = tuple(field for field in DATA_FIELDS if field.name not in _APART)
 _WITHOUT_CONTENT = SpanData("", "", None, "", "task", 0, 0)
-_CONTENT = {
+_BLANK = {
     field.name: getattr(_WITHOUT_CONTENT, field.name) for field in DATA_FIELDS if field.is_content
 }
 
@@ -162,7 +168,7 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
         retrieved_context=_without_content(data.retrieved_context),
         evaluations=tuple(map(without_content, data.evaluations)),
         error=None if data.error is None else Failure(data.error.type),
-        **_CONTENT,
+        **_BLANK,
     )
 
 
@@ -221,3 +227,212 @@ def adopted(data: SpanData, *, evaluators: tuple[Any, ...] = ()) -> Span:
     span._retrieved, span._error = data.retrieved_context, data.error
     hide_ids(span)
     return span
+
+
+# A finished span as plain builtins.
+#
+# There are two parts. ``known`` holds ids, times, names, numbers and scores, which the SDK made
+# itself. ``content`` holds the app's values. A span without content can still be exported and
+# counted.
+
+
+_FIRST_KNOWN = (
+    "name", "trace_number", "span_number", "parent_number", "flags", "start_ns", "end_ns",
+    "_metrics",
+)  # fmt: skip
+_FIRST_CONTENT = (
+    "session_id", "_tags", "_arguments", "_request", "_response", "_value", "_confidence",
+    "_field_config", "_retrieval", "_attributes",
+)  # fmt: skip
+"""The slots that the first release wrote, in its order. Those declared since then follow them."""
+
+
+def _slots(part: Part, first: tuple[str, ...]) -> tuple[str, ...]:
+    declared = (field.slot for field in SPAN_FIELDS if field.part is part)
+    return (*first, *(slot for slot in declared if slot not in first))
+
+
+_KNOWN = _slots(Part.KNOWN, _FIRST_KNOWN)
+_CONTENT = _slots(Part.CONTENT, _FIRST_CONTENT)
+_known = attrgetter(*_KNOWN)
+_content = attrgetter(*_CONTENT)
+_chunk = attrgetter(
+    "content", "doc_uri", "chunk_id", "score", "page", "retrieval_method", "metadata"
+)
+_extraction = attrgetter("value", "chunk_number", "confidence", "evidence")
+_step = attrgetter(*(row.name for row in fields(Step)))
+_usage = attrgetter("input_tokens", "output_tokens", "total_tokens", "cost_usd")
+_scored = attrgetter(
+    "name", "value", "label", "evaluator_kind", "evaluator_version", "duration",
+    "inclusion_probability", "probability",
+)  # fmt: skip
+_texts_of = attrgetter("explanation", "metadata")
+_prompt_keys = attrgetter("rag_context_variables", "rag_query_variables")
+_prompt_texts = attrgetter("id", "version", "template", "chat_template", "variables", "tags")
+_USAGE, _RETRIEVED, _EXTRACTIONS, _ANSWERED, _NOTES, _STEP, _CONVERSATION = range(7)
+
+Plain = tuple[tuple[Any, ...], "tuple[Any, ...] | None"]
+"""``(known, content)``."""
+
+
+def to_plain(span: Span, *, content: bool = True) -> Plain:
+    """Write a finished span as builtins, sharing the values that it captured."""
+    spec = span.spec
+    evaluations = span.scored
+    prompt = span._prompt
+    known = (
+        _known(span),
+        (spec.kind, spec.name, _names(spec.evaluators) if spec.evaluators else (), spec.model_name,
+         spec.model_provider),
+        None if span._usage is None else _usage(span._usage),
+        () if not evaluations else [(_scored(score), _failed(score)) for score in evaluations],
+        None if span._error is None else span._error.type,
+        None if prompt is None else _prompt_keys(prompt),
+    )  # fmt: skip
+    if not content:
+        return known, None
+    retrieved, extractions, expected = span._retrieved, span._extractions, span._expected
+    return known, (
+        _content(span),
+        None if retrieved is None else [_chunk(chunk) for chunk in retrieved],
+        None if extractions is None else [_extraction(extraction) for extraction in extractions],
+        None if expected is None else _expected(expected),
+        None if span._error is None else span._error.message,
+        None if prompt is None else _prompt_texts(prompt),
+        () if not span.gathered else [_collected(item) for item in span.gathered],
+        () if not evaluations else [_evaluation_texts(score) for score in evaluations],
+    )
+
+
+def from_plain(plain: Plain) -> Span:
+    """Read a span that `to_plain` wrote, with its evaluations."""
+    known, content = plain
+    (kind, name, evaluators, model, provider) = known[1]
+    span: Span = object.__new__(Span)
+    for slot in Span.__slots__:
+        setattr(span, slot, None)
+    _fill(span, _KNOWN, known[0], len(_FIRST_KNOWN))
+    span._usage = Usage(*known[2]) if known[2] else None
+    span.links, span._perf_ns, span.room = (), 0, new_room()
+    _, retrieved, extractions, expected, message, prompt, collected, texts = content or _NO_CONTENT
+    if content:
+        _fill(span, _CONTENT, content[0], len(_FIRST_CONTENT))
+    span._retrieved = _chunks(retrieved)
+    span._extractions = _extractions(extractions)
+    span._expected = expected and _of_expected(expected)
+    span._error = None if known[4] is None else Failure(known[4], message)
+    span._prompt = _prompt(known[5], prompt)
+    span.gathered = [_item(item) for item in collected] or None
+    span.scored = [
+        _evaluation(scored, texts[index] if texts else None)
+        for index, scored in enumerate(known[3])
+    ] or None
+    span.spec = Spec(kind, name, tuple(evaluators), span.session_id, span._tags, model, provider)
+    return span
+
+
+def _fill(span: Span, slots: tuple[str, ...], values: tuple[Any, ...], fewest: int) -> None:
+    """Set the slots that were written, maybe by a release that knows fewer of them, or more."""
+    if len(values) < fewest:
+        raise ValueError("is no span")
+    for slot, value in zip(slots, values, strict=False):
+        setattr(span, slot, value)
+
+
+_OF_CHUNKS = ("expected_retrieved_context", "retrieved_context", PROMPTED)
+_NO_CONTENT: tuple[Any, ...] = (None, None, None, None, "", None, (), ())
+
+
+def _names(evaluators: tuple[Any, ...]) -> tuple[str, ...]:
+    return tuple(
+        evaluator if type(evaluator) is str else str(getattr(evaluator, "name", ""))
+        for evaluator in evaluators
+    )
+
+
+def _failed(evaluation: Evaluation) -> str | None:
+    return None if evaluation.error is None else evaluation.error.type
+
+
+def _evaluation_texts(evaluation: Evaluation) -> tuple[Any, ...]:
+    error = evaluation.error
+    return (*_texts_of(evaluation), None if error is None else error.message)
+
+
+def _evaluation(scored: Any, texts: Any) -> Evaluation:
+    (name, value, label, kind, version, duration, *probabilities), failed = scored
+    explanation, metadata, message = texts or (None, {}, "")
+    return Evaluation(
+        name,
+        value,
+        label,
+        explanation,
+        None if failed is None else Failure(failed, message or ""),
+        metadata,
+        kind,
+        version,
+        duration,
+        None,
+        *probabilities,  # the first release wrote only one of the two
+    )
+
+
+def _expected(expected: dict[str, Any]) -> dict[str, Any]:
+    """Write a mapping of annotated fields; the values of two of them are chunks."""
+    return {
+        key: [_chunk(chunk) for chunk in value]
+        if key in _OF_CHUNKS and value is not None
+        else value
+        for key, value in expected.items()
+    }
+
+
+def _of_expected(expected: dict[str, Any]) -> dict[str, Any]:
+    return {key: _chunks(value) if key in _OF_CHUNKS else value for key, value in expected.items()}
+
+
+def _collected(item: Any) -> tuple[Any, ...]:  # noqa: PLR0911
+    if type(item) is Spent:
+        return (_USAGE, _usage(item.usage), item.model, dict(item.metrics))
+    if type(item) is Retrieved:
+        return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks])
+    if type(item) is Step:
+        return (_STEP, _step(item))
+    if type(item) is Conversation:
+        return (_CONVERSATION, tuple(item))
+    if item is ANSWERED:
+        return (_ANSWERED,)
+    if type(item) is dict:
+        return (_NOTES, _expected(with_chunks(item)))
+    return (_EXTRACTIONS, [_extraction(extraction) for extraction in item])
+
+
+def _item(item: tuple[Any, ...]) -> Any:  # noqa: PLR0911
+    if item[0] == _USAGE:
+        return Spent(Usage(*item[1]), *item[2:])
+    if item[0] == _RETRIEVED:
+        return Retrieved(item[1], _chunks(item[2]) or (), ())
+    if item[0] == _STEP:
+        return Step(*item[1])
+    if item[0] == _CONVERSATION:
+        return Conversation(*item[1])
+    if item[0] == _ANSWERED:
+        return ANSWERED
+    if item[0] == _NOTES:
+        return _of_expected(item[1])
+    return _extractions(item[1])
+
+
+def _chunks(rows: Any) -> tuple[Chunk, ...] | None:
+    return None if rows is None else tuple(Chunk(*row) for row in rows)
+
+
+def _extractions(rows: Any) -> tuple[Extraction, ...] | None:
+    return None if rows is None else tuple(Extraction(*row) for row in rows)
+
+
+def _prompt(keys: Any, texts: Any) -> Prompt | None:
+    if keys is None or texts is None:
+        return None
+    name, version, template, chat, variables, tags = texts
+    return Prompt(name, version, template, chat, variables, keys[0], keys[1], tags)

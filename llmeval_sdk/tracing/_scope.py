@@ -1,18 +1,39 @@
-"""A span that is described and not yet begun: a decorator or a ``with`` block."""
+"""A span that is described and not yet begun, and the functions that it wraps.
+
+A `Scope` is a ``with`` block or a decorator. It wraps functions of four shapes: plain function,
+coroutine, generator and async generator. Each wrapper has the shape of its function, so that
+frameworks that ask ``inspect`` get the same answer, and everything that is sent or thrown into it
+reaches the wrapped generator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
+from functools import partial, wraps
+from itertools import islice
+from time import perf_counter_ns
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from llmeval_sdk.model import SpanKind
+from llmeval_sdk.model.fields import to_chunks
 from llmeval_sdk.process.shield import swallow
-from llmeval_sdk.tracing._annotate import inherit
-from llmeval_sdk.tracing._capture import capture
-from llmeval_sdk.tracing._shapes import traced
-from llmeval_sdk.tracing._span import Link, Span, Spec, finish, start
-from llmeval_sdk.tracing._state import current, make_current, state
+from llmeval_sdk.tracing._capture import MAX_ITEMS, NODE_BYTES, capture, rows
+from llmeval_sdk.tracing._context import _inherited, inherit
+from llmeval_sdk.tracing._span import (
+    Link,
+    Span,
+    Spec,
+    current,
+    finish,
+    make_current,
+    outside_contexts,
+    start,
+    state,
+    swap_contexts,
+)
 
 
 P = ParamSpec("P")
@@ -126,3 +147,290 @@ def decorated_or_scope(kind: SpanKind, target: Any, *options: Any) -> Any:
     if callable(target) or isinstance(target, (staticmethod, classmethod)):
         return Scope(kind, None, *options)(target)
     return Scope(kind, target, *options)
+
+
+# Wrappers for the four shapes of functions.
+#
+# A generator is driven step by step. The span is current during each step, and whatever was current
+# before is restored after it. This is done with ``set`` and not with a token, because the next step
+# may run in another task or context.
+
+
+Function = Callable[..., Any]
+
+
+def traced(function: Function, spec: Spec) -> Function:
+    """Wrap a function of any shape."""
+    if isinstance(function, (staticmethod, classmethod)):
+        return type(function)(traced(function.__func__, spec))
+    begin = _beginner(function, spec)
+    inner = function.func if isinstance(function, partial) else function
+    if inspect.isasyncgenfunction(inner):
+        return _async_generator(function, begin)
+    if inspect.isgeneratorfunction(inner):
+        return _generator(function, begin)
+    if inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(
+        getattr(type(inner), "__call__", None)  # noqa: B004 - an object with an async __call__
+    ):
+        return _coroutine(function, begin)
+    return _plain(function, begin)
+
+
+Begin = Callable[[tuple[Any, ...], dict[str, Any]], "Span | None"]
+
+
+def _plain(function: Function, begin: Begin) -> Function:
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not state.enabled:
+            return function(*args, **kwargs)
+        span = begin(args, kwargs)
+        if span is None:
+            return function(*args, **kwargs)
+        parent = current.get()
+        make_current(span)
+        try:
+            result = function(*args, **kwargs)
+        except BaseException as error:
+            make_current(parent)
+            finish(span, error)
+            raise
+        make_current(parent)
+        _returned(span, result)
+        return result
+
+    return wrapper
+
+
+def _coroutine(function: Function, begin: Begin) -> Function:
+    @wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if not state.enabled:
+            return await function(*args, **kwargs)
+        span = begin(args, kwargs)
+        if span is None:
+            return await function(*args, **kwargs)
+        parent = current.get()
+        current.set(span)
+        try:
+            result = await function(*args, **kwargs)
+        except BaseException as error:
+            _leave(span, parent)
+            finish(span, error)
+            raise
+        _leave(span, parent)
+        _returned(span, result)
+        return result
+
+    return wrapper
+
+
+def _generator(function: Function, begin: Begin) -> Function:
+    @wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        others = outside_contexts()
+        span = begin(args, kwargs) if state.enabled else None
+        if span is None:
+            return (yield from function(*args, **kwargs))
+        inside: Any = span
+        items: list[Any] = []
+        step, sent = None, None
+        outside = current.get()
+        make_current(inside)
+        try:
+            generator = function(*args, **kwargs)
+            step = generator.send
+            while True:
+                item = step(sent)
+                inside = current.get()
+                make_current(outside)
+                others = swap_contexts(others)
+                _collect(span, items, item)
+                try:
+                    sent = yield item
+                    step = generator.send
+                except BaseException as thrown:  # the wrapped generator gets GeneratorExit too
+                    sent, step = thrown, generator.throw
+                outside = current.get()
+                make_current(inside)
+                others = swap_contexts(others)
+        except StopIteration as stop:
+            make_current(outside)
+            swap_contexts(others)
+            _yielded(span, items, stop.value)
+            return stop.value
+        except BaseException as error:
+            make_current(outside)
+            swap_contexts(others)
+            _yielded(span, items, None, error)
+            raise
+
+    return wrapper
+
+
+def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C901
+    @wraps(function)
+    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        others = outside_contexts()
+        span = begin(args, kwargs) if state.enabled else None
+        inside: Any = span
+        items: list[Any] = []
+        outside = current.get()
+        if span is not None:
+            current.set(inside)
+        try:
+            generator = function(*args, **kwargs)
+            answer = _first_step(generator)
+            while True:
+                item = await answer
+                if span is not None:
+                    inside = current.get()
+                    current.set(outside)
+                    others = swap_contexts(others)
+                    _collect(span, items, item)
+                try:
+                    sent = yield item
+                    step = generator.asend
+                except BaseException as thrown:  # the wrapped generator gets GeneratorExit too
+                    sent, step = thrown, generator.athrow
+                if span is not None:
+                    outside = current.get()
+                    current.set(inside)
+                    others = swap_contexts(others)
+                answer = step(sent)
+        except StopAsyncIteration:
+            if span is not None:
+                current.set(outside)
+                swap_contexts(others)
+                _yielded(span, items, None)
+            return
+        except BaseException as error:
+            if span is not None:
+                current.set(outside)
+                swap_contexts(others)
+                _yielded(span, items, None, error)
+            raise
+
+    return wrapper
+
+
+def _first_step(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
+    """Begin the wrapped async generator without registering it with the event loop.
+
+    A loop that ends closes all its async generators at once. The wrapper is one of them and closes
+    the wrapped generator itself; if the loop closed that one too, one of the two would fail.
+    """
+    hooks = sys.get_asyncgen_hooks()
+    sys.set_asyncgen_hooks(firstiter=None, finalizer=None)
+    try:
+        return generator.asend(None)
+    finally:
+        sys.set_asyncgen_hooks(*hooks)
+
+
+def _leave(span: Span, parent: Span | Link | None) -> None:
+    """Make the parent current again, unless the call ended in another context than it began in."""
+    if current.get() is span:
+        current.set(parent)
+
+
+def _beginner(function: Function, spec: Spec) -> Begin:
+    """Return what begins a span for a call; it looks up argument names once, when decorating."""
+    names = _positional_names(function)
+    skip = 1 if names[:1] in (("self",), ("cls",)) else 0
+
+    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span | None:
+        try:
+            span = start(spec, current.get())
+            if span is None:
+                return None
+            if args or kwargs:
+                room = span.room
+                if len(args) > skip or kwargs:
+                    span._arguments = _arguments(names, skip, args, kwargs, room)
+            if _inherited.get():
+                inherit(span, spec)
+        except Exception as error:
+            if not swallow("span.start", error):
+                raise
+            return None
+        return span
+
+    return begin
+
+
+def _positional_names(function: Function) -> tuple[str, ...]:
+    target = function
+    taken = 0
+    if isinstance(target, partial):
+        taken, target = len(target.args), target.func
+    code = getattr(inspect.unwrap(target), "__code__", None)
+    if code is None:
+        return ()
+    return tuple(code.co_varnames[taken : code.co_argcount])
+
+
+def _arguments(
+    names: tuple[str, ...],
+    skip: int,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    room: list[int],
+) -> dict[str, Any]:
+    if (more := len(args) + len(kwargs) - MAX_ITEMS) > 0:
+        args = args[:MAX_ITEMS]
+        kwargs = dict(islice(kwargs.items(), MAX_ITEMS - len(args)))
+        return {**_arguments(names, skip, args, kwargs, room), "<more>": more}
+    bound = {}
+    for position in range(skip, len(args)):
+        name = names[position] if position < len(names) else f"arg{position}"
+        bound[name] = capture(args[position], room)
+    for name, value in kwargs.items():
+        bound[name] = capture(value, room)
+    return bound
+
+
+def _returned(span: Span, result: Any) -> None:
+    """Capture what a function returned, as documents or as the response, and end its span."""
+    if span._response is None and result is not None:
+        try:
+            if span.spec.kind == "retrieval" and span._retrieved is None:
+                span._retrieved = to_chunks(rows(result, span.room))
+            if span._retrieved is None or span.spec.kind != "retrieval":
+                span._response = capture(result, span.room)
+        except Exception as error:
+            if not swallow("capture", error):
+                raise
+    finish(span)
+
+
+def _collect(span: Span, items: list[Any], item: Any) -> None:
+    """Capture what a generator yields, for as long as the span has room."""
+    try:
+        room = span.room
+        if not items:
+            waited = (perf_counter_ns() - span._perf_ns) / 1e9
+            span._metrics = {"time_to_first_token": waited, **(span._metrics or {})}
+        if type(item) is str and len(item) < room[0]:
+            room[0] -= len(item) + NODE_BYTES
+            items.append(item)
+        elif room[1] > 0 and room[0] > 0:
+            room[1] -= 1
+            items.append(capture(item, room))
+    except Exception as error:
+        if not swallow("capture", error):
+            raise
+
+
+def _yielded(span: Span, items: list[Any], result: Any, error: BaseException | None = None) -> None:
+    """End a generator's span. Its response is the joined text, or the list of what it yielded."""
+    try:
+        if span._response is None:
+            texts = all(type(item) is str for item in items)
+            span._response = "".join(items) if items and texts else items or None
+            if span._response is None and result is not None:
+                span._response = capture(result, span.room)
+    except Exception as problem:
+        if not swallow("capture", problem):
+            raise
+    finish(span, error)

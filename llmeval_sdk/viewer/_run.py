@@ -11,7 +11,7 @@ from typing import Any
 
 from llmeval_sdk.model import JUDGING, EvaluationEvent, Record, SpanData, Step
 from llmeval_sdk.model.chat import is_note_of_a_cut, to_text
-from llmeval_sdk.model.records import left_by, request_of, with_steps
+from llmeval_sdk.model.records import contributions_of, request_of, with_steps
 from llmeval_sdk.model.runs import Run, hands_over, is_write
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.traces import (
@@ -163,11 +163,11 @@ def _steps(reader: StoreReader, span: SpanData, calls: Sequence[ToolSpan]) -> tu
     if calls:
         record = replace(record, steps=tuple(_light(call) for call in calls))
     elif span.kind == "llm":
-        record = with_steps(record, left_by(span, keeps=False))
+        record = with_steps(record, contributions_of(span, keeps=False))
     else:
         ids = reader.read(lambda c: longest_calls(c, span.trace_id))
         models = [reader.span(span_id, span.trace_id) for span_id in ids]
-        left = [item for model in models if model for item in left_by(model, keeps=False)]
+        left = [item for model in models if model for item in contributions_of(model, keeps=False)]
         record = with_steps(record, left)
     return Run(record).steps if record.steps else ()
 

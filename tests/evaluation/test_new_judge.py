@@ -113,7 +113,7 @@ ALLOWED = {
     "registry.py": "its line",
     "heuristics/risk/groundedness.py": "a model file of the heuristic has the same name",
     "evaluation/escalation.py": "the default rule asks one judge, by its purpose",
-    "tracing/foreign/tools.py": "another library has an attribute of the same name",
+    "tracing/foreign/conventions.py": "another library has an attribute of the same name",
     "store/labels.py": "fits the rules of extractions to verdicts of one judge",
 }
 

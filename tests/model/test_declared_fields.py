@@ -26,7 +26,7 @@ from llmeval_sdk.offline.data.spans import read_span
 from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
-from llmeval_sdk.tracing import Span, _portable
+from llmeval_sdk.tracing import Span, _finished
 from llmeval_sdk.tracing.internals import adopted, from_plain, span_data, to_plain
 
 
@@ -128,7 +128,7 @@ def test_a_span_of_an_older_release_is_read_and_a_shorter_one_is_none():
 ADDED_SINCE = [
     field.name
     for field in DATA_FIELDS
-    if field.slot in (*_portable._KNOWN[8:], *_portable._CONTENT[10:])
+    if field.slot in (*_finished._KNOWN[8:], *_finished._CONTENT[10:])
 ]
 """Plain fields that were declared after the first release."""
 

@@ -16,13 +16,18 @@ from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Failure, Record, SpanData
 from llmeval_sdk.model.chat import to_answer
 from llmeval_sdk.model.fields import to_chunks, to_extractions, to_prompt, to_usage
-from llmeval_sdk.model.records import OWNERS, Spent, gathered_below, record_of, spent_by, with_steps
+from llmeval_sdk.model.records import OWNERS, Spent, record_of, rolled_up, spent_by, with_steps
 from llmeval_sdk.model.span_fields import DATA_FIELDS, Form
 from llmeval_sdk.store.dump import Selection, dump
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.tracing.foreign import conventions, messages
-from llmeval_sdk.tracing.foreign.reading import finished, naming_its_model
-from llmeval_sdk.tracing.foreign.runs import ForeignSpan, answered, left_to
+from llmeval_sdk.tracing.foreign.reading import (
+    ForeignSpan,
+    answered,
+    contributions_to,
+    finished,
+    naming_its_model,
+)
 
 
 _CHUNK = frozenset(field.name for field in fields(Chunk))
@@ -124,7 +129,7 @@ def stored_record(
     span: SpanData, trace: Sequence[SpanData], *, retrieved: str = "last", limits: Any = None
 ) -> Record:
     """Build what evaluators saw of a span when it was live, as far as the store knows it."""
-    left = gathered_below(span, trace)
+    left = rolled_up(span, trace)
     record = record_of(span, left, retrieved=retrieved, limits=limits)
     return replace(record, request_id=span.span_id, usage=total(spent_by(span, left)))
 
@@ -254,9 +259,9 @@ def _trace(spans: Sequence[SpanData]) -> Trace:
     foreign = [span for span in spans if isinstance(span, ForeignSpan)]
     if isinstance(top, ForeignSpan):
         top = answered(naming_its_model(top, foreign), foreign)
-        left = left_to(top, foreign)
+        left = contributions_to(top, foreign)
     else:
-        left = gathered_below(top, spans, whole=True)
+        left = rolled_up(top, spans, whole=True)
     record = with_steps(record_of(top, left), left)
     fields = {name: getattr(record, name) for name in _TRACE_FIELDS}
     present = {name: value for name, value in fields.items() if value is not None and value != {}}

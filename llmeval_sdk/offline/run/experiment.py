@@ -26,7 +26,7 @@ from llmeval_sdk.model import Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.model.chat import split_request, to_answer
 from llmeval_sdk.model.fields import to_usage
 from llmeval_sdk.model.protocols import Exporter
-from llmeval_sdk.model.records import gathered_below, record_of, spent_by
+from llmeval_sdk.model.records import record_of, rolled_up, spent_by
 from llmeval_sdk.offline.data.record import absent, record_from
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.pipeline import runtime
@@ -57,7 +57,7 @@ class Trail:
 
     def fields(self, span: Span) -> dict[str, Any]:
         """Return the fields of Record that a row's span and those below it tell."""
-        left = gathered_below(span, self._ended, whole=True)
+        left = rolled_up(span, self._ended, whole=True)
         record = record_of(span, left)
         fields = {name: getattr(record, name) for name in _TRACE_FIELDS}
         fields["usage"] = total(spent_by(span, left), own=self._prices)

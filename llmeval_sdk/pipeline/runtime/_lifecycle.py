@@ -27,7 +27,7 @@ from llmeval_sdk.process.distribution import namesake_warning
 from llmeval_sdk.process.forks import wait_for_imports
 from llmeval_sdk.process.hard_exit import after_children, before_hard_exit
 from llmeval_sdk.store.identities import identities
-from llmeval_sdk.tracing.internals import install, state
+from llmeval_sdk.tracing.internals import install, keep_images, state
 
 
 in_force = InForce()
@@ -97,7 +97,7 @@ def put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> Non
         new = in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
-        state.keeps_images = resolved.images == "keep"
+        keep_images(resolved.images == "keep")
         state.identities = identities(resolved, problems)
         state.recorder = new if resolved.enabled else None
         if not _exit_registered:

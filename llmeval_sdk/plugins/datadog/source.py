@@ -34,10 +34,9 @@ from llmeval_sdk.model.fields import (
 from llmeval_sdk.model.records import ANSWERED
 from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing.foreign import messages, tools
+from llmeval_sdk.tracing.foreign import conventions, messages
 from llmeval_sdk.tracing.foreign.conventions import first, labels, parsed
-from llmeval_sdk.tracing.foreign.reading import SCORED, scored
-from llmeval_sdk.tracing.foreign.runs import ForeignSpan
+from llmeval_sdk.tracing.foreign.reading import SCORED, ForeignSpan, scored
 from llmeval_sdk.tracing.internals import (
     Link,
     adopted,
@@ -265,7 +264,7 @@ def finished(event: Mapping[str, Any]) -> ForeignSpan | None:
     usage, metrics = _used(event) if kind == "llm" else (None, {})
     if kind == "tool":
         name, request = _called(event, parsed((meta.get("input") or {}).get("value")))
-        result = tools.result_in(response)
+        result = conventions.result_in(response)
         response, error = capture(result.result), error or result.error
     return ForeignSpan(
         f"{int(str(event['trace_id']), 16):032x}",
@@ -314,7 +313,7 @@ def _called(event: Mapping[str, Any], value: Any) -> tuple[str, Any]:
     name = str(event.get("llmobs_name") or event.get("name"))[:200]
     if isinstance(value, Mapping) and value.get("type") == "tool_call" and "args" in value:
         return str(value.get("name") or name)[:200], capture(value["args"])  # LangChain's
-    arguments = capture(tools.arguments_in(value))
+    arguments = capture(conventions.arguments_in(value))
     is_handoff = name.startswith("transfer_to_") and isinstance(arguments, str)
     return name, None if is_handoff else arguments  # its input is the agent that hands over
 

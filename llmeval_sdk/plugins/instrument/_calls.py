@@ -15,21 +15,20 @@ from threading import Lock
 from typing import Any
 
 from llmeval_sdk.model.fields import to_usage
-from llmeval_sdk.model.records import OWNERS, Spent, left_by
+from llmeval_sdk.model.records import OWNERS, Spent, contributions_of
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.plugins.openinference.otel import Branch, EvaluationSpanProcessor
 from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.foreign import conventions
-from llmeval_sdk.tracing.foreign.reading import of_sdk
-from llmeval_sdk.tracing.foreign.runs import ForeignSpan, left_by_call
+from llmeval_sdk.tracing.foreign.reading import ForeignSpan, contributions_of_call, of_sdk
 from llmeval_sdk.tracing.internals import (
     Recorder,
     adopted,
     current,
     inherit_late,
-    leave_to_owner,
     recorder,
+    roll_up,
     state,
 )
 
@@ -183,7 +182,7 @@ def _read_later(
             return ()
         call = _adopted(data, ours)
         inherit_late(call, contexts)
-        leave_to_owner(call, ended=True)
+        roll_up(call, ended=True)
         return (call,)
 
     return read
@@ -194,7 +193,7 @@ def _adopted(data: ForeignSpan, ours: Span) -> Span:
     kind = "task" if data.kind in OWNERS else data.kind
     call = adopted(replace(data, kind=kind, parent_id=ours.span_id, session_id=ours.session_id))
     call.owner = ours if ours.is_evaluated else ours.owner
-    for item in left_by_call(data):
+    for item in contributions_of_call(data):
         call.collect(item)
     return call
 
@@ -209,7 +208,7 @@ def _leave(
         _complete(ours, call)
         return
     inherit_late(call, contexts)
-    leave_to_owner(call)
+    roll_up(call)
     call.owner = call.owner or call  # where the span around it is over, it is scored nowhere
     target = recorder()
     if target is not None:
@@ -221,7 +220,7 @@ def _complete(ours: Span, call: Span) -> None:
 
     Tokens that the app annotated count alone. Those of several calls in one span are summed up.
     """
-    for item in left_by(call, keeps=False):
+    for item in contributions_of(call, keeps=False):
         if type(item) is not Spent:
             ours.collect(item)
     metrics = dict(ours._metrics or {})

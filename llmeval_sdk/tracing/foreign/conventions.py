@@ -6,13 +6,15 @@ MLflow. Each reading takes the first dialect that has an answer; odd values read
 
 from __future__ import annotations
 
+import ast
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from llmeval_sdk.model import Chunk, SpanKind
-from llmeval_sdk.model.chat import text_of
-from llmeval_sdk.model.fields import to_chunks
+from llmeval_sdk.model import Chunk, Failure, SpanKind, Usage
+from llmeval_sdk.model.chat import definitions_of, text_of, unwrapped
+from llmeval_sdk.model.fields import note_kinds, to_chunks, to_details, to_usage
 from llmeval_sdk.tracing.foreign import messages
 from llmeval_sdk.tracing.internals import capture
 
@@ -91,7 +93,7 @@ def request_of(attributes: Attributes) -> Any:
         if chat is not None:
             return _with_system(chat, attributes)
     for prefix in ("llm.input_messages", "gen_ai.prompt"):
-        chat = messages.chat(indexed(attributes, prefix))
+        chat = messages.chat(_indexed(attributes, prefix))
         if chat is not None and any(turn["content"] for turn in chat["messages"]):
             return chat  # OpenInference may know of a message nothing but who wrote it
     for name in ("input.value", "traceloop.entity.input", "mlflow.spanInputs", "request_data"):
@@ -103,7 +105,7 @@ def request_of(attributes: Attributes) -> Any:
 
 def texts_of(attributes: Attributes) -> Any:
     """Return the texts that were embedded, or the whole request if it does not name them."""
-    items = indexed(attributes, "embedding.embeddings")
+    items = _indexed(attributes, "embedding.embeddings")
     vectors = (item.get("embedding") for item in items if isinstance(item, dict))
     texts = [vector.get("text") for vector in vectors if isinstance(vector, dict)]
     known = [text for text in texts if isinstance(text, str)]
@@ -117,7 +119,7 @@ def response_of(attributes: Attributes) -> Any:
         if text is not None:
             return text
     for prefix in ("llm.output_messages", "gen_ai.completion"):
-        text = messages.answer(indexed(attributes, prefix))
+        text = messages.answer(_indexed(attributes, prefix))
         if text is not None:
             return text
     for name in (
@@ -145,12 +147,12 @@ def conversation_of(attributes: Attributes) -> tuple[Any, ...]:
         if turns:
             return (*turns, *messages.listed(parsed(attributes.get(answered))))
         if asked == "pydantic_ai.all_messages":  # the flattened dialects come before what is raw
-            turns = indexed(attributes, "llm.input_messages") or indexed(
+            turns = _indexed(attributes, "llm.input_messages") or _indexed(
                 attributes, "gen_ai.prompt"
             )
             if turns:
-                answer = indexed(attributes, "llm.output_messages")
-                return (*turns, *(answer or indexed(attributes, "gen_ai.completion")))
+                answer = _indexed(attributes, "llm.output_messages")
+                return (*turns, *(answer or _indexed(attributes, "gen_ai.completion")))
     return ()
 
 
@@ -158,7 +160,7 @@ def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
     """Return the documents that a retrieval found."""
     documents = [
         _document(item.get("document", item))
-        for item in indexed(attributes, "retrieval.documents")
+        for item in _indexed(attributes, "retrieval.documents")
         if isinstance(item, dict)
     ]
     for name in ("gen_ai.retrieval.documents", "mlflow.spanOutputs", "output.value"):
@@ -245,7 +247,7 @@ def parsed(value: Any) -> Any:
         return value
 
 
-def indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
+def _indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
     """Read a list of mappings that was flattened into ``prefix.0.key`` attributes."""
     items: dict[int, dict[str, Any]] = {}
     for place, path, value in _below(attributes, f"{prefix}."):
@@ -301,3 +303,240 @@ def _word(value: Any) -> str | None:
 def first(attributes: Attributes, *names: str) -> Any:
     """Return the first of some attributes that is there."""
     return next((attributes[name] for name in names if attributes.get(name) is not None), None)
+
+
+# Tools: a call, the tools offered, and the agent that they belong to.
+#
+# LangChain serialises a tool's arguments and result in several ways, which are taken apart here.
+
+
+_NAMES = ("gen_ai.tool.name", "tool.name", "tool_name", "traceloop.entity.name")
+_ARGUMENTS = (
+    "gen_ai.tool.call.arguments", "tool_arguments", "input.value", "traceloop.entity.input",
+    "mlflow.spanInputs",
+)  # fmt: skip
+_RESULTS = (
+    "gen_ai.tool.call.result", "tool_response", "output.value", "traceloop.entity.output",
+    "mlflow.spanOutputs",
+)  # fmt: skip
+_HANDOFF = re.compile(r"handoff to (.+)", re.DOTALL)
+_LONGEST_LITERAL = 20_000
+"""Characters of a Python literal that is read; a longer one stays text."""
+_MESSAGE = re.compile(
+    r"content=(?P<quote>['\"])(?P<text>.*?)(?P=quote) (?:name|tool_call_id)=", re.DOTALL
+)
+"""How LangChain prints the message of a tool."""
+
+
+class ToolResult(NamedTuple):
+    """What a tool returned, and how it failed where its result says so."""
+
+    result: Any
+    error: Failure | None = None
+
+
+def name_of(attributes: Attributes, span_name: str) -> str:
+    """Return the name of the tool that a span ran."""
+    told = next((attributes[name] for name in _NAMES if attributes.get(name)), None)
+    if told is not None:
+        return str(told)[:200]
+    handoff = _HANDOFF.fullmatch(span_name)
+    if handoff is not None:  # the OpenAI Agents SDK offers it to the model under this name
+        return "transfer_to_" + re.sub(r"\W", "_", handoff[1].lower())[:180]
+    return span_name.removeprefix("execute_tool ").removesuffix(".tool")[:200]
+
+
+def arguments_of(attributes: Attributes, span_name: str) -> Any:
+    """Return what a tool was called with, by name; a text where that is no object."""
+    if _HANDOFF.fullmatch(span_name):
+        return None  # its input is the agent that hands over
+    return arguments_in(_first(attributes, _ARGUMENTS))
+
+
+def arguments_in(value: Any) -> Any:
+    """Take the arguments of a tool out of what LangChain or Traceloop wraps them in."""
+    if isinstance(value, str):
+        return _literal(value)
+    if isinstance(value, Mapping) and "input_str" in value:
+        inputs = value.get("inputs")
+        return dict(inputs) if isinstance(inputs, Mapping) else _literal(value["input_str"])
+    if isinstance(value, Mapping) and value.keys() == {"args", "kwargs"}:  # Traceloop's decorator
+        return value["kwargs"] if value["kwargs"] or not value["args"] else {"args": value["args"]}
+    return value
+
+
+def result_of(attributes: Attributes) -> ToolResult:
+    """Return what a tool returned."""
+    return result_in(_first(attributes, _RESULTS))
+
+
+def result_in(value: Any) -> ToolResult:
+    """Take what a tool returned out of LangChain's messages and Traceloop's wrapping."""
+    if isinstance(value, Mapping) and value.keys() <= {"output", "kwargs"} and "output" in value:
+        value = parsed(value["output"])
+    if isinstance(value, str):
+        printed = _MESSAGE.match(value)
+        return ToolResult(value if printed is None else printed["text"])
+    if not isinstance(value, Mapping) or not {"data", "kwargs", "tool_call_id"} & value.keys():
+        return ToolResult(value)
+    message = unwrapped(value)
+    if "tool_call_id" not in message:
+        return ToolResult(value)
+    text = text_of(message.get("content"))
+    is_error = message.get("status") == "error"
+    return ToolResult(text, Failure("error", (text or "")[:2_000]) if is_error else None)
+
+
+def definitions(attributes: Attributes) -> tuple[Mapping[str, Any], ...] | None:
+    """Return the tools that a model or an agent was offered."""
+    offered = parsed(attributes.get("gen_ai.tool.definitions"))
+    if not isinstance(offered, list):
+        told = (item.get("tool") for item in _indexed(attributes, "llm.tools"))
+        schemas = (one.get("json_schema") for one in told if isinstance(one, Mapping))
+        offered = [parsed(schema) for schema in schemas]
+    for name in ("llm.invocation_parameters", "mlflow.spanInputs", "model_request_parameters"):
+        if offered:
+            break
+        holder = parsed(attributes.get(name))
+        offered = holder.get("tools") or () if isinstance(holder, Mapping) else ()
+    return definitions_of(list(offered) if isinstance(offered, Iterable) else None)
+
+
+def agent_of(attributes: Attributes) -> str | None:
+    """Return the name of the agent that a span belongs to."""
+    prefix = "traceloop.association.properties."
+    told = _first(
+        attributes, ("gen_ai.agent.name", "agent.name", "agent_name", f"{prefix}lc_agent_name")
+    )
+    if told is None:
+        about = parsed(attributes.get("metadata"))
+        told = about.get("lc_agent_name") if isinstance(about, Mapping) else None
+    return str(told)[:200] if told else None
+
+
+def _first(attributes: Attributes, names: Iterable[str]) -> Any:
+    values = (parsed(attributes.get(name)) for name in names)
+    return next((value for value in values if value is not None), None)
+
+
+def _literal(text: Any) -> Any:
+    """Read the arguments that LangChain prints as Python does; the text itself otherwise."""
+    if not isinstance(text, str) or not text.startswith("{") or len(text) > _LONGEST_LITERAL:
+        return text
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
+    return value if isinstance(value, dict) else text
+
+
+# What span attributes say of the tokens that a model call used; see `conventions`.
+
+
+_LAST_PARTS = 8
+"""Of a streamed answer, how many parts from its end on are looked at for its usage."""
+
+
+def used(attributes: Attributes) -> tuple[Usage | None, dict[str, float]]:
+    """Return the tokens that a model call used, and what else was measured of it.
+
+    That is cached and reasoning tokens, and the seconds to the first part of a stream.
+    """
+    counts = {
+        "input_tokens": first(
+            attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens",
+            "llm.token_count.prompt", "llm.usage.prompt_tokens",
+        ),
+        "output_tokens": first(
+            attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
+            "llm.token_count.completion", "llm.usage.completion_tokens",
+        ),
+        "total_tokens": first(
+            attributes, "llm.usage.total_tokens", "gen_ai.usage.total_tokens",
+            "llm.token_count.total",
+        ),
+    }  # fmt: skip
+    usage = to_usage({name: number for name, number in counts.items() if number is not None})
+    told: list[Any] = [_kinds(attributes)]
+    if usage is None:
+        objects = [parsed(attributes.get("mlflow.chat.tokenUsage"))]
+        if to_usage(objects[0]) is None:
+            objects = _of_outputs(attributes)
+        for each in map(to_usage, objects):
+            usage = each if usage is None or each is None else usage + each
+        told += objects
+    details: dict[str, float] = {}
+    for each in told:
+        note_kinds(each)
+        for name, number in to_details(each).items():
+            details[name] = details.get(name, 0) + number
+    return usage, details
+
+
+_DETAILED = (
+    "gen_ai.usage.details.", "gen_ai.usage.", "llm.usage.",
+    "llm.token_count.prompt_details.", "llm.token_count.completion_details.",
+)  # fmt: skip
+
+
+def _kinds(attributes: Attributes) -> Mapping[str, Any]:
+    """Return the numbers of tokens by their kinds, named as in a client's usage.
+
+    ``gen_ai.usage.cache_write.input_tokens`` becomes ``cache_write_input_tokens``, and
+    OpenInference's ``….completion_details.reasoning`` becomes ``reasoning_tokens``.
+    """
+    kinds: dict[str, Any] = {}
+    for name, number in attributes.items():
+        prefix = next((prefix for prefix in _DETAILED if name.startswith(prefix)), None)
+        if prefix is not None:
+            kind = name[len(prefix) :].replace(".", "_")
+            kinds.setdefault(f"{kind}_tokens" if "token_count" in prefix else kind, number)
+    first_part = attributes.get("gen_ai.response.time_to_first_chunk")
+    return kinds if first_part is None else {**kinds, "time_to_first_token": first_part}
+
+
+def _of_outputs(attributes: Attributes) -> list[Any]:
+    """Return what MLflow 2 has: a model call's answer as it came, with its usage in it.
+
+    OpenAI's clients say ``usage``, of a stream in its last part; LangChain's say ``token_usage``
+    beside the answers, or ``usage_metadata`` in each. Others, such as a chain, may pass on what
+    their calls said, and count nothing.
+    """
+    if kind_of(attributes) != "llm":
+        return []
+    answer = parsed(attributes.get("mlflow.spanOutputs"))
+    parts = answer if isinstance(answer, list) else [answer]
+    for part in reversed(parts[-_LAST_PARTS:]):
+        if not isinstance(part, dict):
+            continue
+        told = part.get("llm_output")
+        for holder in (part, told if isinstance(told, dict) else {}):
+            for name in ("usage", "token_usage", "usage_metadata"):
+                if to_usage(holder.get(name)) is not None:
+                    return [holder[name]]
+        known = [told for message in _generated(part) if (told := _of_message(message)) is not None]
+        if known:
+            return known
+    return []
+
+
+def _generated(answer: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the messages of LangChain's ``generations``, a list of lists."""
+    groups = answer.get("generations")
+    for group in groups if isinstance(groups, list) else ():
+        for each in group if isinstance(group, list) else (group,):
+            message = each.get("message") if isinstance(each, dict) else None
+            if isinstance(message, dict):
+                yield message.get("kwargs", message)
+
+
+def _of_message(message: Any) -> Any:
+    """Return the usage that a message of LangChain has; ``None`` where it has none."""
+    if not isinstance(message, Mapping):
+        return None
+    about = message.get("response_metadata")
+    told = (
+        message.get("usage_metadata"),
+        about.get("token_usage") if isinstance(about, dict) else None,
+    )
+    return next((usage for usage in told if to_usage(usage) is not None), None)

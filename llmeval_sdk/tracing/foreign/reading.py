@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from llmeval_sdk.model import Failure
-from llmeval_sdk.model.records import OWNERS
+from llmeval_sdk.model import NOTHING, Failure, SpanData
+from llmeval_sdk.model.records import OWNERS, Contribution, Conversation, rolled_up
 from llmeval_sdk.tracing import Span
-from llmeval_sdk.tracing.foreign import _usage, conventions, tools
-from llmeval_sdk.tracing.foreign.runs import ForeignSpan, answered, left_to
+from llmeval_sdk.tracing.foreign import conventions
+from llmeval_sdk.tracing.foreign.messages import is_paused, resumes
 from llmeval_sdk.tracing.internals import adopted, capture, inherit_late
 
 
@@ -41,34 +41,34 @@ def finished(
     kind = conventions.kind_of(attributes)
     if kind is None:
         return None
-    agent = tools.agent_of(attributes)
+    agent = conventions.agent_of(attributes)
     if kind in ("workflow", "task") and agent == attributes.get("traceloop.entity.name", name):
         kind = "agent"  # LangGraph runs it as a chain
     model, provider = conventions.model_of(attributes)
     start, end = times
-    told_by = getattr(getattr(span, "instrumentation_scope", None), "name", None)
+    instrumentation = getattr(getattr(span, "instrumentation_scope", None), "name", None)
     error = _error(span, attributes)
     if kind == "tool":
-        result = tools.result_of(attributes)
+        result = conventions.result_of(attributes)
         return ForeignSpan(
             trace_id,
             span_id,
             parent_id,
-            tools.name_of(attributes, name),
+            conventions.name_of(attributes, name),
             kind,
             start,
             end,
-            request=capture(tools.arguments_of(attributes, name)),
+            request=capture(conventions.arguments_of(attributes, name)),
             response=capture(result.result),
             error=error or result.error,
             attributes=conventions.metadata_of(attributes),
             session_id=conventions.session_of(attributes),
             tags=conventions.tags_of(attributes),
             agent=agent,
-            told_by=told_by,
+            instrumentation=instrumentation,
         )
     is_embedding = kind == "embedding"
-    used = _usage.used(attributes) if kind == "llm" or is_embedding else (None, {})
+    used = conventions.used(attributes) if kind == "llm" or is_embedding else (None, {})
     read_request = conventions.texts_of if is_embedding else conventions.request_of
     return ForeignSpan(
         trace_id,
@@ -90,9 +90,9 @@ def finished(
         model_name=model,
         model_provider=provider,
         conversation=conventions.conversation_of(attributes) if kind == "llm" else (),
-        offered=tools.definitions(attributes) if kind in ("llm", "agent") else None,
+        offered=conventions.definitions(attributes) if kind in ("llm", "agent") else None,
         agent=agent,
-        told_by=told_by,
+        instrumentation=instrumentation,
     )
 
 
@@ -142,8 +142,8 @@ def scored(
 ) -> Span:
     """Make the span of ours that is scored, with all that the spans below it tell."""
     span = adopted(answered(_of_a_user(top, family), family), evaluators=evaluators)
-    for left in left_to(top, family):
-        span.collect(left)
+    for contribution in contributions_to(top, family):
+        span.collect(contribution)
     return span
 
 
@@ -279,3 +279,186 @@ def attributes_of(span: Any) -> Mapping[str, Any]:
         )
         attributes.setdefault("traceloop.span.kind", "retrieval")
     return attributes
+
+
+# What the spans of another library tell of an agent's run, whoever of them tells it.
+#
+# The topmost span often has no question, and in the place of an answer the serialised state of a
+# graph; the calls of tools stand in spans of their own, and the tools offered on the model calls.
+
+
+_SPEAKS = (*OWNERS, "llm")
+"""Kinds of spans whose answer may be that of the whole run."""
+_CALLS = ("tool", "llm")
+_MOST_TWINS = 100
+"""Spans among which the same call by another instrumentation is looked for, the latest ones."""
+_MOST_TOOLS = 1_000
+_ROOM = 4_000_000, 20_000
+"""Characters and values that are kept of the messages of one model call."""
+_MOST_PLACES = 10_000
+"""Values of a state among which an answer is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignSpan(SpanData):
+    """A finished span of another library, with what only its attributes say of a run."""
+
+    conversation: tuple[Any, ...] = ()
+    """The messages of a model call and its answer, as they were written."""
+    offered: tuple[Mapping[str, Any], ...] | None = None
+    """Definitions of the tools that a model or an agent was offered."""
+    agent: str | None = None
+    """The agent that it belongs to."""
+    instrumentation: str | None = None
+    """The instrumentation that made it."""
+
+
+def answered(top: ForeignSpan, family: Sequence[ForeignSpan]) -> ForeignSpan:
+    """Give a topmost span the question and the answer of its run, as people saw them.
+
+    Where it has none itself, the first question and the last answer below it count. A state of a
+    graph, which is no text, gives way to the last answer of a model if it contains that; and where
+    the span is an agent's, to a text with which its last model call answered. A run that waits for
+    a person has no answer, and one that goes on after that has the question of its messages.
+    """
+    if top.kind not in OWNERS:
+        return top
+    is_resumed = resumes(top.request)
+    request = None if is_resumed else top.request
+    response = None if is_paused(top.response) else top.response
+    kinds = ("llm",) if is_resumed else _SPEAKS
+    asked = [span for span in family if span.kind in kinds and span.request]
+    if not request and asked:
+        request = min(asked, key=_start).request
+    if response is top.response and not isinstance(response, str):
+        spoken = _spoken(top, family)
+        texts = [text for span in spoken if (text := _text(span)).strip()]
+        last = next((_text(span) for span in reversed(spoken) if span.kind == "llm"), "")
+        if response is None:
+            response = texts[-1] if texts else None
+        elif texts and _holds(response, texts[-1]):
+            response = texts[-1]
+        elif top.kind == "agent" and last.strip():
+            response = last
+    return replace(top, request=request, response=response)
+
+
+def contributions_to(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[Contribution]:
+    """Return the contributions to a topmost span: documents, usage, steps, tools."""
+    offered: dict[str, Mapping[str, Any]] = {}
+    for span in family:
+        for tool in (span.offered or ())[:_MOST_TOOLS]:
+            if len(offered) < _MOST_TOOLS:
+                offered.setdefault(str(tool["name"]), tool)
+    below = _without_twins([_as_step(span, offered) for span in family if span is not top])
+    contributions = rolled_up(top, below, whole=True)
+    longest = max((span.conversation for span in family), key=len, default=())
+    return [*contributions, *_contributions(longest, tuple(offered.values()))]
+
+
+def contributions_of_call(call: ForeignSpan) -> list[Contribution]:
+    """Return the contributions of a model call to its run: its messages, and tools."""
+    return _contributions(call.conversation, tuple(call.offered or ())[:_MOST_TOOLS])
+
+
+def _contributions(
+    messages: Sequence[Any], offered: tuple[Mapping[str, Any], ...]
+) -> list[Contribution]:
+    contributions: list[Contribution] = []
+    if messages:
+        contributions.append(Conversation(capture(messages, list(_ROOM)), None, None))
+    if offered:
+        contributions.append({"tools": offered})
+    return contributions
+
+
+def _as_step(span: ForeignSpan, offered: Mapping[str, Mapping[str, Any]]) -> ForeignSpan:
+    """Give an agent its own name, and a tool's only argument that came without a name its name."""
+    if span.kind == "agent" and span.agent:
+        return replace(span, name=span.agent)
+    if span.kind == "tool" and isinstance(span.request, (str, int, float)):
+        parameters = offered.get(span.name, NOTHING).get("parameters") or NOTHING
+        names = list(parameters.get("properties") or ())
+        if len(names) == 1:  # LangChain passes the value of a lone argument bare
+            return replace(span, request={str(names[0]): span.request})
+    return span
+
+
+def _without_twins(spans: list[ForeignSpan]) -> list[ForeignSpan]:
+    """Leave out calls of tools and models that a second instrumentation told of as well.
+
+    One instrumentation tells of a call once, so two equal calls that it tells of are two.
+    """
+    if len({span.instrumentation for span in spans}) < 2:
+        return spans
+    kept: list[ForeignSpan] = []
+    twins: set[tuple[str, str | None]] = set()
+    for span in sorted(spans, key=_start):
+        for other in reversed(kept[-_MOST_TWINS:] if span.kind in _CALLS else ()):
+            if _is_twin(other, span) and (other.span_id, span.instrumentation) not in twins:
+                twins.add((other.span_id, span.instrumentation))
+                break
+        else:
+            kept.append(span)
+    return kept
+
+
+def _is_twin(one: ForeignSpan, other: ForeignSpan) -> bool:
+    if (
+        one.kind != other.kind
+        or one.instrumentation == other.instrumentation
+        or other.start_ns > one.end_ns
+    ):
+        return False
+    if one.kind == "tool":
+        return (one.name, one.request) == (other.name, other.request)
+    return one.usage is not None and one.usage == other.usage
+
+
+def _spoken(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[ForeignSpan]:
+    """Return the spans that may have answered, in order, but for those inside of a tool."""
+    parents = {span.span_id: span for span in family}
+
+    def is_beside(span: ForeignSpan) -> bool:
+        for _ in range(len(parents)):
+            above = parents.get(span.parent_id or "")
+            if above is None or above is top:
+                return False
+            if above.kind == "tool":
+                return True
+            span = above
+        return True
+
+    below = [span for span in family if span is not top and span.kind in _SPEAKS]
+    return [span for span in sorted(below, key=_end) if not is_beside(span)]
+
+
+def _text(span: ForeignSpan) -> str:
+    return span.response if isinstance(span.response, str) else ""
+
+
+def _holds(state: Any, text: str) -> bool:
+    """Say whether a state has a text among its values."""
+    return any(value == text for value in _values(state))
+
+
+def _values(state: Any) -> Iterator[Any]:
+    waiting = [state]
+    for _ in range(_MOST_PLACES):
+        if not waiting:
+            return
+        value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting.extend(list(value.values())[:_MOST_PLACES])
+        elif isinstance(value, (list, tuple)):
+            waiting.extend(value[:_MOST_PLACES])
+        else:
+            yield value
+
+
+def _start(span: ForeignSpan) -> int:
+    return span.start_ns
+
+
+def _end(span: ForeignSpan) -> int:
+    return span.end_ns

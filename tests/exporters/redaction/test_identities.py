@@ -17,7 +17,7 @@ from llmeval_sdk.process.shield import caught
 from llmeval_sdk.store.identities import Identities, identities
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing import extract, inject
-from llmeval_sdk.tracing._state import state
+from llmeval_sdk.tracing._span import state
 
 
 KEY = "a key that all hosts have"

@@ -8,7 +8,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.tracing._state import MAX_REQUESTED, State, state
+from llmeval_sdk.tracing._span import MAX_REQUESTED, State, state
 
 
 def test_a_decorator_that_runs_in_every_request_is_remembered_once():

@@ -24,7 +24,7 @@ from llmeval_sdk.plugins.fleet._message import built, parsed, written
 from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing import FakeLLM, capture
-from llmeval_sdk.tracing._portable import from_plain, to_plain
+from llmeval_sdk.tracing._finished import from_plain, to_plain
 
 
 EVENT = "gen_ai.evaluation.result"

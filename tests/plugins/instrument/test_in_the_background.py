@@ -25,7 +25,7 @@ def reading_threads(monkeypatch):
             threads.add(threading.get_ident())
         return copy(value, *args)
 
-    for module in ("llmeval_sdk.tracing._finished", "llmeval_sdk.tracing.foreign.runs"):
+    for module in ("llmeval_sdk.tracing._finished", "llmeval_sdk.tracing.foreign.reading"):
         monkeypatch.setattr(f"{module}.capture", capture_and_note)
     return threads
 
