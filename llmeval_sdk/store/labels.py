@@ -23,7 +23,7 @@ from typing import Any
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.detection import caught_at, caught_interval
-from llmeval_sdk.store.latest import CHANCE, UNJUDGED
+from llmeval_sdk.store.latest import chance_of, is_verdict
 from llmeval_sdk.store.scores import MAX_SCORES, RecentEvaluations
 from llmeval_sdk.text.terminal import plural, printable
 
@@ -428,10 +428,10 @@ WITH checked AS (
   SELECT span_id, max(value) AS label, NULL AS verdict, NULL AS chance
   FROM feedback WHERE time_ns >= ? AND span_id != '' GROUP BY span_id
   UNION ALL
-  SELECT span_id, NULL, value, {CHANCE.format(table="evaluations")}
+  SELECT span_id, NULL, value, {chance_of("evaluations")}
   FROM evaluations
   WHERE name = ? AND time_ns >= ? AND error_type IS NULL AND span_id != ''
-    AND {UNJUDGED.format(table="evaluations")}
+    AND {is_verdict("evaluations")}
     AND span_id NOT IN (SELECT span_id FROM feedback)
   LIMIT ?
 )

@@ -1,96 +1,140 @@
-"""Chooses the evaluation that counts where a span has several of one name.
+"""The latest evaluation: which one counts where a span has several evaluations of one name.
 
 In a cascade a decision model and a judge model may both have rated a record under the same name.
 The judge model's answer counts if it gave one, otherwise the decision does; of several answers of
 one kind, the latest counts. A session that resumes is judged again as a whole, on a later span: the
-newest verdict of each evaluator counts, and those before it are history. Every reader of a store
-takes these rules from here.
+newest verdict of each evaluator counts, and the verdicts before it are history. Every reader of a
+store takes these rules from here.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Iterable
+from typing import TypeAlias
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent
 from llmeval_sdk.store._schema import OF_SESSION, SESSION
 
 
-_STANDING = """
+StoredValue: TypeAlias = "float | str | None"
+"""The value of an evaluation as the store holds it: a score, 0 or 1 for a bool, a word or nothing.
+"""
+LEAST_CHANCE = 1e-9
+"""A smaller inclusion probability is none: one record would outweigh all others."""
+
+
+def _rank(of: str) -> str:
+    """Return SQL for how much an evaluation outranks others of its name; ``of`` is ``e.`` or empty.
+
+    A judge model outranks a decision model, and an answer outranks an error.
+    """
+    return f"""
 CASE WHEN {of}evaluator_kind = 'decision' AND {of}error_type IS NULL THEN 1
   WHEN {of}evaluator_kind = 'judge' AND {of}error_type IS NULL THEN 2 ELSE 0 END
 """
-STANDING = _STANDING.format(of="")
-"""SQL expression to order evaluations by, before their time: the last one of each name counts."""
 
-COUNTS = f"""
-({{table}}.span_id = '' OR NOT EXISTS (SELECT 1 FROM evaluations o
-  WHERE o.span_id = {{table}}.span_id AND +o.name = {{table}}.name
-    AND ({_STANDING.format(of="o.")}, o.time_ns, o.seq)
-      > ({_STANDING.format(of="{table}.")}, {{table}}.time_ns, {{table}}.seq)))
-"""  # noqa: S608 - constants
-"""SQL: leaves out evaluations in whose place another one of the same name counts."""
 
-LEAST_CHANCE = 1e-9
-"""A smaller inclusion probability is none: one record would outweigh all others."""
-HAS_CHANCE = f"""
-({{table}}.inclusion_probability > {LEAST_CHANCE} AND {{table}}.inclusion_probability <= 1)
+RANK = _rank("")
+"""SQL to order evaluations by, before their time: the last evaluation of each name is the latest.
 """
-"""SQL: whether an evaluation has an inclusion probability. A text, which only a file made by hand
-holds there, is larger than any number."""
-CHANCE = f"CASE WHEN {HAS_CHANCE} THEN {{table}}.inclusion_probability END"
-"""SQL: an evaluation's inclusion probability, or NULL."""
 
-UNJUDGED = """
-(evaluator_kind IS NOT 'decision' OR NOT (
-  EXISTS (SELECT 1 FROM evaluations j WHERE j.span_id = {table}.span_id
-    AND +j.name = {table}.name AND j.evaluator_kind = 'judge')
-  OR EXISTS (SELECT 1 FROM not_run n WHERE n.span_id = {table}.span_id
-    AND +n.evaluator = {table}.name)))
-"""
-"""SQL: leaves out decisions on records that a judge model was considered for: it judged them, or is
-said not to have. They predict what it says; they are no verdicts beside its own."""
+# Conditions and columns in SQL. Each function takes the name by which a statement calls its row of
+# the table ``evaluations``.
 
-_FORMER = f"""
-(SELECT seq FROM evaluations v
-  WHERE {OF_SESSION} AND {SESSION} IS NOT NULL AND name = {{name}} AND span_id != (
+
+def is_latest(e: str) -> str:
+    """Leave out evaluations that another evaluation of the same name and span outranks."""
+    return f"""
+({e}.span_id = '' OR NOT EXISTS (SELECT 1 FROM evaluations o
+  WHERE o.span_id = {e}.span_id AND +o.name = {e}.name
+    AND ({_rank("o.")}, o.time_ns, o.seq) > ({_rank(f"{e}.")}, {e}.time_ns, {e}.seq)))
+"""  # noqa: S608 - the name of a table
+
+
+def has_chance(e: str) -> str:
+    """Leave out evaluations without an inclusion probability.
+
+    A text, which only a file made by hand holds there, is larger than any number.
+    """
+    return f"({e}.inclusion_probability > {LEAST_CHANCE} AND {e}.inclusion_probability <= 1)"
+
+
+def chance_of(e: str) -> str:
+    """Return an evaluation's inclusion probability, or NULL."""
+    return f"CASE WHEN {has_chance(e)} THEN {e}.inclusion_probability END"
+
+
+def is_verdict(e: str) -> str:
+    """Leave out decisions on records for which a judge model was considered.
+
+    The judge model judged them, or the store says why it did not. Such decisions predict what the
+    judge model says; they are no verdicts beside its own.
+    """
+    return f"""
+({e}.evaluator_kind IS NOT 'decision' OR NOT (
+  EXISTS (SELECT 1 FROM evaluations j WHERE j.span_id = {e}.span_id
+    AND +j.name = {e}.name AND j.evaluator_kind = 'judge')
+  OR EXISTS (SELECT 1 FROM not_run n WHERE n.span_id = {e}.span_id AND +n.evaluator = {e}.name)))
+"""  # noqa: S608 - the name of a table
+
+
+def is_former(e: str, name: str) -> str:
+    """Select verdicts on sessions that were judged again later.
+
+    ``name`` is the evaluator's name in SQL; ``name`` itself stands for all evaluators.
+    """
+    return f"""
+{e}.seq IN (SELECT seq FROM evaluations v
+  WHERE {OF_SESSION} AND {SESSION} IS NOT NULL AND name = {name} AND span_id != (
     SELECT span_id FROM evaluations
     WHERE {OF_SESSION} AND name = v.name AND {SESSION} = {SESSION.replace("metadata", "v.metadata")}
     ORDER BY time_ns DESC, span_id DESC LIMIT 1))
-"""  # noqa: S608 - constants
-_HAS_SESSIONS = f"EXISTS (SELECT 1 FROM evaluations WHERE {OF_SESSION} AND name = {{name}})"  # noqa: S608
-IS_FORMER = f"{{table}}.seq IN {_FORMER}"
-"""SQL: a verdict on a session that was judged again later."""
-IS_NEWEST = f"(NOT {_HAS_SESSIONS} OR {{table}}.seq NOT IN {_FORMER})"
-"""SQL: leaves out the former verdicts on sessions that were judged again.
+"""  # noqa: S608 - the name of a table
 
-Whether there are any is asked once: to look for each row among none costs a tenth of a report.
 
-``{{name}}`` is the evaluator's name in SQL, and a placeholder stands in it twice: an index then has
-nothing to read of an evaluator that never judged a session. ``name`` itself stands for all of them.
+def is_newest(e: str, name: str) -> str:
+    """Leave out the former verdicts on sessions that were judged again.
+
+    Whether there are any is asked once: to look for each row among none costs a tenth of a report.
+    With a placeholder for the ``name`` an index has nothing to read of an evaluator that never
+    judged a session.
+    """
+    return f"""
+(NOT EXISTS (SELECT 1 FROM evaluations WHERE {OF_SESSION} AND name = {name})
+  OR NOT {is_former(e, name).lstrip()})
+"""  # noqa: S608 - the name of a table
+
+
+def is_newest_row(e: str) -> str:
+    """Leave out the same for one row, in statements that look at a few rows of many."""
+    of_session = OF_SESSION.replace("metadata", f"{e}.metadata")
+    session = SESSION.replace("metadata", f"{e}.metadata")
+    return f"""
+NOT ({e}.metadata IS NOT NULL AND {of_session}
+  AND EXISTS (SELECT 1 FROM evaluations later WHERE {OF_SESSION} AND later.name = {e}.name
+    AND {SESSION} = {session} AND (later.time_ns, later.span_id) > ({e}.time_ns, {e}.span_id)
+    AND later.span_id != {e}.span_id))
+"""  # noqa: S608 - the name of a table
+
+
+def model_of(e: str) -> str:
+    """Return the model that gave a verdict or a decision."""
+    return f"""
+CASE WHEN {e}.evaluator_kind IN ('judge', 'decision') AND json_valid({e}.metadata)
+  THEN json_extract({e}.metadata, '$.model') END
 """
-IS_NEWEST_ROW = f"""
-NOT ({{table}}.metadata IS NOT NULL AND {OF_SESSION.replace("metadata", "{table}.metadata")}
-  AND EXISTS (SELECT 1 FROM evaluations later WHERE {OF_SESSION} AND later.name = {{table}}.name
-    AND {SESSION} = {SESSION.replace("metadata", "{table}.metadata")}
-    AND (later.time_ns, later.span_id) > ({{table}}.time_ns, {{table}}.span_id)
-    AND later.span_id != {{table}}.span_id))
-"""  # noqa: S608
-"""SQL: the same for one row, for readers that look at a few rows of many."""
 
-MODEL = """
-CASE WHEN {table}.evaluator_kind IN ('judge', 'decision') AND json_valid({table}.metadata)
-  THEN json_extract({table}.metadata, '$.model') END
-"""
-"""SQL: the model that gave a verdict or a decision."""
 
-DECIDER = """
-CASE WHEN {table}.evaluator_kind = 'judge' AND {table}.span_id != '' THEN (
+def decider_of(e: str) -> str:
+    """Return the decision model that answered before a judge model did."""
+    return f"""
+CASE WHEN {e}.evaluator_kind = 'judge' AND {e}.span_id != '' THEN (
   SELECT json_extract(d.metadata, '$.model') FROM evaluations d
-  WHERE d.span_id = {table}.span_id AND +d.name = {table}.name AND d.evaluator_kind = 'decision'
+  WHERE d.span_id = {e}.span_id AND +d.name = {e}.name AND d.evaluator_kind = 'decision'
     AND d.error_type IS NULL AND json_valid(d.metadata) ORDER BY d.seq DESC LIMIT 1) END
-"""
-"""SQL: the decision model that answered before a judge model did."""
+"""  # noqa: S608 - the name of a table
+
 
 _AFTER = " after "
 _LONGEST = 100
@@ -117,26 +161,26 @@ def distinct_versions(versions: Collection[str]) -> set[str]:
 
 
 def latest_of(evaluations: Iterable[Evaluation]) -> Evaluation | None:
-    """Return the one that counts, of evaluations of one name on one span, oldest first."""
+    """Return the latest of some evaluations of one name on one span, which come oldest first."""
     chosen: Evaluation | None = None
     for evaluation in evaluations:
-        if chosen is None or _standing(evaluation) >= _standing(chosen):
+        if chosen is None or _rank_of(evaluation) >= _rank_of(chosen):
             chosen = evaluation
     return chosen
 
 
 def latest_of_span(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
-    """Return the one that counts of each name, of the evaluations of one span, oldest first."""
+    """Return the latest evaluation of each name from those of one span, which come oldest first."""
     chosen: dict[str, EvaluationEvent] = {}
     for event in events:
         known = chosen.get(event.evaluation.name)
-        if known is None or _standing(event.evaluation) >= _standing(known.evaluation):
+        if known is None or _rank_of(event.evaluation) >= _rank_of(known.evaluation):
             chosen[event.evaluation.name] = event
     return list(chosen.values())
 
 
 def latest_of_session(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
-    """Return the one that counts of each name, of the evaluations of one session, newest first."""
+    """Return the latest evaluation of each name from those of a session, newest first."""
     of_newest: dict[str, list[EvaluationEvent]] = {}
     for event in events:
         latest = of_newest.setdefault(event.evaluation.name, [event])
@@ -145,7 +189,7 @@ def latest_of_session(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent
     return [latest_of_span(reversed(latest))[0] for latest in of_newest.values()]
 
 
-def _standing(evaluation: Evaluation) -> int:
+def _rank_of(evaluation: Evaluation) -> int:
     if evaluation.error is not None:
         return 0
     return {"decision": 1, "judge": 2}.get(evaluation.evaluator_kind, 0)

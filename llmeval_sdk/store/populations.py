@@ -1,4 +1,9 @@
-"""The judged records of each judge, and what they say about all traffic."""
+"""The judged records of each judge, and what they say about all traffic.
+
+SQL sums up what judges said. The sums are exact, and those of a million verdicts take about a
+second: the index ``evaluations_summed`` holds everything that they need, in the order of the
+groups. Single verdicts are read only where an estimate needs to know the records.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,6 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from math import inf
 from sqlite3 import Connection
 from typing import Any, NamedTuple, TypeAlias, TypeVar
@@ -37,12 +41,12 @@ from llmeval_sdk.statistics.mean import (
     tallied_mean,
 )
 from llmeval_sdk.store._schema import WORD
+from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.labels import Label, labels_of
-from llmeval_sdk.store.latest import CHANCE, decision_probabilities
+from llmeval_sdk.store.latest import StoredValue, chance_of, decision_probabilities
 from llmeval_sdk.store.reader import StoreReader, names_in
 from llmeval_sdk.store.scores import (
     CHANCED,
-    COUNTS,
     GROUP,
     EvaluationScope,
     Group,
@@ -181,12 +185,7 @@ def judged(
         period_ns: the length of a period; 0 puts all times into one.
         every_kind: whether evaluations that no judge gave are summed up as well.
     """
-    period = period_sql(period_ns)
-    scored = any(part.word is None and part.values for part in parts)
-    where = scope.where("name", "" if every_kind else "+evaluator_kind = 'judge'")
-    weights = _weights(connection, parts, where, period)
-    scores = where if scored else None
-    summing = _Summing(connection, parts, weights, scores, period, every_kind=every_kind)
+    summing = _Summing(connection, scope, parts, period_ns, every_kind=every_kind)
     samples = summing.run()
     if any(sample.is_out_of_scale for sample in samples.values()):
         whole = Judged()
@@ -204,10 +203,13 @@ def _add_passed_over(
 ) -> None:
     """Add to the samples of all judges how many records they did not judge, and why."""
     origins = {key[0]: sample.origin for key, sample in samples.items()}
-    condition, arguments = scope.where("evaluator")
-    period = period_sql(period_ns)
+    period, and_period = period_sql(period_ns)
     rows = connection.execute(
-        _NOT_RUN.format(where=condition, period=period, by_period=_by(period)), arguments
+        f"""
+SELECT evaluator, span_name, {period}, reason, count(*) FROM not_run {scope.of_not_run()}
+GROUP BY evaluator, span_name, reason {and_period} ORDER BY min(seq)
+""",  # noqa: S608 - constants
+        scope._asdict(),
     )
     for *key, reason, count in rows:
         judge, span_name, begin = key
@@ -221,7 +223,7 @@ def _judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> 
     """Return the evaluators whose decisions do not count as verdicts.
 
     For these a judge model is considered as well: it answered, or the store says why it did not.
-    See `effective.UNJUDGED`, which decides the same for one record.
+    See `latest.is_verdict`, which decides the same for one record.
     """
     kinds: dict[str, set[str]] = {}
     for part in parts:
@@ -240,22 +242,8 @@ _IS_CONSIDERED = "SELECT 1 FROM not_run WHERE evaluator = ? LIMIT 1"
 _Weight: TypeAlias = tuple[int, float, float, float]
 """How many have an inclusion probability, the least of them, the sum of their inverses, and that of
 the squares."""
-_Weights: TypeAlias = dict[tuple[Any, ...], _Weight]
-"""By group of a word."""
-
-
-def _weights(
-    connection: sqlite3.Connection,
-    parts: Iterable[Group],
-    where: tuple[str, tuple[Any, ...]],
-    period: str,
-) -> _Weights:
-    """Return what the words of an evaluator weigh; nothing is read where all were judged."""
-    if all(part.is_whole for part in parts if part.word is not None and part.known):
-        return {}
-    condition, arguments = where
-    sql = _WEIGHTS.format(where=condition, period=period, by_period=_by(period))
-    return {row[:6]: row[6:] for row in connection.execute(sql, arguments)}
+_Weights: TypeAlias = dict[tuple[StoredValue, ...], _Weight]
+"""By the first six fields of a `Group` of a word."""
 
 
 class _Summing:
@@ -264,20 +252,19 @@ class _Summing:
     def __init__(
         self,
         connection: sqlite3.Connection,
+        scope: EvaluationScope,
         parts: Sequence[Group],
-        weights: _Weights,
-        scores: tuple[str, tuple[Any, ...]] | None,
-        period: str,
+        period_ns: int,
         *,
         every_kind: bool,
     ) -> None:
         self._connection = connection
+        self._arguments = scope._asdict()
         self._parts = parts
-        self._weights = weights
-        self._scores = scores
-        """The condition for the statements, and its arguments, where there are any scores."""
-        self._period = period
+        self._where = scope.of_evaluations("" if every_kind else "+evaluator_kind = 'judge'")
+        self._period_ns = period_ns
         self._every_kind = every_kind
+        self._weights = self._read_weights()
 
     def run(self, origin: float = 0.0) -> dict[Key, Judged]:
         """Sum up all verdicts, less the origin each."""
@@ -289,11 +276,8 @@ class _Summing:
         for part in self._parts:
             self._add(at(part.name, part.span_name, part.period), part)
         for statement in self._statements():
-            where, arguments = self._scores or ("", ())
-            sql = statement.format(where=where, period=self._period, by_period=_by(self._period))
-            # A numbered placeholder would take it once, but not in a sequence from Python 3.14 on.
-            origins = (origin,) * sql.count("value - ?")
-            for row in self._connection.execute(sql, (*origins, *arguments)):
+            sql = statement(self._where, self._period_ns)
+            for row in self._connection.execute(sql, {**self._arguments, "origin": origin}):
                 sample = at(*row[:3])
                 sums = Sums(*row[5:])
                 sample.answered += row[4] if self._every_kind else 0
@@ -302,18 +286,27 @@ class _Summing:
                     sample.add(sums)
         return by_key
 
-    def _statements(self) -> list[str]:
+    def _statements(self) -> list[Callable[[str, int], str]]:
         """Return the statements that sum up all scores: the cheapest, where nothing was sampled."""
-        if self._scores is None:
-            return []
         scores = [part for part in self._parts if part.word is None and part.values]
         usable = all(
-            part.known == part.values and part.low >= -1e100 and part.high <= 1e100
+            part.known == part.values
+            and (part.low or 0.0) >= -LARGEST_SCORE
+            and (part.high or 0.0) <= LARGEST_SCORE
             for part in scores
         )
+        if not scores:
+            return []
         if not usable:
-            return [_SCORES, _OTHER_SCORES]
-        return [_WHOLE_SCORES if all(part.is_whole for part in scores) else _SCORES]
+            return [_scores_sql, _other_scores_sql]
+        return [_whole_scores_sql if all(part.is_whole for part in scores) else _scores_sql]
+
+    def _read_weights(self) -> _Weights:
+        """Return what the words of a judge weigh; nothing is read where all were judged."""
+        if all(part.is_whole for part in self._parts if part.word is not None and part.known):
+            return {}
+        sql = _weights_sql(self._where, self._period_ns)
+        return {row[:6]: row[6:] for row in self._connection.execute(sql, self._arguments)}
 
     def _add(self, sample: Judged, part: Group) -> None:
         """Add what a group says by itself: its cost, and its verdicts if they are words."""
@@ -326,7 +319,7 @@ class _Summing:
         sample.answered += count
         number = values.number(part.word)
         if number is None:
-            sample.categories[part.word] += count
+            sample.categories[str(part.word)] += count
         elif count:
             y, passes = number - sample.origin, number >= PASS
             sums = Sums(count, number, number, count * y)
@@ -347,65 +340,69 @@ class _Summing:
         return self._weights.get(part[:6], (0, 1.0, 0.0, 0.0))
 
 
-def _by(period: str) -> str:
-    """Return what the statements group by after all else."""
-    return "" if period == "NULL" else f", {period}"
+LARGEST_SCORE = 1e100
+"""The square of such a score is a number; only a file made by hand holds larger ones."""
+_IS_USABLE = f"value BETWEEN {-LARGEST_SCORE} AND {LARGEST_SCORE}"
 
 
-_IS_USABLE = "value BETWEEN -1e100 AND 1e100"
-"""The square of such a score is a number; only a file made by hand holds others."""
-
-_WEIGHTS = f"""
-SELECT {GROUP}, {{period}}, {WORD}, count(*), min(inclusion_probability),
+def _weights_sql(where: str, period_ns: int) -> str:
+    """Sum up the inverses of the chances of verdicts in words, by the groups of `groups`."""
+    period, and_period = period_sql(period_ns)
+    return f"""
+SELECT {GROUP}, {period}, {WORD}, count(*), min(inclusion_probability),
   sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability))
-FROM evaluations {{where}} AND {WORD} IS NOT NULL AND {COUNTS}
-GROUP BY {GROUP}, {WORD} {{by_period}}
+FROM evaluations {where} AND {WORD} IS NOT NULL AND error_type IS NULL AND {CHANCED}
+GROUP BY {GROUP}, {WORD} {and_period}
 """  # noqa: S608 - constants
 
-_SCORES = f"""
-SELECT name, span_name, {{period}}, evaluator_version, count(*),
-  count(*), min(value), max(value), sum(value - ?), count(*), min(inclusion_probability),
-  sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability)),
-  sum((value - ?) / inclusion_probability),
-  sum((value - ?) / (inclusion_probability * inclusion_probability)),
-  sum((value - ?) * (value - ?) / (inclusion_probability * inclusion_probability)),
-  sum(value >= {PASS}), sum((value >= {PASS}) / inclusion_probability)
-FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
-  AND {CHANCED} AND {_IS_USABLE}
-GROUP BY {GROUP} {{by_period}}
-"""  # noqa: S608
 
-_WHOLE_SCORES = f"""
+def _scores_sql(where: str, period_ns: int) -> str:
+    """Sum up the scores that have an inclusion probability: `Key`, version, count and `Sums`."""
+    period, and_period = period_sql(period_ns)
+    return f"""
+SELECT name, span_name, {period}, evaluator_version, count(*),
+  count(*), min(value), max(value), sum(value - :origin), count(*), min(inclusion_probability),
+  sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability)),
+  sum((value - :origin) / inclusion_probability),
+  sum((value - :origin) / (inclusion_probability * inclusion_probability)),
+  sum((value - :origin) * (value - :origin) / (inclusion_probability * inclusion_probability)),
+  sum(value >= {PASS}), sum((value >= {PASS}) / inclusion_probability)
+FROM evaluations {where} AND error_type IS NULL AND typeof(value) = 'real'
+  AND {CHANCED} AND {_IS_USABLE}
+GROUP BY {GROUP} {and_period}
+"""  # noqa: S608 - constants
+
+
+def _whole_scores_sql(where: str, period_ns: int) -> str:
+    """Sum up the same where every inclusion probability is 1.
+
+    A division by it costs as much as all else.
+    """
+    period, and_period = period_sql(period_ns)
+    return f"""
 SELECT name, span_name, period, evaluator_version, count, count, low, high, total, count, 1.0,
   count, count, total, total, squares, passed, passed
 FROM (
-  SELECT name, span_name, {{period}} AS period, evaluator_version, count(*) AS count,
-    min(value) AS low, max(value) AS high, sum(value - ?) AS total,
-    sum((value - ?) * (value - ?)) AS squares, sum(value >= {PASS}) AS passed
-  FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
-  GROUP BY {GROUP} {{by_period}}
+  SELECT name, span_name, {period} AS period, evaluator_version, count(*) AS count,
+    min(value) AS low, max(value) AS high, sum(value - :origin) AS total,
+    sum((value - :origin) * (value - :origin)) AS squares, sum(value >= {PASS}) AS passed
+  FROM evaluations {where} AND error_type IS NULL AND typeof(value) = 'real'
+  GROUP BY {GROUP} {and_period}
 )
-"""  # noqa: S608
-"""The same where every inclusion probability is 1: a division by it costs as much as all else."""
+"""  # noqa: S608 - constants
 
-_OTHER_SCORES = f"""
-SELECT name, span_name, {{period}}, evaluator_version, count(*),
+
+def _other_scores_sql(where: str, period_ns: int) -> str:
+    """Sum up scores without an inclusion probability, and scores that no estimate can use."""
+    period, and_period = period_sql(period_ns)
+    return f"""
+SELECT name, span_name, {period}, evaluator_version, count(*),
   sum({_IS_USABLE}), min(CASE WHEN {_IS_USABLE} THEN value END),
-  max(CASE WHEN {_IS_USABLE} THEN value END), sum(CASE WHEN {_IS_USABLE} THEN value - ? END)
-FROM evaluations {{where}} AND error_type IS NULL AND typeof(value) = 'real'
+  max(CASE WHEN {_IS_USABLE} THEN value END), sum(CASE WHEN {_IS_USABLE} THEN value - :origin END)
+FROM evaluations {where} AND error_type IS NULL AND typeof(value) = 'real'
   AND NOT (ifnull({CHANCED}, 0) AND {_IS_USABLE})
-GROUP BY {GROUP} {{by_period}}
-"""  # noqa: S608
-"""Scores without an inclusion probability, and what no estimate can use."""
-
-_NOT_RUN = """
-SELECT evaluator, span_name, {period}, reason, count(*) FROM not_run {where}
-GROUP BY evaluator, span_name, reason {by_period} ORDER BY min(seq)
-"""
-
-
-IDS = 500
-"""How many spans one statement asks for; older builds of SQLite take 999 parameters at most."""
+GROUP BY {GROUP} {and_period}
+"""  # noqa: S608 - constants
 
 
 class Verdict(NamedTuple):
@@ -437,14 +434,22 @@ def verdicts(
         spans: the ids of the spans that they are about; all spans by default.
     """
     kind = "" if every_kind else "+evaluator_kind = 'judge'"
-    for part in [None] if spans is None else _parts(spans):
-        among = "" if part is None else f"span_id IN ({','.join('?' * len(part))})"
-        where, arguments = scope.where("name", among, "error_type IS NULL", kind)
-        rows = connection.execute(_VERDICTS.format(where), (*(part or ()), *arguments))
-        for name, span_name, time_ns, span_id, value, chance in rows:
-            number = value if type(value) is float else values.number(value)
-            if number is not None:
-                yield Verdict(name, span_name, time_ns, span_id, number, chance or 0.0)
+    if spans is None:
+        where = scope.of_evaluations("error_type IS NULL", kind)
+    else:
+        among = "span_id IN (SELECT value FROM json_each(:spans))"
+        where = scope.of_evaluations(among, "error_type IS NULL", kind)
+    rows = connection.execute(
+        f"""
+SELECT name, span_name, time_ns, span_id, value, {chance_of("evaluations")}
+FROM evaluations {where}
+""",  # noqa: S608 - constants
+        {**scope._asdict(), "spans": dumps(list(spans or ()))},
+    )
+    for name, span_name, time_ns, span_id, value, chance in rows:
+        number = value if type(value) is float else values.number(value)
+        if number is not None:
+            yield Verdict(name, span_name, time_ns, span_id, number, chance or 0.0)
 
 
 def usable(connection: sqlite3.Connection) -> dict[str, int]:
@@ -483,9 +488,13 @@ def _predicted_sums(
             seen = Seen(verdict.value - origin, verdict.chance, score)
             tallies[verdict.judge, verdict.span_name, begin].add(seen)
     reasons = ",".join(f"'{reason}'" for reason in sorted(NOT_SELECTED))
-    where, arguments = scope.where("evaluator", f"reason IN ({reasons})")
-    period = period_sql(period_ns)
-    passed_over = connection.execute(_PASSED_OVER.format(where, period=period), arguments)
+    passed_over = connection.execute(
+        f"""
+SELECT evaluator, span_name, {period_sql(period_ns)[0]}, span_id
+FROM not_run {scope.of_not_run(f"reason IN ({reasons})")}
+""",  # noqa: S608 - constants
+        scope._asdict(),
+    )
     of_key: dict[Key, list[float]] = defaultdict(list)
     for name, span_name, begin, span_id in passed_over:
         if (score := scores.get(span_id)) is not None:
@@ -502,26 +511,11 @@ def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float
     return dict(rows)
 
 
-def _parts(spans: Collection[str]) -> Iterator[list[str]]:
-    rest = iter(spans)
-    while part := list(islice(rest, IDS)):
-        yield part
-
-
-_VERDICTS = f"""
-SELECT name, span_name, time_ns, span_id, value, {CHANCE.format(table="evaluations")}
-FROM evaluations {{}}
-"""  # noqa: S608 - constants
-
 _USABLE = f"""
 SELECT name, {WORD}, count(*) FROM evaluations
 WHERE evaluator_kind = 'judge' AND error_type IS NULL AND value IS NOT NULL AND {CHANCED}
 GROUP BY {GROUP}, {WORD}
 """  # noqa: S608 - constants
-
-_PASSED_OVER = """
-SELECT evaluator, span_name, {period}, span_id FROM not_run {}
-"""
 
 _BY_SPAN = """
 SELECT span_id, value FROM evaluations

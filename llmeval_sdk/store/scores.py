@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llmeval_sdk.model import values
 from llmeval_sdk.store._schema import WORD
-from llmeval_sdk.store.latest import HAS_CHANCE, IS_FORMER, IS_NEWEST, UNJUDGED
+from llmeval_sdk.store.latest import StoredValue, has_chance, is_former, is_newest, is_verdict
 
 
 # The ten equal parts of a range in which the scores of a distribution are counted.
 
 BINS = 10
-DIGIT = f"max(0, min({BINS - 1}, CAST((value - {{low}}) * {{scale}} AS INTEGER)))"
-"""SQL: the part of a range in which a score lies, as one digit.
 
-Joining the digits of all scores takes two thirds of the time of ten sums, one for each part."""
+
+def _digit(low: str, scale: str) -> str:
+    """Return SQL for the part of a range in which a score lies, as one digit.
+
+    Joining the digits of all scores takes two thirds of the time of ten sums, one for each part.
+    """
+    return f"max(0, min({BINS - 1}, CAST((value - {low}) * {scale} AS INTEGER)))"
 
 
 def has_bins(low: float, high: float) -> bool:
@@ -34,7 +38,7 @@ def bin_of(value: float, low: float, high: float) -> int:
 
 
 def _histogram_of(digits: str) -> tuple[int, ...]:
-    """Return how many scores lie in each of the ten parts; ``digits`` has one `DIGIT` for each."""
+    """Return how many scores lie in each of the ten parts, from a digit for each score."""
     return tuple(digits.count(str(number)) for number in range(BINS))
 
 
@@ -49,34 +53,38 @@ class EvaluationScope(NamedTuple):
     evaluator: str | None = None
     span_name: str | None = None
 
-    def where(
-        self, evaluator: str, *conditions: str, former: bool = False
-    ) -> tuple[str, tuple[Any, ...]]:
-        """Return a WHERE clause in SQL, and its arguments.
+    def of_evaluations(self, *conditions: str) -> str:
+        """Return the WHERE of a statement about ``evaluations``; the fields are its arguments.
 
         Only the newest evaluation of a session is selected, because it replaces the former ones.
-
-        Args:
-            evaluator: the column that names the evaluator: ``name`` in the table of evaluations.
-            conditions: further conditions, which come first; empty ones are ignored.
-            former: whether to select the replaced evaluations of sessions instead.
+        Further conditions come first; empty ones are ignored.
         """
-        by_seq = "+" if former else ""  # few rows are former ones: SQLite is to look up just those
-        bounds = {
-            f"{by_seq}{evaluator} = ?": self.evaluator,
-            "+span_name = ?": self.span_name,  # + keeps SQLite from sorting what is in order
-            "time_ns >= ?": self.since,
-            "time_ns < ?": self.until,
-        }
-        if evaluator == "name":
-            which = IS_FORMER if former else IS_NEWEST
-            if self.evaluator is None:
-                conditions = (*conditions, which.format(table="evaluations", name="name"))
-            else:
-                bounds[which.format(table="evaluations", name="?")] = self.evaluator
-        present = {bound: value for bound, value in bounds.items() if value is not None}
-        values = (value for bound, value in present.items() for _ in range(bound.count("?")))
-        return f"WHERE {' AND '.join(filter(None, (*conditions, *present))) or '1'}", tuple(values)
+        name = "name" if self.evaluator is None else ":evaluator"
+        return _where(*conditions, *self._bounds("name"), is_newest("evaluations", name))
+
+    def of_former_evaluations(self, *conditions: str) -> str:
+        """Return the same for the former evaluations of sessions, which newer ones replace."""
+        name = "name" if self.evaluator is None else ":evaluator"
+        # Few rows are former ones: because of the + SQLite looks up just those.
+        return _where(*conditions, *self._bounds("+name"), is_former("evaluations", name))
+
+    def of_not_run(self, *conditions: str) -> str:
+        """Return the WHERE of a statement about ``not_run``; the fields are its arguments."""
+        return _where(*conditions, *self._bounds("evaluator"))
+
+    def _bounds(self, evaluator: str) -> Iterator[str]:
+        if self.evaluator is not None:
+            yield f"{evaluator} = :evaluator"
+        if self.span_name is not None:
+            yield "+span_name = :span_name"  # the + keeps SQLite from sorting what is in order
+        if self.since is not None:
+            yield "time_ns >= :since"
+        if self.until is not None:
+            yield "time_ns < :until"
+
+
+def _where(*conditions: str) -> str:
+    return f"WHERE {' AND '.join(filter(None, conditions)) or '1'}"
 
 
 class Group(NamedTuple):
@@ -91,14 +99,14 @@ class Group(NamedTuple):
     evaluator_kind: str
     version: str | None
     period: int | None
-    word: Any
+    word: StoredValue
     """The category that was given, 1 for pass or 0 for fail; ``None`` for scores."""
     rows: int
     values: int
     errors: int
     not_applicable: int
-    low: Any
-    high: Any
+    low: float | None
+    high: float | None
     total: float
     """The sum of the scores, where ``word`` is ``None``."""
     cost_usd: float | None
@@ -122,9 +130,16 @@ class Group(NamedTuple):
         return self.sampled == 0
 
 
-def period_sql(period_ns: int) -> str:
-    """Return SQL for the start of a record's period; NULL where all times are one period."""
-    return f"time_ns - time_ns % {int(period_ns)}" if period_ns else "NULL"
+def period_sql(period_ns: int) -> tuple[str, str]:
+    """Return SQL for the start of a record's period, and what a statement groups by after all else.
+
+    Where all times are one period, the start is NULL and nothing further is grouped by: SQLite
+    would sort all rows for it.
+    """
+    if not period_ns:
+        return "NULL", ""
+    period = f"time_ns - time_ns % {int(period_ns)}"
+    return period, f", {period}"
 
 
 def groups(
@@ -143,15 +158,11 @@ def groups(
     With ``with_digits``, groups also have the digits of their scores, from which the histograms of
     scores between 0 and 1 are made without another pass.
     """
-    where, arguments = scope.where("name")
-    period = period_sql(period_ns)
-    by_period = f", {period}" if period_ns else ""
-    digits = _DIGITS if with_digits else "NULL"
-    sql = _GROUPS.format(where=where, period=period, by_period=by_period, digits=digits)
-    counting = [Group(*row) for row in connection.execute(sql, arguments)]
-    where, arguments = scope.where("name", "cost_usd IS NOT NULL", former=True)
-    sql = _FORMER.format(where=where, period=period, by_period=by_period)
-    return counting + [Group(*row) for row in connection.execute(sql, arguments)]
+    newest = _groups_sql(scope, period_ns, with_digits=with_digits)
+    former = _former_groups_sql(scope, period_ns)
+    return [
+        Group(*row) for sql in (newest, former) for row in connection.execute(sql, scope._asdict())
+    ]
 
 
 GROUP = "name, span_name, evaluator_kind, evaluator_version"
@@ -160,26 +171,32 @@ GROUP = "name, span_name, evaluator_kind, evaluator_version"
 A condition such as ``evaluator_kind = 'judge'`` needs a ``+`` before the column: SQLite leaves a
 column that is constant out of the grouping, and then takes the rest to be in no order.
 """
-CHANCED = HAS_CHANCE.format(table="evaluations")
-COUNTS = f"error_type IS NULL AND value IS NOT NULL AND {CHANCED}"
+CHANCED = has_chance("evaluations")
 
-_DIGITS = f"""
-group_concat(CASE WHEN {WORD} IS NULL THEN {DIGIT.format(low=0.0, scale=float(BINS))} END, '')
-"""
 
-_GROUPS = f"""
-SELECT {GROUP}, {{period}}, {WORD}, count(*), count(value), count(error_type),
-  count(*) - count(ifnull(value, error_type)), min(value), max(value), total(value),
-  sum(cost_usd), sum(total_tokens), sum({COUNTS}), count(probability), sum(probability),
-  sum(inclusion_probability <> 1), {{digits}}
-FROM evaluations {{where}} GROUP BY {GROUP}, {WORD} {{by_period}}
+def _groups_sql(scope: EvaluationScope, period_ns: int, *, with_digits: bool) -> str:
+    period, and_period = period_sql(period_ns)
+    digit = f"CASE WHEN {WORD} IS NULL THEN {_digit('0.0', f'{BINS}.0')} END"
+    return f"""
+SELECT {GROUP}, {period}, {WORD},
+  count(*), count(value), count(error_type), count(*) - count(ifnull(value, error_type)),
+  min(value), max(value), total(value), sum(cost_usd), sum(total_tokens),
+  sum(error_type IS NULL AND value IS NOT NULL AND {CHANCED}),
+  count(probability), sum(probability), sum(inclusion_probability <> 1),
+  {f"group_concat({digit}, '')" if with_digits else "NULL"}
+FROM evaluations {scope.of_evaluations()}
+GROUP BY {GROUP}, {WORD} {and_period}
 """  # noqa: S608 - constants
 
-_FORMER = f"""
-SELECT {GROUP}, {{period}}, NULL, 0, 0, 0, 0, NULL, NULL, 0.0, sum(cost_usd), sum(total_tokens),
+
+def _former_groups_sql(scope: EvaluationScope, period_ns: int) -> str:
+    period, and_period = period_sql(period_ns)
+    return f"""
+SELECT {GROUP}, {period}, NULL, 0, 0, 0, 0, NULL, NULL, 0.0, sum(cost_usd), sum(total_tokens),
   0, 0, NULL, NULL, NULL
-FROM evaluations {{where}} GROUP BY {GROUP} {{by_period}}
-"""  # noqa: S608
+FROM evaluations {scope.of_former_evaluations("cost_usd IS NOT NULL")}
+GROUP BY {GROUP} {and_period}
+"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,14 +253,14 @@ class _Summed:
     probable: int = 0
     probability: float = 0.0
     digits: list[str | None] = field(default_factory=list)
-    """Those of each group with scores; ``None`` for a group that was read without them."""
+    """The digits of each group with scores; ``None`` for a group that was read without them."""
 
     def add(self, group: Group) -> None:
         """Add what one version said, or said in one word."""
         if group.word is not None:
             text = group.word if type(group.word) is str else values.word(group.word)
             self.categories[text] += group.rows
-        elif group.values:
+        elif group.low is not None and group.high is not None:
             self.scores += group.values
             self.total += group.total
             self.low, self.high = min(self.low, group.low), max(self.high, group.high)
@@ -282,10 +299,15 @@ def score_summary(
 
 def not_run_summary(connection: sqlite3.Connection, scope: EvaluationScope) -> list[NotRunSummary]:
     """Count the judges that did not run, by judge and reason, most frequent first."""
-    where, arguments = scope.where("evaluator")
     counts: Counter[tuple[str, str]] = Counter()
     latest: dict[tuple[str, str], tuple[int, str | None]] = {}
-    rows = connection.execute(_NOT_RUN_COUNTS.format(where), arguments)
+    rows = connection.execute(
+        f"""
+SELECT evaluator, reason, span_name, count(*), max(time_ns) FROM not_run {scope.of_not_run()}
+GROUP BY evaluator, span_name, reason
+""",  # noqa: S608 - constants
+        scope._asdict(),
+    )
     for evaluator, reason, span_name, times, last_ns in rows:
         key = evaluator, reason
         counts[key] += times
@@ -300,11 +322,6 @@ def not_run_summary(connection: sqlite3.Connection, scope: EvaluationScope) -> l
         summaries.append(NotRunSummary(evaluator, reason, times, found[0] or ""))
     return sorted(summaries, key=lambda each: (each.evaluator, -each.count, each.reason))
 
-
-_NOT_RUN_COUNTS = """
-SELECT evaluator, reason, span_name, count(*), max(time_ns) FROM not_run {}
-GROUP BY evaluator, span_name, reason
-"""
 
 _NOT_RUN_DETAIL = """
 SELECT detail FROM not_run
@@ -351,20 +368,17 @@ def _histogram(
     """Count the scores in each of ten equal parts of the range, as `bin_of` sorts them."""
     if low is None or high is None or not has_bins(low, high):
         return ()
-    evaluator, *which = key
-    where, arguments = scope._replace(evaluator=evaluator, span_name=None).where(
-        "name", "evaluator_kind IS ?", "span_name IS ?", "typeof(value) = 'real'"
+    evaluator, kind, span_name = key
+    where = scope._replace(evaluator=evaluator, span_name=None).of_evaluations(
+        "evaluator_kind IS :kind", "span_name IS :of_span", "typeof(value) = 'real'"
     )
-    scale = low, BINS / ((high - low) or 1.0)
-    query = _BIN_DIGITS.format(where=where), (*scale, *which, *arguments)
-    (digits,) = connection.execute(*query).fetchone()
+    about = {
+        **scope._asdict(), "evaluator": evaluator, "kind": kind, "of_span": span_name,
+        "low": low, "scale": BINS / ((high - low) or 1.0),
+    }  # fmt: skip
+    sql = f"SELECT group_concat({_digit(':low', ':scale')}, '') FROM evaluations {where}"  # noqa: S608
+    (digits,) = connection.execute(sql, about).fetchone()
     return _histogram_of(digits or "")
-
-
-_BIN_DIGITS = f"""
-SELECT group_concat({DIGIT.format(low="?", scale="?")}, '')
-FROM evaluations {{where}}
-"""  # noqa: S608 - constants
 
 
 MAX_SCORES = 20_000
@@ -379,7 +393,7 @@ class RecentEvaluations:
     """The latest evaluations of one evaluator, newest first."""
 
     times: tuple[int, ...]
-    values: tuple[Any, ...]
+    values: tuple[StoredValue, ...]
     """A float, 0 or 1 for a bool, a text, or ``None`` if it failed or does not apply."""
     failed: int
     capped: bool
@@ -406,9 +420,10 @@ def recent_evaluations(
     Of a judge, decisions that its judge model has replaced are left out. No other evaluator has
     any, and without that condition an index answers alone.
     """
-    unjudged = f"AND {UNJUDGED.format(table='evaluations')}" if judge else ""
     arguments = {"name": name, "since": since or 0, "limit": MAX_SCORES + 1}
-    rows = connection.execute(_RECENT_EVALUATIONS.format(unjudged), arguments).fetchall()
+    rows = connection.execute(
+        _RECENT_VERDICTS if judge else _RECENT_EVALUATIONS, arguments
+    ).fetchall()
     capped = len(rows) > MAX_SCORES
     rows = rows[:MAX_SCORES]
     arguments["since"] = rows[-1][0] if rows else 0
@@ -444,9 +459,14 @@ def effort_of(connection: sqlite3.Connection, name: str, since: int | None) -> E
     )
 
 
-_NEWEST = IS_NEWEST.format(table="evaluations", name=":name")
+_NEWEST = is_newest("evaluations", ":name")
 _RECENT_EVALUATIONS = f"""
-SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since AND {_NEWEST} {{}}
+SELECT time_ns, value FROM evaluations WHERE name = :name AND time_ns >= :since AND {_NEWEST}
+ORDER BY time_ns DESC LIMIT :limit
+"""  # noqa: S608 - constants
+_RECENT_VERDICTS = f"""
+SELECT time_ns, value FROM evaluations
+WHERE name = :name AND time_ns >= :since AND {_NEWEST} AND {is_verdict("evaluations")}
 ORDER BY time_ns DESC LIMIT :limit
 """  # noqa: S608 - constants
 

@@ -27,7 +27,7 @@ from llmeval_sdk.store.labels import (
     IS_WANTED_FEEDBACK,
     add_feedback_function,
 )
-from llmeval_sdk.store.latest import COUNTS, IS_NEWEST_ROW, STANDING
+from llmeval_sdk.store.latest import RANK, is_latest, is_newest_row
 from llmeval_sdk.store.sessions import is_request_of_user, is_turn
 
 
@@ -158,7 +158,7 @@ def scan_of(query: Query) -> IndexScan:
             where += _value("w", query)
         if not values.is_unrated(query.order_by):
             checks["tried"] = _TRIED
-        checks["counts"] = f"{_IS_LATEST} AND {IS_NEWEST_ROW.format(table='w')}"
+        checks["counts"] = f"{_IS_LATEST} AND {is_newest_row('w')}"
         down = query.order == "highest"
         return IndexScan(
             _SCORED, where, "w.value", tuple(checks.values()), arguments, descending=down
@@ -168,7 +168,7 @@ def scan_of(query: Query) -> IndexScan:
         return IndexScan(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     if query.evaluator is not None and query.said is None:
         checks.pop("evaluator")
-        checks["counts"] = f"{_IS_LATEST} AND {IS_NEWEST_ROW.format(table='w')}"
+        checks["counts"] = f"{_IS_LATEST} AND {is_newest_row('w')}"
         where = f"w.name = :evaluator{since}{_value('+w', query)}"
         return IndexScan(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
     if query.judged not in ("", "no") and query.said is None:
@@ -274,10 +274,10 @@ _TRIED = (
 """Leaves out of a list sorted by score what is neither good nor bad: a score whose label says so,
 such as ``skipped``, and every score of a record that has no answer."""
 
-_IS_LATEST = COUNTS.format(table="w")
+_IS_LATEST = is_latest("w")
 _EVALUATED = f"""
 EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND +e.name = :evaluator
-  AND {COUNTS.format(table="e")} AND {IS_NEWEST_ROW.format(table="e")}
+  AND {is_latest("e")} AND {is_newest_row("e")}
 """  # noqa: S608 - constants
 
 _REFUSED = """
@@ -478,7 +478,7 @@ FROM spans WHERE seq IN ({{}})
 _OUTCOMES = f"""
 SELECT span_id, name, value, label, error_type,
   instr(ifnull(metadata, ''), '"{values.NEAR_CONSTANT}":true') FROM {{}}
-WHERE span_id IN ({{}}) ORDER BY {STANDING}, time_ns, seq
+WHERE span_id IN ({{}}) ORDER BY {RANK}, time_ns, seq
 """  # noqa: S608
 
 _REFUSALS = "SELECT span_id, evaluator, reason FROM not_run WHERE span_id IN ({}) ORDER BY seq"

@@ -17,14 +17,14 @@ from llmeval_sdk.model import values
 from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.sequence import step_of
 from llmeval_sdk.store.latest import (
-    CHANCE,
-    DECIDER,
-    IS_NEWEST,
-    MODEL,
-    UNJUDGED,
+    chance_of,
+    decider_of,
     decision_probabilities,
     distinct_versions,
+    is_newest,
+    is_verdict,
     judge_version,
+    model_of,
 )
 from llmeval_sdk.text.terminal import moment
 
@@ -251,12 +251,12 @@ _OF_TIME = "{} = :name AND time_ns >= :start AND time_ns < :end"
 _LATE = _OF_TIME + " AND seq > :after"
 
 _SCORED = f"""
-SELECT time_ns, span_id, value, {CHANCE.format(table="evaluations")}, evaluator_version,
-  {MODEL.format(table="evaluations")}, {DECIDER.format(table="evaluations")}
+SELECT time_ns, span_id, value, {chance_of("evaluations")}, evaluator_version,
+  {model_of("evaluations")}, {decider_of("evaluations")}
 FROM evaluations
 WHERE {{}} AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)
-  AND {UNJUDGED.format(table="evaluations")}
-  AND {IS_NEWEST.format(table="evaluations", name=":name")}
+  AND {is_verdict("evaluations")}
+  AND {is_newest("evaluations", ":name")}
 """  # noqa: S608 - our own words
 
 _NOT_RUN = """

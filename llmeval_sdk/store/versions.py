@@ -30,14 +30,14 @@ from llmeval_sdk.statistics.standardised import (
     standardised_difference,
 )
 from llmeval_sdk.store.latest import (
-    CHANCE,
-    DECIDER,
-    IS_NEWEST,
-    MODEL,
-    UNJUDGED,
+    chance_of,
+    decider_of,
     decision_probabilities,
     distinct_versions,
+    is_newest,
+    is_verdict,
     judge_version,
+    model_of,
 )
 from llmeval_sdk.store.reader import TAG_DIMENSION, StoreReader, known_names
 from llmeval_sdk.store.traffic import answers_by_version
@@ -303,10 +303,10 @@ _VERSION = {
 _SCORED = f"""
 SELECT {{version}}, e.span_id, e.span_name, e.time_ns,
   CASE WHEN json_valid(s.tags) THEN json_extract(s.tags, '$.language') END,
-  e.value, {CHANCE.format(table="e")}, e.evaluator_kind = 'judge'
+  e.value, {chance_of("e")}, e.evaluator_kind = 'judge'
 FROM evaluations e LEFT JOIN spans s ON s.trace_id = e.trace_id AND s.span_id = e.span_id
 WHERE e.name = :name AND e.time_ns >= :since AND e.time_ns < :until AND e.error_type IS NULL
-  AND {UNJUDGED.format(table="e")} AND {IS_NEWEST.format(table="e", name=":name")}
+  AND {is_verdict("e")} AND {is_newest("e", ":name")}
 """  # noqa: S608 - constants
 
 _NOT_RUN = """
@@ -323,11 +323,11 @@ WHERE name = :name AND time_ns >= :since AND time_ns < :until AND typeof(value) 
 """
 
 _JUDGES = f"""
-SELECT DISTINCT time_ns / :hour, evaluator_version, {MODEL.format(table="evaluations")},
-  {DECIDER.format(table="evaluations")}
+SELECT DISTINCT time_ns / :hour, evaluator_version, {model_of("evaluations")},
+  {decider_of("evaluations")}
 FROM evaluations
 WHERE name = :name AND time_ns >= :since AND time_ns < :until AND error_type IS NULL
-  AND value IS NOT NULL AND {UNJUDGED.format(table="evaluations")}
+  AND value IS NOT NULL AND {is_verdict("evaluations")}
 """  # noqa: S608 - our own words
 
 # Compares versions of an app, evaluator by evaluator, for the command line and the viewer.

@@ -206,7 +206,7 @@ def figures(name: str, recent: RecentEvaluations, *, judge: bool) -> Figures:
     )
 
 
-def _word(value: str | int) -> str:
+def _word(value: float | str) -> str:
     return value if isinstance(value, str) else values.word(value)
 
 

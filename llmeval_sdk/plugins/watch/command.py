@@ -47,7 +47,7 @@ from llmeval_sdk.store.alerts import (
     unknown_name,
 )
 from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.latest import COUNTS, IS_NEWEST
+from llmeval_sdk.store.latest import is_latest, is_newest
 from llmeval_sdk.store.populations import Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.verdicts_by_hour import HOUR_NS
@@ -359,7 +359,7 @@ def _standing(reader: StoreReader, course: AlertCourse, level: float, now_ns: in
 _WORST = f"""
 SELECT value, trace_id, span_id, span_name FROM evaluations e
 WHERE name = :name AND time_ns >= :since AND time_ns < :until AND error_type IS NULL
-  AND {COUNTS.format(table="e")} AND {IS_NEWEST.format(table="e", name=":name")}
+  AND {is_latest("e")} AND {is_newest("e", ":name")}
 ORDER BY time_ns DESC LIMIT 2000
 """  # noqa: S608 - constants
 
