@@ -48,7 +48,7 @@ from llmeval_sdk.judges.models.decisions import HttpDecisions
 from llmeval_sdk.model import Decision
 from llmeval_sdk.model.protocols import DecisionModel
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 
 
 JUDGES = [
@@ -210,7 +210,7 @@ def exact_budget(table, url, calls=200, threads=8):
     with tempfile.TemporaryDirectory() as folder:
         limiter = BudgetLimiter(
             llmeval.Budget(),
-            HostLedger(Path(folder) / "store.budget"),
+            HostLedger(Path(folder) / "store.ledger"),
             apart={ACCOUNT: llmeval.Budget(calls_per_minute=calls, usd_per_day=None)},
         )
 

@@ -24,7 +24,7 @@ from benchmarks import fleet_model
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 
 
 PLENTY = Budget(calls_per_minute=1e9, tokens_per_minute=None, usd_per_day=1e6)
@@ -61,7 +61,7 @@ def opened(folder, server, budget=PLENTY, **options):
 
 def cost(folder):
     """Compare the limiters; return the means of one host, one host ahead, and all hosts."""
-    alone = BudgetLimiter(PLENTY, HostLedger(folder / "alone" / "llmeval.budget"))
+    alone = BudgetLimiter(PLENTY, HostLedger(folder / "alone" / "llmeval.ledger"))
     (folder / "alone").mkdir()
     with running_redis(folder / "redis") as server:
         shared = opened(folder / "host", server)

@@ -1,4 +1,4 @@
-"""The calibrations of judges: a small file beside the store, which ``llmeval calibrate`` writes.
+"""The calibrations of judges, which ``llmeval calibrate`` writes into the file of state.
 
 Each is of one judge, its version, and the exact model that answered when it was fitted. Where one
 of these has moved on, the calibration is stale and is not applied, because nobody knows how the new
@@ -8,8 +8,9 @@ model errs. A file that cannot be read calibrates nothing, and says why.
 from __future__ import annotations
 
 import json
-import stat
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
@@ -17,13 +18,16 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk.errors import DataError
-from llmeval_sdk.process import private
-from llmeval_sdk.process.private import replace_text
 from llmeval_sdk.statistics.calibration import MAX_KNOTS, Calibration
+from llmeval_sdk.store.connection import Inherited
+from llmeval_sdk.store.files import Unusable
+from llmeval_sdk.store.state import SharedText, StateFile, state_path, text_in
 
 
 FORMAT = 1
-MAX_BYTES = 1 << 20
+TEXT = "calibrations"
+"""The text of the file of state that holds them."""
+MAX_CHARACTERS = 1 << 20
 MAX_JUDGES = 1_000
 LOOK_AGAIN_SECONDS = 30.0
 
@@ -54,45 +58,34 @@ class FittedCalibration:
 
 
 def path_beside(store: str | Path) -> Path:
-    """Return where the calibrations of a store's app lie."""
-    return Path(store).with_suffix(".calibration")
+    """Return the file that holds the calibrations of a store's app."""
+    return state_path(store)
 
 
 def read(path: Path) -> dict[str, FittedCalibration]:
     """Return the calibrations by judge; none where there is no file.
 
     Raises:
-        DataError: the file is too large or no calibration file of this format.
+        DataError: the file cannot be read, or holds no calibrations of this format.
     """
     try:
-        if not stat.S_ISREG(path.lstat().st_mode):
-            raise DataError(f"{path} is no plain file, so it is no calibration file")
-        private.check_file(path, reading=True)
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        problem = error.strerror or str(error)
-        raise DataError(f"the calibration file {path} is not read: {problem}") from None
-    if len(data) > MAX_BYTES:
-        raise DataError(f"{path} is larger than {MAX_BYTES >> 20} MiB: it is no calibration file")
-    try:
-        plain = json.loads(data)
-        if plain["format"] != FORMAT:
-            raise DataError(f"{path} has the format {plain['format']!r:.20}, not {FORMAT}")
-        judges = plain["judges"].items()
-        if len(judges) > MAX_JUDGES:
-            raise DataError(f"{path} names more than {MAX_JUDGES:,} judges")
-        return {str(name): _fitted(entry) for name, entry in judges}
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-        raise DataError(f"{path} is no calibration file: run llmeval calibrate again") from None
+        return _parsed(text_in(path, TEXT))
+    except Unusable as error:
+        raise DataError(f"the calibrations in {path} are not read: {error}") from None
 
 
 def write(path: Path, calibrations: Mapping[str, FittedCalibration]) -> None:
     """Put the calibrations in the place of those in the file, at once and as a whole."""
     plain = {"format": FORMAT, "judges": {name: asdict(one) for name, one in calibrations.items()}}
-    replace_text(path, json.dumps(plain, indent=1, allow_nan=False) + "\n")
+    text = SharedText(StateFile(path), TEXT)
+    try:
+        text.update(lambda _: (json.dumps(plain, allow_nan=False), None))
+        if not text.shared:
+            raise DataError(f"the calibrations cannot be written to {path}")
+    except (OSError, sqlite3.Error, Unusable) as error:
+        raise DataError(f"the calibrations cannot be written to {path}: {error}") from None
+    finally:
+        text.close()
 
 
 class Calibrations:
@@ -103,12 +96,13 @@ class Calibrations:
         complain: is called once for each thing that is wrong with it.
     """
 
-    def __init__(self, path: Path, complain: Any) -> None:
+    def __init__(self, path: Path, complain: Callable[[str], object]) -> None:
         self._path = path
+        self._text = SharedText(StateFile(path, read_only=True), TEXT)
         self._complain = complain
         self._said: set[str] = set()
         self._looked = float("-inf")
-        self._changed: tuple[int, int] | None = None
+        self._version = 0
         self._judges: dict[str, FittedCalibration] = {}
 
     def of(self, judge: str, judge_version: str, model: str) -> Calibration | None:
@@ -128,18 +122,19 @@ class Calibrations:
             return
         self._looked = now
         try:
-            status = self._path.stat()
-            changed = (status.st_mtime_ns, status.st_size)
-        except OSError:
-            changed = None
-        if changed == self._changed:
-            return
-        self._changed = changed
-        try:
-            self._judges = read(self._path)
+            text, version = self._text.read()
+            if version != self._version:
+                self._version = version
+                self._judges = _parsed(text)
+        except (OSError, sqlite3.Error, Unusable, Inherited) as error:
+            self._judges = {}
+            self._say(f"the calibrations in {self._path} are not read: {error}")
         except DataError as error:
             self._judges = {}
-            self._say(str(error))
+            self._say(f"{self._path}: {error}")
+        finally:
+            with suppress(sqlite3.Error):
+                self._text.close()
 
     def _say(self, problem: str) -> None:
         if problem not in self._said and len(self._said) < MAX_JUDGES:
@@ -154,6 +149,24 @@ def stale(judge: str, fitted: FittedCalibration, model: str) -> str:
         f" {fitted.model or 'an unknown model'}, and {model or 'an unknown model'} answers now:"
         " it is not applied until llmeval calibrate is run on labels of the new one"
     )
+
+
+def _parsed(text: str) -> dict[str, FittedCalibration]:
+    """Read what `write` wrote; raises `DataError` for anything else."""
+    if not text:
+        return {}
+    if len(text) > MAX_CHARACTERS:
+        raise DataError(f"the calibrations have more than {MAX_CHARACTERS:,} characters")
+    try:
+        plain = json.loads(text)
+        if plain["format"] != FORMAT:
+            raise DataError(f"the calibrations have format {plain['format']!r:.20}, not {FORMAT}")
+        judges = plain["judges"].items()
+        if len(judges) > MAX_JUDGES:
+            raise DataError(f"the calibrations name more than {MAX_JUDGES:,} judges")
+        return {str(name): _fitted(entry) for name, entry in judges}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        raise DataError("these are no calibrations: run llmeval calibrate again") from None
 
 
 def _fitted(entry: Mapping[str, Any]) -> FittedCalibration:
@@ -178,7 +191,9 @@ def _fitted(entry: Mapping[str, Any]) -> FittedCalibration:
     )
 
 
-def _number(value: Any, low: float, high: float) -> float:
-    if type(value) not in (int, float) or not isfinite(value) or not low <= value <= high:
+def _number(value: object, low: float, high: float) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not isfinite(value):
+        raise ValueError("not a number")
+    if not low <= value <= high:
         raise ValueError("not a number in its range")
     return float(value)

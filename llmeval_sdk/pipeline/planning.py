@@ -45,7 +45,7 @@ from llmeval_sdk.pipeline.plan import DecisionPlan, Plan, Planning, Plugin
 from llmeval_sdk.pipeline.spool import Folder, children_folder
 from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger, ledger_path
 from llmeval_sdk.tracing.internals import off, state
 
 
@@ -110,7 +110,7 @@ def _recent_scores_of(settings: Settings, name: str) -> list[tuple[str | None, f
 
 def _ledger_of(settings: Settings) -> HostLedger:
     """Return the file in which the processes of this host keep the budget's books."""
-    return HostLedger(path_of(settings.store).with_suffix(".budget"))
+    return HostLedger(ledger_path(settings.store))
 
 
 # Makes the exporters of a pipeline: by name, from objects, or by the addresses in the settings.

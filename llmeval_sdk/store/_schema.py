@@ -1,7 +1,7 @@
 """The tables of the store, and how a file of an older release is brought forward.
 
-`MIGRATIONS` is append-only: script N brings a file from version N to N + 1, and the file's
-``user_version`` says how many it has had. A release that changes the tables appends a script.
+The scripts of a `Schema` are append-only: script N brings a file from version N to N + 1, and the
+file's ``user_version`` says how many it has had. A release that changes tables appends a script.
 
 Keys and indices are chosen for stores of millions of rows. Ids are random, so every index that
 begins with one costs a random page per write: there is one for each kind of record, and it also
@@ -11,11 +11,97 @@ keeps a record that is delivered twice from standing twice. ``seq`` is the order
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 
-APPLICATION_ID = 0x6C6C6D65
-"""Marks a SQLite file as a store, so that a wrong path never alters somebody else's database."""
+class SchemaError(Exception):
+    """The file is a database that this release must not change; the message says why."""
+
+
+class EmptyError(SchemaError):
+    """The file exists and is empty: another process is about to create the tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of one kind of file.
+
+    Args:
+        application_id: Marks a SQLite file as one of this kind, so that a wrong path never alters
+            somebody else's database.
+        scripts: The statements that make the tables, by version.
+    """
+
+    application_id: int
+    scripts: tuple[str, ...]
+
+    @property
+    def version(self) -> int:
+        """The version of the files that this release writes."""
+        return len(self.scripts)
+
+    def version_of(self, connection: sqlite3.Connection) -> int:
+        """Return how many scripts a file has had; 0 stands for an empty file.
+
+        Raises `SchemaError` if the file is of a newer release, or of another kind.
+        """
+        # The mark comes last: between these statements, another process may make all its tables.
+        tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+        version = int(connection.execute("PRAGMA user_version").fetchone()[0])
+        mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
+        if mark != self.application_id and (mark or version or tables):
+            raise SchemaError("it is a database of another program")
+        if version > self.version:
+            raise newer(version, self.version)
+        return version
+
+    def migrate(self, connection: sqlite3.Connection) -> None:
+        """Bring a file forward in one transaction; of several processes at once, one does it.
+
+        Raises `SchemaError` in the same cases as `version_of`.
+        """
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = self.version_of(connection)
+            run_scripts(connection, self.scripts[version:])
+            if version < self.version:
+                connection.execute(f"PRAGMA application_id = {self.application_id}")
+                connection.execute(f"PRAGMA user_version = {self.version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+    def refuse_programs(self, connection: sqlite3.Connection) -> None:
+        """Raise `SchemaError` for foreign views and triggers, which may run without an end."""
+        ours = "".join(self.scripts)
+        for (text,) in connection.execute(_PROGRAMS):
+            if text is None or text not in ours:
+                raise SchemaError("it holds views or triggers that no release of ours made")
+
+
+_PROGRAMS = "SELECT sql FROM sqlite_master WHERE type IN ('view', 'trigger')"
+
+
+def newer(version: int, known: int) -> SchemaError:
+    """Return the refusal of a file that a newer release wrote."""
+    return SchemaError(
+        f"it was written by a newer release (version {version}, this one knows {known}): "
+        "upgrade llmeval-inprocess or choose another file"
+    )
+
+
+def run_scripts(connection: sqlite3.Connection, scripts: Iterable[str]) -> None:
+    """Run scripts inside the caller's transaction, which ``executescript`` would commit."""
+    for script in scripts:
+        statement = ""
+        for line in script.splitlines(keepends=True):
+            statement += line
+            if sqlite3.complete_statement(statement):
+                connection.execute(statement)
+                statement = ""
+
 
 _TARGET = """
   id TEXT NOT NULL DEFAULT '',
@@ -163,72 +249,4 @@ CREATE INDEX feedback_by_time ON feedback (name, time_ns);
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
 
-MIGRATIONS: tuple[str, ...] = (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}",)
-
-
-class SchemaError(Exception):
-    """The file is a database that this release must not change; the message says why."""
-
-
-class EmptyError(SchemaError):
-    """The file exists and is empty: another process is about to create the tables."""
-
-
-def version_of(connection: sqlite3.Connection) -> int:
-    """Return how many migrations a file has had; 0 stands for an empty file.
-
-    Raises `SchemaError` if the file is of a newer release, or is not a store at all.
-    """
-    # The mark comes last: between these statements, another process may make all its tables.
-    tables = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    mark = int(connection.execute("PRAGMA application_id").fetchone()[0])
-    if mark != APPLICATION_ID and (mark or version or tables):
-        raise SchemaError("it is a database of another program")
-    if version > len(MIGRATIONS):
-        raise SchemaError(
-            f"it was written by a newer release (version {version}, this one knows "
-            f"{len(MIGRATIONS)}): upgrade llmeval-inprocess or choose another file"
-        )
-    return version
-
-
-def refuse_programs(connection: sqlite3.Connection) -> None:
-    """Raise `SchemaError` for foreign views and triggers, because they may run without an end."""
-    ours = "".join(MIGRATIONS)
-    for (text,) in connection.execute(_PROGRAMS):
-        if text is None or text not in ours:
-            raise SchemaError("it holds views or triggers that no release of ours made")
-
-
-_PROGRAMS = "SELECT sql FROM sqlite_master WHERE type IN ('view', 'trigger')"
-
-
-def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a file forward in one transaction; of several processes at once, one does it.
-
-    Raises `SchemaError` in the same cases as `version_of`.
-    """
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        version = version_of(connection)
-        for script in MIGRATIONS[version:]:
-            for statement in _statements(script):
-                connection.execute(statement)
-        if version < len(MIGRATIONS):
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Split a script: ``executescript`` would commit the transaction it runs in."""
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
+STORE = Schema(0x6C6C6D65, (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}",))

@@ -33,7 +33,7 @@ def add_feedback(store: str | os.PathLike[str], event: EvaluationEvent) -> None:
     try:
         private.check_file(path)
         with closing(_connect(f"{path.as_uri()}?mode=rw")) as connection:
-            _schema.version_of(connection)
+            _schema.STORE.version_of(connection)
             connection.set_authorizer(_only_feedback)
             connection.execute(_INSERT, row)
     except OSError as error:

@@ -110,9 +110,9 @@ def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.execute("PRAGMA read_uncommitted = 1")  # tells only where a cache is shared
         if hasattr(connection, "setlimit"):
             connection.setlimit(LIMIT_LENGTH, LONGEST_VALUE)
-        if not _schema.version_of(connection):
+        if not _schema.STORE.version_of(connection):
             raise _schema.EmptyError("it holds nothing yet")  # noqa: TRY301
-        _schema.refuse_programs(connection)
+        _schema.STORE.refuse_programs(connection)
     except BaseException:
         connection.close()
         raise
@@ -132,7 +132,7 @@ def _connect(database: str, *, uri: bool = False) -> sqlite3.Connection:
 
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
     try:
-        version = _schema.version_of(connection)  # before anything is altered
+        version = _schema.STORE.version_of(connection)  # before anything is altered
         for pragma in (
             *(() if version else ("auto_vacuum = INCREMENTAL",)),  # which tables make final
             "journal_mode = WAL",
@@ -142,8 +142,8 @@ def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:
             f"cache_size = -{CACHE_KIB}",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        if version < len(_schema.MIGRATIONS):
-            _schema.migrate(connection)
+        if version < _schema.STORE.version:
+            _schema.STORE.migrate(connection)
     except BaseException:
         connection.close()
         raise

@@ -56,7 +56,7 @@ class StoreReader:
         self._location = location
         self._seconds = seconds
         self._database = Database(self._open)
-        self.read(_schema.version_of)
+        self.read(_schema.STORE.version_of)
 
     def span(self, span_id: str, trace_id: str | None = None) -> SpanData | None:
         """Return one span; the latest where several traces have the id."""
@@ -147,7 +147,7 @@ class StoreReader:
     def _open(self) -> sqlite3.Connection:
         try:
             connection = open_read_only(self._location)
-            if _schema.version_of(connection) < len(_schema.MIGRATIONS):
+            if _schema.STORE.version_of(connection) < _schema.STORE.version:
                 connection.close()
                 open_file(path_of(self._location)).close()  # an older release's: bring it forward
                 connection = open_read_only(self._location)

@@ -8,11 +8,9 @@ the budget are gauges, since they say how things stand.
 from __future__ import annotations
 
 import collections
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,11 +24,12 @@ from llmeval_sdk.evaluation import books
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.statistics.funnels import STEPS
-from llmeval_sdk.store.files import READ_WAIT_MS, path_of
+from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.hourly_traffic import OTHER, HourlyTraffic, SpanFacts
 from llmeval_sdk.store.populations import Population, SharedReadings, overall, populations
 from llmeval_sdk.store.reader import StoreReader, undelivered
 from llmeval_sdk.store.scores import EvaluationScope
+from llmeval_sdk.store.state import LEDGER, ledger_path, text_in
 from llmeval_sdk.viewer._background import Background, BackgroundTask
 from llmeval_sdk.viewer._readers import NoStoreError
 
@@ -69,18 +68,12 @@ class BudgetGauges:
 
 def _books_of(store: Path) -> books.BookState | None:
     """Read the books of this host, without ever writing to them."""
-    path = store.with_suffix(".budget")
-    is_shared = config.value_of(runtime.settings(), "shared") is not None
-    if is_shared or not path.is_file():
+    if config.value_of(runtime.settings(), "shared") is not None:
         return None
     try:
-        connection = sqlite3.connect(
-            f"{path.as_uri()}?mode=ro", uri=True, timeout=READ_WAIT_MS / 1_000
-        )
-        with closing(connection):
-            (text,) = connection.execute("SELECT text FROM books").fetchone()
-        return books.load(text)
-    except (sqlite3.Error, TypeError, ValueError):
+        text = text_in(ledger_path(store), "judges", LEDGER)
+        return books.load(text) if text else None
+    except (Unusable, ValueError):
         return None
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import closing
 
 import pytest
 
@@ -9,6 +10,7 @@ from llmeval_sdk.errors import DataError
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.evaluation.calibrations import Calibrations, FittedCalibration
 from llmeval_sdk.statistics.calibration import Calibration
+from llmeval_sdk.store.state import SharedText, StateFile
 
 
 @pytest.fixture
@@ -28,8 +30,9 @@ def test_what_is_written_is_read(path):
     both = {"a": fitted(), "b": fitted(calibration=Calibration(labels=1_000, knots=knots))}
     calibrations.write(path, both)
     assert calibrations.read(path) == both
-    assert path.stat().st_mode & 0o077 == 0
-    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    files = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
+    assert path in files
+    assert all(file.stat().st_mode & 0o077 == 0 for file in files)
 
 
 def test_no_file_is_no_calibration(path):
@@ -57,6 +60,9 @@ def test_a_new_file_is_noticed(path, monkeypatch):
     """A worker runs for weeks."""
     monkeypatch.setattr(calibrations, "LOOK_AGAIN_SECONDS", 0.0)
     known = Calibrations(path, print)
+    for _ in range(2):
+        assert known.of("groundedness", "1", "luna-1") is None
+    assert not path.exists()
     assert known.of("groundedness", "1", "luna-1") is None
     calibrations.write(path, {"groundedness": fitted()})
     assert known.of("groundedness", "1", "luna-1") is not None
@@ -76,7 +82,6 @@ def entry(**changes):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
         "null",
         "[]",
         "{",
@@ -97,10 +102,22 @@ def entry(**changes):
         " " * (1 << 20) + "{}",
     ],
 )  # fmt: skip
-def test_a_file_that_is_none_calibrates_nothing_and_says_so(path, text):
-    """It may be half a file, another's, or an attack."""
+def test_a_text_that_is_none_calibrates_nothing_and_says_so(path, text):
+    """It may be half a text, another's, or an attack."""
+    with closing(SharedText(StateFile(path), calibrations.TEXT)) as kept:
+        kept.update(lambda _: (text, None))
+    with pytest.raises(DataError, match="calibration"):
+        calibrations.read(path)
+    problems = []
+    assert Calibrations(path, problems.append).of("a", "1", "m") is None
+    assert len(problems) == 1
+
+
+def test_a_file_that_is_damaged_calibrates_nothing_and_says_so(path):
+    """It is left to those who write it."""
     path.parent.mkdir()
-    path.write_text(text)
+    path.write_bytes(b"no database" * 100)
+    path.chmod(0o600)
     with pytest.raises(DataError, match="calibration"):
         calibrations.read(path)
     problems = []

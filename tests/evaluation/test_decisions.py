@@ -20,7 +20,7 @@ from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Answer, Chunk, Completion, Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.model.protocols import further_request
 from llmeval_sdk.statistics import Calibration
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 
 
 RECORD = Record(
@@ -313,7 +313,7 @@ def test_the_books_have_an_account_for_decisions(tmp_path):
     budget = Budget(calls_per_minute=0)
 
     def limiter():
-        ledger = HostLedger(tmp_path / "llmeval.budget")
+        ledger = HostLedger(tmp_path / "llmeval.ledger")
         return BudgetLimiter(budget, ledger, apart={ACCOUNT: DECISION_BUDGET})
 
     spending = limiter()

@@ -18,7 +18,7 @@ from machine import is_in_time
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 
 
 LIMITS = "calls_per_minute=400, usd_per_day=1.0"
@@ -27,7 +27,7 @@ import sys, threading
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.books import Reservation
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 limiter = BudgetLimiter(Budget({LIMITS}), HostLedger(sys.argv[1], timeout=30))
 limiter.used()
 print("ready", flush=True)
@@ -55,7 +55,7 @@ def ledger_at():
 
 def test_four_processes_of_eight_threads_get_exactly_the_limit(tmp_path, ledger_at):
     """All together are granted neither a call too many nor one too few, and every cent is booked."""
-    path = tmp_path / "ledger.db"
+    path = tmp_path / "llmeval.ledger"
     command = [sys.executable, "-c", HAMMER, str(path)]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     processes = [subprocess.Popen(command, text=True, **pipes) for _ in range(4)]
@@ -75,7 +75,7 @@ def test_four_processes_of_eight_threads_get_exactly_the_limit(tmp_path, ledger_
 
 KILLED = """
 import os, signal, sys
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 ledger = HostLedger(sys.argv[1])
 ledger.update(lambda text: ("before", None))
 def die(text):
@@ -87,7 +87,7 @@ ledger.update(die)
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_a_process_killed_in_the_middle_leaves_whole_books(tmp_path, ledger_at):
     """Neither a lock nor half a change stays behind."""
-    path = tmp_path / "ledger.db"
+    path = tmp_path / "llmeval.ledger"
     done = subprocess.run([sys.executable, "-c", KILLED, str(path)], timeout=20, check=False)
     assert done.returncode == -signal.SIGKILL
     assert ledger_at(path).update(lambda text: (text + " after", text)) == "before"
@@ -96,7 +96,7 @@ def test_a_process_killed_in_the_middle_leaves_whole_books(tmp_path, ledger_at):
 
 def test_a_change_that_raises_changes_nothing(tmp_path, ledger_at):
     """The exception passes and the next change finds the books as they were."""
-    ledger = ledger_at(tmp_path / "ledger.db")
+    ledger = ledger_at(tmp_path / "llmeval.ledger")
     ledger.update(lambda text: ("kept", None))
     with pytest.raises(ZeroDivisionError):
         ledger.update(lambda text: ("lost", 1 / 0))
@@ -117,7 +117,7 @@ def test_books_outlive_the_process_that_wrote_them(tmp_path, ledger_at):
 @pytest.mark.skipif(sys.platform == "win32", reason="no modes")
 def test_only_the_owner_can_read_it(tmp_path, ledger_at):
     """The file and its companions are private."""
-    ledger = ledger_at(tmp_path / "ledger.db")
+    ledger = ledger_at(tmp_path / "llmeval.ledger")
     ledger.update(lambda text: ("x", None))
     modes = {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()}
     assert modes == {0o600}
@@ -126,16 +126,16 @@ def test_only_the_owner_can_read_it(tmp_path, ledger_at):
 @pytest.mark.skipif(sys.platform == "win32", reason="no symbolic links")
 def test_a_planted_link_is_not_followed(tmp_path, ledger_at):
     """Nobody makes us write into another file."""
-    (tmp_path / "ledger.db").symlink_to(tmp_path / "victim")
+    (tmp_path / "llmeval.ledger").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError):
-        ledger_at(tmp_path / "ledger.db").update(lambda text: ("x", None))
+        ledger_at(tmp_path / "llmeval.ledger").update(lambda text: ("x", None))
     assert not (tmp_path / "victim").exists()
 
 
 @pytest.mark.alone("its bar is wall-clock time")
 def test_a_busy_ledger_gives_up_in_time(tmp_path, ledger_at):
     """A process that stopped while it held the lock cannot hang ours."""
-    path = tmp_path / "ledger.db"
+    path = tmp_path / "llmeval.ledger"
     ledger = ledger_at(path, timeout=0.05)
     ledger.update(lambda text: ("x", None))
     other = sqlite3.connect(path, isolation_level=None)
@@ -150,7 +150,7 @@ def test_a_busy_ledger_gives_up_in_time(tmp_path, ledger_at):
 
 FORKED = """
 import os, sys
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 ledger = HostLedger(sys.argv[1], timeout=5)
 count = lambda: [ledger.update(lambda text: (text + "x", None)) for _ in range(50)]
 count()
@@ -169,7 +169,7 @@ print(max(os.waitpid(child, 0)[1] for child in children), ledger.update(lambda t
 @pytest.mark.skipif(sys.platform == "win32", reason="no fork")
 def test_a_fork_opens_its_own_connection(tmp_path):
     """Children of a pre-forking server share the books, not the connection."""
-    command = [sys.executable, "-c", FORKED, str(tmp_path / "ledger.db")]
+    command = [sys.executable, "-c", FORKED, str(tmp_path / "llmeval.ledger")]
     done = subprocess.run(command, timeout=30, check=True, capture_output=True, text=True)
     assert done.stdout.split() == ["0", "250"]
 
@@ -183,7 +183,7 @@ def test_on_a_disk_that_cannot_be_written_the_books_stay_in_memory(
     def read_only(path, *_):
         raise OSError(code, "read-only", path)
 
-    ledger = ledger_at(tmp_path / "ledger.db")
+    ledger = ledger_at(tmp_path / "llmeval.ledger")
     monkeypatch.setattr(os, "open", read_only)
     limiter = BudgetLimiter(Budget(calls_per_minute=2), ledger)
     granted = [isinstance(limiter.reserve("polite"), Reservation) for _ in range(3)]

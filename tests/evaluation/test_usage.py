@@ -56,5 +56,5 @@ def test_the_books_stand_beside_a_store_in_the_home_folder(monkeypatch, tmp_path
         with workflow("answer", request="roof?") as span:
             span.response = "slate"
         seen.drain()
-    assert (home / "llmeval.budget").exists()
+    assert (home / "llmeval.ledger").exists()
     assert not (tmp_path / "~").exists()

@@ -88,7 +88,7 @@ def is_of_another_program(path):
 def is_of_a_newer_release(path):
     path.parent.mkdir()
     with closing(sqlite3.connect(path)) as newer:
-        newer.execute(f"PRAGMA application_id = {_schema.APPLICATION_ID}")
+        newer.execute(f"PRAGMA application_id = {_schema.STORE.application_id}")
         newer.execute("PRAGMA user_version = 99")
 
 

@@ -20,6 +20,11 @@ ALTER TABLE not_run ADD COLUMN later TEXT;
 """
 
 
+def with_script(script):
+    """The schema of a later release."""
+    return _schema.Schema(_schema.STORE.application_id, (*_schema.STORE.scripts, script))
+
+
 def columns(connection, table):
     return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
@@ -28,7 +33,7 @@ def columns(connection, table):
 def test_rows_have_the_columns_of_their_table(table):
     """All that is written is declared, and nothing else; statements name the columns they use."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        _schema.migrate(connection)
+        _schema.STORE.migrate(connection)
         assert sorted(columns(connection, table)) == sorted(["seq", *_rows.COLUMNS[table]])
 
 
@@ -37,12 +42,12 @@ def test_a_store_of_an_older_release_is_brought_forward(path, make, monkeypatch)
     span = make.span()
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((span,)))
-    monkeypatch.setattr(_schema, "MIGRATIONS", (*_schema.MIGRATIONS, NEXT))
+    monkeypatch.setattr(_schema, "STORE", with_script(NEXT))
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span(),)))
         assert writer.fallback_reason is None
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (len(_schema.MIGRATIONS),)
+        assert raw.execute("PRAGMA user_version").fetchone() == (_schema.STORE.version,)
         assert raw.execute("SELECT count(*) FROM later").fetchone() == (1,)
         assert columns(raw, "not_run")[-1] == "later"
     with closing(StoreReader(path)) as reader:
@@ -53,11 +58,11 @@ def test_a_reader_brings_an_older_store_forward(path, make, monkeypatch):
     """After an upgrade, a report needs no write of the app first."""
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span(),)))
-    monkeypatch.setattr(_schema, "MIGRATIONS", (*_schema.MIGRATIONS, NEXT))
+    monkeypatch.setattr(_schema, "STORE", with_script(NEXT))
     with closing(StoreReader(path)) as reader:
         assert reader.counts().spans == 1
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (len(_schema.MIGRATIONS),)
+        assert raw.execute("PRAGMA user_version").fetchone() == (_schema.STORE.version,)
 
 
 def test_a_migration_that_fails_leaves_the_file_as_it_was(path, make, monkeypatch):
@@ -65,12 +70,12 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(path, make, monkeypatc
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span("same"), make.span("same"))))
     broken = "CREATE TABLE half (x);\nCREATE UNIQUE INDEX once ON spans (name);\n"
-    monkeypatch.setattr(_schema, "MIGRATIONS", (*_schema.MIGRATIONS, broken))
+    monkeypatch.setattr(_schema, "STORE", with_script(broken))
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span(),)))
         assert "UNIQUE constraint failed" in writer.fallback_reason
     with closing(sqlite3.connect(path)) as raw:
-        assert raw.execute("PRAGMA user_version").fetchone() == (len(_schema.MIGRATIONS) - 1,)
+        assert raw.execute("PRAGMA user_version").fetchone() == (_schema.STORE.version - 1,)
         assert not columns(raw, "half")
 
 

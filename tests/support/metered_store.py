@@ -5,7 +5,7 @@ import time
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.model import Failure, Usage
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger, ledger_path
 
 
 SECOND = 1_000_000_000
@@ -53,7 +53,7 @@ def lose(store):
 
 def spend(store):
     """Spend some of the budget of this host, as judges do."""
-    limiter = BudgetLimiter(Budget(), HostLedger(store.path.with_suffix(".budget")))
+    limiter = BudgetLimiter(Budget(), HostLedger(ledger_path(store.path)))
     reservation = limiter.reserve("groundedness", tokens=100, usd=1.0)
     limiter.settle(reservation, usd=SPENT)
     limiter.close()

@@ -141,11 +141,11 @@ def _code(text: str | None) -> str:
 def store() -> str:
     """Return the tables of the store, as a fresh file has them."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    _schema.migrate(connection)
+    _schema.STORE.migrate(connection)
     parts = [
         "# Store schema\n",
         NOTE.strip() + "\n",
-        f"The local store is a SQLite file of version {len(_schema.MIGRATIONS)} (`PRAGMA user_version`).",
+        f"The local store is a SQLite file of version {_schema.STORE.version} (`PRAGMA user_version`).",
         "A release that changes the tables brings older files forward when it opens them; a file",
         "of a newer release is left alone, with an error that says so. Read it with any SQLite",
         "client, but let only llmeval_sdk write to it.\n",

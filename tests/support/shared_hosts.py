@@ -19,7 +19,7 @@ from llmeval_sdk.plugins.shared.host import Host
 from llmeval_sdk.plugins.shared.limiter import SharedLimiter
 from llmeval_sdk.plugins.shared.link import RedisLink
 from llmeval_sdk.plugins.shared.redis_address import RedisAddress
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 
 
 LEASE, REBUILD = 1.5, 5.0
@@ -33,8 +33,8 @@ def limiter_of(folder, address, *, budget, **options):
     options = {"lease": LEASE, "rebuild": REBUILD, "longest": 2.0, **options}
     return SharedLimiter(
         budget,
-        HostLedger(folder / "llmeval.budget", timeout=5.0),
-        host=Host(HostLedger(folder / "llmeval.shared", timeout=5.0)),
+        HostLedger(folder / "llmeval.ledger", timeout=5.0),
+        host=Host(HostLedger(folder / "llmeval.ledger", "hosts", timeout=5.0)),
         link=RedisLink(RedisAddress(address), beat=options.pop("beat", 0.3)),
         **options,
     )

@@ -74,7 +74,7 @@ def test_what_is_left_of_the_budget(serve, store, monkeypatch):
 def test_books_that_cannot_be_read_are_no_budget(serve, store):
     """Nothing is shown of them, and the page still answers."""
     metered_store.fill(store, 1)
-    store.path.with_suffix(".budget").write_text("no database")
+    store.path.with_suffix(".ledger").write_text("no database")
     assert of(scraped(serve(metrics=True)), "llmeval_budget_left_usd") == {}
 
 

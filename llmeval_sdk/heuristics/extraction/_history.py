@@ -188,7 +188,7 @@ VERSION = 1
 
 
 class Books(Protocol):
-    """A text that processes change under one lock, such as that of a `HostLedger`."""
+    """A text that processes change under one lock, such as a `SharedText`."""
 
     def update(self, change: Callable[[str], tuple[str | None, T]], /) -> T:
         """Replace the text by what ``change`` makes of it; ``None`` leaves it."""

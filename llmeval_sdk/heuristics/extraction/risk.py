@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from math import log1p, log2
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from llmeval_sdk.heuristics._reading import chunk_number, number, side
@@ -480,10 +479,10 @@ class ExtractionRisk:
 
     def configured(self, settings: Settings) -> ExtractionRisk:
         """Return it with the histories of this host, which stand beside the store."""
-        from llmeval_sdk.store.ledger import HostLedger
+        from llmeval_sdk.store.state import SharedText, StateFile, state_path
 
-        path = Path(settings.store).with_suffix(".history")
-        return ExtractionRisk(Histories(HostLedger(path)), self.weights)
+        text = SharedText(StateFile(state_path(settings.store)), "extraction history")
+        return ExtractionRisk(Histories(text), self.weights)
 
 
 def _field_of(record: Record) -> str:

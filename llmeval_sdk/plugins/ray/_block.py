@@ -31,7 +31,7 @@ from llmeval_sdk.plugins.shared.limiter import SharedLimiter
 from llmeval_sdk.plugins.shared.link import RedisLink
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 from llmeval_sdk.store.files import make_folder
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger, ledger_path
 
 
 # What the driver of a run tells each worker.
@@ -105,7 +105,7 @@ def limiter_of(work: Work, task: Task) -> BudgetLimiter:
         )
     return SharedLimiter.instead_of(
         limiter,
-        host=Host(HostLedger(Path(task.store).with_suffix(".shared"), timeout=LOCK_SECONDS)),
+        host=Host(HostLedger(ledger_path(task.store), "hosts", timeout=LOCK_SECONDS)),
         link=RedisLink(address),
         name=f"run.{task.run_id}",
         longest=work.settings.judge_timeout + 5.0,
@@ -120,7 +120,7 @@ def forget_budget(task: Task) -> None:
 
 
 def _books_of(task: Task) -> Path:
-    return Path(task.store).with_name(f"run-{task.run_id}.budget")
+    return Path(task.store).with_name(f"run-{task.run_id}.ledger")
 
 
 BATCH = 1_000

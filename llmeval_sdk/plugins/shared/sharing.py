@@ -19,8 +19,7 @@ from llmeval_sdk.plugins.shared.link import RedisLink
 from llmeval_sdk.plugins.shared.scores import SharedGate
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 from llmeval_sdk.plugins.shared.verdicts import SharedVerdicts
-from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger, ledger_path
 
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
             raise
         problems.append(f"{config.source_of('shared')}: {error}; until then no judge pays")
     link = RedisLink(own.shared)
-    host = Host(HostLedger(path_of(settings.store).with_suffix(".shared")))
+    host = Host(HostLedger(ledger_path(settings.store), "hosts"))
 
     limiter = SharedLimiter.instead_of(
         plan.limiter,

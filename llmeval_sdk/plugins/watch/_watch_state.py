@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.alert_state import AlertCourse, Bound
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 
 
 VERSION = 1

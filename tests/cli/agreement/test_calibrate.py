@@ -47,7 +47,7 @@ def labels(tmp_path):
 
 @pytest.fixture
 def written(tmp_path):
-    return lambda: calibrations.read(tmp_path / ".llmeval" / "llmeval.calibration")
+    return lambda: calibrations.read(tmp_path / ".llmeval" / "llmeval.state")
 
 
 def test_a_biased_judge_is_calibrated(run, labels, written):

@@ -12,7 +12,7 @@ from llmeval_sdk.heuristics.extraction._history import (
 )
 from llmeval_sdk.heuristics.extraction.risk import ExtractionRisk
 from llmeval_sdk.model import Chunk, Extraction, Record
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 from llmeval_sdk.text.extraction import read
 
 

@@ -10,7 +10,7 @@ from shared_hosts import LEASE, REBUILD, Hosts, limiter_of, most_in_a_minute
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.store.ledger import HostLedger
+from llmeval_sdk.store.state import HostLedger
 
 
 DOLLARS = {"calls_per_minute": None, "usd_per_day": 2.0}
@@ -102,7 +102,7 @@ def test_after_a_flush_nobody_pays_until_the_spend_is_rebuilt(hosts, redis):
 def test_after_a_flush_a_call_of_minutes_ago_still_counts_where_calls_are_rare(tmp_path, redis):
     """With half a call a minute, one that a host made 70 s ago fills the two minutes of all."""
     budget = Budget(calls_per_minute=0.5, usd_per_day=None)
-    ledger = HostLedger(tmp_path / "a" / "llmeval.budget")
+    ledger = HostLedger(tmp_path / "a" / "llmeval.ledger")
     before = BudgetLimiter(budget, ledger, clock=lambda: time.time() - 70)
     before.settle(before.reserve("judge"))
     ledger.close()
