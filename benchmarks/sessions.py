@@ -82,7 +82,7 @@ def opened(store, count):
     assert kept["turns"] == count, kept
     assert "turns not kept" not in kept, kept
     llmeval.shutdown(60)
-    return seconds, grown, store.with_suffix(".sessions").stat().st_size
+    return seconds, grown, store.with_suffix(".state").stat().st_size
 
 
 def closed(store, count):
@@ -91,7 +91,7 @@ def closed(store, count):
     talk(0, count)
     llmeval.shutdown(60)
     nowhere = configure(store, idle=86_400.0)
-    make_idle(store.with_suffix(".sessions"))
+    make_idle(store.with_suffix(".state"))
     begun = time.perf_counter()
     talk(count, count + 1)  # the first record starts the worker
     while nowhere.closed < count:

@@ -44,7 +44,7 @@ def _fill(path: Path, traces: Iterator[dict[str, list[tuple[object, ...]]]]) -> 
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for pragma in ("journal_mode = WAL", "synchronous = OFF", "cache_size = -400000"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        _schema.migrate(connection)
+        _schema.STORE.migrate(connection)
         path.chmod(0o600)
         indices = connection.execute(
             "SELECT name, sql FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL"

@@ -86,6 +86,9 @@ _EXPORTERS = {
 
 `docs/reference/settings.md` lists the names."""
 
+_STATE = {"cached": "llmeval_sdk.evaluation.verdicts:TABLES"}
+"""What the file of state keeps of people, by its name in ``llmeval prune --json``."""
+
 PLUGIN_API = 1
 """The version of what a plugin and the core know of each other. A change that breaks plugins raises
 it."""
@@ -142,8 +145,8 @@ class Manifest:
     """Commands of ``llmeval`` -> a function that adds the command's parser."""
     findings: ClassVar[Mapping[str, str]] = {}
     """Sections of ``llmeval doctor`` -> a function of the Settings that yields what it found."""
-    belongings: ClassVar[Mapping[str, str]] = {}
-    """What files beside the store hold of a person -> what deletes it, for ``prune --user``."""
+    state: ClassVar[Mapping[str, str]] = {}
+    """What the file of state keeps of people -> a `StateTables`, for ``prune`` and ``backup``."""
 
     @classmethod
     def resolve(cls, address: str) -> Any:
@@ -172,7 +175,7 @@ _TABLES: dict[str, dict[str, str]] = {
     "readers": {},
     "engines": {},
     "commands": {},
-    "belongings": {},
+    "state": _STATE,
 }
 """Name -> absolute address, of the core; `plugins` adds those of the plugins, once."""
 _loaded: list[Manifest] | None = None

@@ -25,9 +25,8 @@ from risk_data import ANSWER_SETS, Row, answers, auroc, paragraphs
 
 from llmeval_sdk.evaluation._quota import Quota
 from llmeval_sdk.heuristics.risk import groundedness, response
-from llmeval_sdk.plugins.learning._course import FEWEST, LATER, LearningCourse, Source, advanced
-from llmeval_sdk.plugins.learning._fit import Outcome, Slices, fitted
-from llmeval_sdk.plugins.learning._weights import logit_of
+from llmeval_sdk.plugins.learning.fits import FEWEST, LATER, FitState, Source, advanced
+from llmeval_sdk.plugins.learning.fitting import Outcome, Slices, fitted, logit_of
 from llmeval_sdk.statistics.allocation import default_control
 
 
@@ -143,14 +142,14 @@ def run(
     return Result(mean(gains), mean(gains[: max(1, draws // 10)]), used / draws)
 
 
-def learned(drawn: Drawn) -> LearningCourse:
+def learned(drawn: Drawn) -> FitState:
     """Let the SDK learn from verdicts as they come in."""
     outcomes = [
         Outcome(place, logit_of(answer.risk), answer.features, float(answer.bad), chance)
         for place, (answer, chance) in enumerate(zip(drawn.verdicts, drawn.chances, strict=True), 1)
         if answer.features is not None
     ]
-    course = LearningCourse()
+    course = FitState()
     for count in [*range(FEWEST, len(outcomes), STEP), len(outcomes)]:
         course = finished(advanced(course, JUDGE, outcomes[:count], now=0.0))
     return course

@@ -154,9 +154,11 @@ def grouped(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
     with suppress(ConfigurationError), StoreReader(path_of(settings.store)) as reader:
         there = reader.read(lambda store: contents_of(store, _GROUPS))
     left, names = [], {kind: list[str]() for kind in _GROUPS}
-    of_plugins = {plugin.name: plugin.heuristics for plugin in registry.plugins()}
+    heuristics_by_plugin = {plugin.name: plugin.heuristics for plugin in registry.plugins()}
     for each in findings:
-        kind = next((kind for kind in _GROUPS if each.subject in of_plugins.get(kind, ())), None)
+        kind = next(
+            (kind for kind in _GROUPS if each.subject in heuristics_by_plugin.get(kind, ())), None
+        )
         if kind is None or kind in there or not each.ok or each.subject in settings.evaluators:
             left.append(each)
         else:
@@ -229,7 +231,7 @@ def rules(settings: Settings) -> Iterator[Finding]:
         yield Finding(None, "escalation", sentence(found))
 
 
-def of_plugins(
+def _of_plugins(
     settings: Settings, *, offline: bool, wanted: Collection[str]
 ) -> dict[str, list[Finding]]:
     """Return what plugins find, by the titles of their sections.
@@ -649,7 +651,7 @@ def run(args: argparse.Namespace) -> int:
         "Judge model": list(_judge(settings, offline=args.offline)),
         "Decision model": list(decision_model(settings, offline=args.offline)),
         "Calibrations": list(calibrated(settings)),
-        **of_plugins(settings, offline=args.offline, wanted={"Judge fleet"} if args.fleet else ()),
+        **_of_plugins(settings, offline=args.offline, wanted={"Judge fleet"} if args.fleet else ()),
         "Extras": list(extras()),
         "Threads": list(greenlets()),
         "Problems with settings": [

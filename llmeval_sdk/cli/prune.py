@@ -7,18 +7,19 @@ import re
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from llmeval_sdk import config, registry
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.offline import forgetting
 from llmeval_sdk.store import dump
-from llmeval_sdk.store.files import SESSIONS_SUFFIX, Unusable, path_of
-from llmeval_sdk.store.forgetting import Belongings, belongings_of, forget
+from llmeval_sdk.store.files import Unusable, path_of
+from llmeval_sdk.store.forgetting import belongings_of, expire_in_state, forget, forget_in_state
 from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
+from llmeval_sdk.store.state import Belongings, StateTables, state_path
 from llmeval_sdk.store.writer import StoreWriter
 from llmeval_sdk.text.terminal import plural, printable
 
@@ -37,7 +38,7 @@ for a store whose app is gone, or that has to be smaller now.
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "prune",
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
         oldest = dump.Selection(until=time.time_ns() - int(days * 86_400e9))
         too_old, spans = dump.count(reader, oldest), reader.counts().spans
     before = _on_disk(path)
-    about: dict[str, Any] = {
+    about: dict[str, object] = {
         "store": str(path), "dry_run": args.dry_run, "spans": spans, "too_old": too_old,
         "removed": 0, "bytes_before": before, "bytes_now": before,
     }  # fmt: skip
@@ -104,45 +105,44 @@ def run(args: argparse.Namespace) -> int:
         writer.settle()
     finally:
         writer.close()
+    try:
+        expired = expire_in_state(
+            state_path(path), time.time_ns() - int(days * 86_400e9), _state_tables()
+        )
+    except (OSError, sqlite3.Error, Unusable) as error:
+        raise ConfigurationError(f"{state_path(path)} cannot be pruned: {error}") from None
     with open_store(str(path)) as reader:
         left = reader.counts().spans
     if args.json:
-        say_json({**about, "removed": spans - left, "bytes_now": _on_disk(path)})
+        say_json(
+            {**about, "removed": spans - left, "expired": expired, "bytes_now": _on_disk(path)}
+        )
         return 0
     say_wrapped(
         f"{path}: {spans - left:,} of {plural(spans, 'span')} went;"
         f" {_megabytes(before)} before, {_megabytes(_on_disk(path))} now"
     )
+    if expired:
+        say_wrapped(f"{state_path(path)}: {plural(expired, 'old session or cached verdict')} went")
     return 0
 
 
-_WORDS = {
-    "turns": "turn of open sessions",
+_NOUNS = {
     "golden_rows": "row of golden sets",
-    "learned": "verdict that scores learn from",
     "experiments": "trace of experiments",
-    "cached": "cached verdict of offline runs",
 }
-"""What files beside the store hold of a user, by its name in JSON, in words."""
+"""What lies beside the store of a user, apart from the file of state, by its name in JSON."""
 
 
-def _beside() -> dict[str, Callable[..., int]]:
-    """Return what deletes a user's belongings from each kind of file beside the store."""
-    from llmeval_sdk.offline import forgetting
-
-    of_plugins = registry.table("belongings")
-    return {
-        **{name: registry.load(address) for name, address in of_plugins.items()},
-        "golden_rows": forgetting.forget_rows,
-        "experiments": forgetting.forget_experiments,
-        "cached": forgetting.forget_verdicts,
-    }
+def _state_tables() -> dict[str, StateTables]:
+    """Return all that the file of state keeps, that of plugins included."""
+    return {name: registry.load(address) for name, address in registry.table("state").items()}
 
 
 _UNTIED = (
     "Copies of a trace that this store no longer has cannot be tied to a user: rows of golden sets"
-    " and of experiments, cached verdicts, what scores learned, turns that an earlier release kept,"
-    " and sets in another folder (`llmeval dataset show`)."
+    " and of experiments, cached verdicts, what scores learned, and sets in another folder"
+    " (`llmeval dataset show`)."
 )
 
 
@@ -153,17 +153,20 @@ def _forget(args: argparse.Namespace) -> int:
     whose key is missing.
     """
     path = path_of(args.store or config.from_environment(problems=[]).store)
-    users, has_store = forms(args.user), path.exists() or not _has_turns(path)
+    users, has_store = forms(args.user), path.exists() or not state_path(path).exists()
     theirs, hidden = _look(args, users) if has_store else (Belongings(users), False)
     if hidden and not theirs.spans:
         raise ConfigurationError(f"nothing was found by the id as it is, but {UNREADABLE}")
     if hidden:
         sys.stderr.write(f"llmeval prune: this is perhaps not all of that user: {UNREADABLE}\n")
-    beside: dict[str, int] = {}
+    really, tables = not args.dry_run, _state_tables()
     try:
-        for name, delete in _beside().items():
-            beside[name] = delete(path, theirs, really=not args.dry_run)
-        if has_store and not args.dry_run:
+        beside = {
+            **forget_in_state(state_path(path), theirs, tables, really=really),
+            "golden_rows": forgetting.forget_rows(path, theirs, really=really),
+            "experiments": forgetting.forget_experiments(path, theirs, really=really),
+        }
+        if has_store and really:
             forget(path, theirs)
     except (OSError, sqlite3.Error, Unusable) as error:
         raise ConfigurationError(f"what is beside {path} cannot be written: {error}") from None
@@ -207,10 +210,10 @@ def _say_what_went(
         judges = plural(len(theirs.judge_traces), "trace") + " of a judge that read them"
         also = f" and {judges}" if theirs.judge_traces else ""
         say_wrapped(f"{path}: {some} of that user{also} {went}")
+    nouns = {**_NOUNS, **{name: each.noun for name, each in _state_tables().items()}}
     for name, number in beside.items():
-        what = _WORDS.get(name, name)
         if number:
-            first, _, rest = what.partition(" ")
+            first, _, rest = nouns[name].partition(" ")
             say_wrapped(f"{plural(number, first)} {rest} {went}")
     say_wrapped(
         "What was sent to Datadog, to an OpenTelemetry backend, to Redis or elsewhere is still"
@@ -218,11 +221,6 @@ def _say_what_went(
         " local store and the files beside it."
     )
     say_wrapped(_UNTIED)
-
-
-def _has_turns(path: Path) -> bool:
-    """Say whether there is a file of open sessions beside a store, which itself may be missing."""
-    return path.with_suffix(SESSIONS_SUFFIX).exists()
 
 
 def _on_disk(path: Path) -> int:

@@ -1,7 +1,7 @@
 """Verdicts of earlier judgements, so that the same question is not paid for twice.
 
-Online they are kept in memory for a while, offline in a signed file (`verdict_file`). Both go by
-one key and keep the same verdicts.
+Online they are kept in memory for a while, offline in the file of state, signed (`VerdictFile`).
+Both go by one key and keep the same verdicts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import struct
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import fields, replace
 from hashlib import blake2b, sha256
 from operator import attrgetter
@@ -30,8 +30,9 @@ from llmeval_sdk.model.protocols import LLM, DecisionModel, Judge
 from llmeval_sdk.process import private
 from llmeval_sdk.process.locks import Locked
 from llmeval_sdk.process.shield import tell
-from llmeval_sdk.store import files
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
+from llmeval_sdk.store.files import Unusable
+from llmeval_sdk.store.state import Belongings, StateFile, StateTables
 
 
 # The key that signs kept verdicts: who can write the file of verdicts cannot make one up.
@@ -287,18 +288,34 @@ def _feed(digest: blake2b, value: Any) -> bool:  # noqa: PLR0911
     return False
 
 
-# Verdicts of earlier offline runs, in a signed file beside the store.
+# Verdicts of earlier offline runs, signed, in the file of state.
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS verdicts (
-  key BLOB PRIMARY KEY, made REAL NOT NULL, verdict TEXT NOT NULL, signature BLOB
-) WITHOUT ROWID
-"""
-MOST_BYTES = 1 << 20
+MAX_CHARACTERS = 1 << 20
 """The longest verdict that is kept. A longer one that stands in the file is not read."""
-MOST_WAITING = 1_000
+MAX_WAITING = 1_000
 SECONDS_WAITING = 1.0
 _DAY = 86_400.0
+
+
+def _forget(connection: sqlite3.Connection, theirs: Belongings) -> int:
+    """Empty the cache where a person has any trace; return how many verdicts it had.
+
+    A verdict is kept under a hash of all that it was made of, so nobody can tell whose it is.
+    """
+    return connection.execute("DELETE FROM verdicts").rowcount if theirs.traces else 0
+
+
+def _expire(connection: sqlite3.Connection, before_ns: int) -> int:
+    statement = "DELETE FROM verdicts WHERE made < ?"
+    return connection.execute(statement, (before_ns / 1e9,)).rowcount
+
+
+TABLES = StateTables(
+    owner="evaluation",
+    noun="cached verdict of offline runs",
+    forget=_forget,
+    expire=_expire,
+)
 
 
 class VerdictFile:
@@ -311,25 +328,17 @@ class VerdictFile:
     """
 
     def __init__(self, path: Path, signer: Signer, *, max_days: float = 30.0) -> None:
-        self._path = path
         self._signer = signer
         self._waiting: list[tuple[bytes, float, str, bytes]] = []
+        self._file = StateFile(path, timeout=10.0)
         try:
-            _make(path)
-            self._connection = sqlite3.connect(path, timeout=10.0, check_same_thread=False)
-            with self._connection:
-                self._connection.execute("PRAGMA trusted_schema=OFF")
-                self._connection.execute("PRAGMA journal_mode=WAL")
-                self._connection.execute("PRAGMA synchronous=NORMAL")
-                self._connection.execute(_TABLE)
-                columns = self._connection.execute("PRAGMA table_info(verdicts)")
-                if "signature" not in [row[1] for row in columns]:  # a file of an earlier version
-                    self._connection.execute("ALTER TABLE verdicts ADD COLUMN signature BLOB")
-                old = time.time() - max_days * _DAY
-                self._connection.execute("DELETE FROM verdicts WHERE made < ?", (old,))
-        except (sqlite3.Error, OSError) as error:
+            _take_rights_of_others(path)
+            with self._file.changing() as connection:
+                _expire(connection, int((time.time() - max_days * _DAY) * 1e9))
+        except (sqlite3.Error, OSError, Unusable) as error:
+            self._file.close()
             raise ConfigurationError(
-                f"the cache of verdicts {path} cannot be used: {error}; pass cache=False "
+                f"the cache of verdicts in {path} cannot be used: {error}; pass cache=False "
                 "(on the command line --no-cache)"
             ) from None
 
@@ -341,8 +350,8 @@ class VerdictFile:
             "SELECT signature, made, verdict FROM verdicts WHERE key = ? AND length(verdict) < ?"
         )
         try:
-            with closing(self._connection.execute(query, (key.digest, MOST_BYTES))) as cursor:
-                row = cursor.fetchone()
+            with self._file.reading() as connection:
+                row = connection.execute(query, (key.digest, MAX_CHARACTERS)).fetchone()
         except sqlite3.Error:  # such as a text that is not UTF-8, or a torn page
             return EarlierVerdict(is_distrusted=True)
         if row is None:
@@ -357,39 +366,36 @@ class VerdictFile:
         if key is None or not key.lasts or not is_final(verdict):
             return
         now, text = time.time(), dumps(sparse(verdict)) or ""
-        if len(text) >= MOST_BYTES:
+        if len(text) >= MAX_CHARACTERS:
             return
         signature = self._signer.sign(key.digest, now, text)
         self._waiting.append((key.digest, now, text, signature))
-        if len(self._waiting) >= MOST_WAITING or now - self._waiting[0][1] > SECONDS_WAITING:
+        if len(self._waiting) >= MAX_WAITING or now - self._waiting[0][1] > SECONDS_WAITING:
             self._write()
 
     def close(self) -> None:
         """Write the verdicts that still wait, and close the file."""
         self._write()
-        self._connection.close()
+        self._file.close()
 
     def _write(self) -> None:
         """Write all waiting verdicts in one transaction: other runs wait for the file meanwhile."""
         rows, self._waiting = self._waiting, []
+        if not rows:
+            return
         try:
-            with self._connection:
-                self._connection.executemany(
+            with self._file.changing() as connection:
+                connection.executemany(
                     "REPLACE INTO verdicts (key, made, verdict, signature) VALUES (?, ?, ?, ?)",
                     rows,
                 )
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError, Unusable) as error:
             tell("cache of verdicts", f"cannot be written: {error}")
 
 
-def _make(path: Path) -> None:
-    """Make the file for its owner alone; take the rights of others from one made before.
-
-    Raises OSError, also where it is a link or somebody else's.
-    """
-    files.make_folder(path.parent)
-    if not private.make_file(path) and not path.is_symlink():
-        for name in ("", *private.COMPANIONS):
+def _take_rights_of_others(path: Path) -> None:
+    """Make a file private that came with a checkout or from the cache of a CI."""
+    if not path.is_symlink():
+        for ending in ("", *private.COMPANIONS):
             with suppress(OSError):
-                path.with_name(path.name + name).chmod(0o600)
-    private.check_file(path)
+                path.with_name(path.name + ending).chmod(0o600)

@@ -1,14 +1,15 @@
-"""Deletes a user's requests from golden sets and experiments, and verdicts that runs keep."""
+"""Deletes a user's requests from golden sets and from experiments."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from llmeval_sdk.offline.golden import Versions, golden_sets
 from llmeval_sdk.offline.run.experiment import store_of_experiments
-from llmeval_sdk.store.forgetting import Belongings, belongings_of, file_beside, forget
+from llmeval_sdk.store.forgetting import belongings_of, forget
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.state import Belongings
 
 
 def forget_rows(store: Path, theirs: Belongings, *, really: bool) -> int:
@@ -29,20 +30,6 @@ def forget_rows(store: Path, theirs: Belongings, *, really: bool) -> int:
     return count
 
 
-def forget_verdicts(store: Path, theirs: Belongings, *, really: bool) -> int:
-    """Empty the cache of verdicts beside the store; return how many there are.
-
-    A verdict is kept under a hash of all that it was made of, so nobody can tell whose it is.
-    """
-    with file_beside(store.with_name("verdicts.db")) as database:
-        if database is None or not theirs.traces:
-            return 0
-        (count,) = database.execute("SELECT count(*) FROM verdicts").fetchone()
-        if really:
-            database.execute("DELETE FROM verdicts")
-    return int(count)
-
-
 def forget_experiments(store: Path, theirs: Belongings, *, really: bool) -> int:
     """Delete a user's requests from the store of experiments; return how many traces there are.
 
@@ -58,5 +45,5 @@ def forget_experiments(store: Path, theirs: Belongings, *, really: bool) -> int:
     return len(copies.traces)
 
 
-def _belongs_to_person(row: dict[str, Any], theirs: Belongings) -> bool:
+def _belongs_to_person(row: Mapping[str, object], theirs: Belongings) -> bool:
     return row.get("trace_id") in theirs.traces or row.get("span_id") in theirs.spans

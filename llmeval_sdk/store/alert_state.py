@@ -200,9 +200,9 @@ class AlertCourse:
         part = self.judged / self.eligible if self.judged else 1.0
         return max(1, round(missing / growth * part))
 
-    def as_plain(self) -> dict[str, Any]:
+    def as_plain(self) -> dict[str, object]:
         """Return what `from_plain` reads, in types of JSON."""
-        plain = {name: getattr(self, name) for name in (*_FIRST, *_SINCE)}
+        plain: dict[str, object] = {name: getattr(self, name) for name in _PLAIN}
         recovery = self.recovery.as_plain() if self.recovery else None
         return {
             **plain, "evidence": self.evidence.as_plain(), "recovery": recovery,
@@ -211,19 +211,16 @@ class AlertCourse:
 
     @classmethod
     def from_plain(cls, bound: Bound, plain: Mapping[str, Any]) -> AlertCourse:
-        """Read what `as_plain` returned, also that of an earlier release."""
-        recovery, arrived = plain["recovery"], plain.get("arrived")
-        course = cls(
+        """Read what `as_plain` returned."""
+        recovery, arrived = plain["recovery"], plain["arrived"]
+        return cls(
             bound,
             evidence=Evidence.from_plain(plain["evidence"]),
             recovery=Evidence.from_plain(recovery) if recovery else None,
             arrived=Arrived(*arrived) if arrived else None,
-            **{name: plain[name] for name in _FIRST},
-            **{name: plain[name] for name in _SINCE if name in plain},
+            silence=Silence.from_plain(plain["silence"]),
+            **{name: plain[name] for name in _PLAIN},
         )
-        if "silence" in plain:
-            course.silence = Silence.from_plain(plain["silence"])
-        return course
 
     def _silent(self) -> str:
         return self.silence.sentence(self.judged / self.eligible if self.eligible else 0.0)
@@ -279,12 +276,12 @@ class AlertCourse:
                 self.spread += weight * (weight - 1)
 
 
-_FIRST = (
+_PLAIN = (
     "cursor_ns", "raised_ns", "since_ns", "silenced_until_ns", "version", "problem", "eligible",
-    "judged", "weight", "spread",
+    "judged", "weight", "spread", "lately_judged", "lately_lost", "unweighted", "left_out",
+    "late_left_out",
 )  # fmt: skip
-_SINCE = ("lately_judged", "lately_lost", "unweighted", "left_out", "late_left_out")
-"""What later releases remember as well."""
+"""The fields that are written down as they are."""
 
 
 def _turned(bound: Bound, value: float) -> float:

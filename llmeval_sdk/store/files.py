@@ -24,10 +24,6 @@ LIMIT_LENGTH = 0
 """SQLITE_LIMIT_LENGTH, which Python has a name for from 3.11 on."""
 
 
-SESSIONS_SUFFIX = ".sessions"
-"""The ending of the file, beside the store's, that keeps the turns of open sessions."""
-
-
 class Unusable(Exception):  # noqa: N818 - a state, not a mistake
     """The file cannot be used as the store; the message says why."""
 

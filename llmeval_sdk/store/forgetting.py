@@ -1,41 +1,24 @@
 """Deletes from a store all that belongs to one user: personal data that somebody wants gone.
 
-Other rooms keep files beside the store, and delete from those what the ids of the user's traces and
-spans name. What other backends hold is not this file's business, and neither is the spool, whose
-records are delivered within seconds.
+The file of state forgets what the user's ids and the ids of their traces and spans name, by what
+its `StateTables` say. What other backends hold is not this file's business, and neither is the
+spool, whose records are delivered within seconds.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from llmeval_sdk.model import JUDGE_TAG
-from llmeval_sdk.process import private
 from llmeval_sdk.store._prune import drop_traces
 from llmeval_sdk.store._schema import OF_SESSION, SESSION
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import open_file
 from llmeval_sdk.store.sessions import A_NAME, LONGEST_ID
-
-
-@dataclass(frozen=True, slots=True)
-class Belongings:
-    """What a store has of a user."""
-
-    users: tuple[str, ...] = ()
-    """The forms of the user's id."""
-    traces: frozenset[str] = frozenset()
-    """The traces of which any span has the user."""
-    spans: frozenset[str] = frozenset()
-    """All spans of these traces."""
-    sessions: frozenset[str] = frozenset()
-    """The sessions of these spans."""
-    judge_traces: frozenset[str] = frozenset()
-    """The traces of judges that read these spans or sessions, and may quote them."""
+from llmeval_sdk.store.state import Belongings, StateFile, StateTables
 
 
 def belongings_of(
@@ -77,39 +60,61 @@ def forget(path: Path, theirs: Belongings) -> None:
         )
 
 
+def forget_in_state(
+    path: Path, theirs: Belongings, tables: Mapping[str, StateTables], *, really: bool
+) -> dict[str, int]:
+    """Delete what a file of state has of a user, as far as ``really`` says so.
+
+    Returns how many rows that are, by the names of ``tables``. Raises what using a `StateFile`
+    raises.
+    """
+    if not path.exists():
+        return dict.fromkeys(tables, 0)
+    with (
+        closing(StateFile(path, *tables.values(), timeout=10.0)) as file,
+        file.reading() as connection,
+        _overwriting(connection, really=really),
+    ):
+        return {name: each.forget(connection, theirs) for name, each in tables.items()}
+
+
+def expire_in_state(path: Path, before_ns: int, tables: Mapping[str, StateTables]) -> int:
+    """Delete what a file of state has from before a time; return how many rows that were.
+
+    Raises what using a `StateFile` raises.
+    """
+    if not path.exists():
+        return 0
+    with closing(StateFile(path, *tables.values(), timeout=10.0)) as file:
+        with file.changing() as connection:
+            count = sum(each.expire(connection, before_ns) for each in tables.values())
+        with file.reading() as connection:
+            connection.execute("PRAGMA incremental_vacuum").fetchall()
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return count
+
+
 def _listed(sessions: Iterable[str]) -> dict[str, str | None]:
     return {"sessions": dumps([session[:LONGEST_ID] for session in sessions])}
 
 
 @contextmanager
-def file_beside(path: Path) -> Iterator[sqlite3.Connection | None]:
-    """Open a database beside the store to delete from it; ``None`` where there is none.
+def _overwriting(connection: sqlite3.Connection, *, really: bool = True) -> Iterator[None]:
+    """Make one change of the block, and overwrite the places of what it deletes.
 
-    Raises ``OSError`` for a file that somebody else may have made, and ``sqlite3.Error`` for one
-    that cannot be written.
+    Where not ``really``, all is taken back at its end.
     """
-    if not path.exists():
-        yield None
-        return
-    private.check_file(path)
-    with closing(sqlite3.connect(path, timeout=10.0, isolation_level=None)) as connection:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        with _overwriting(connection):
-            yield connection
-
-
-@contextmanager
-def _overwriting(connection: sqlite3.Connection) -> Iterator[None]:
-    """Make one change of the block, and overwrite the places of what it deletes."""
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
-        connection.execute("COMMIT")
+        connection.execute("COMMIT" if really else "ROLLBACK")
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
         raise
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    if really:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 _OF_USER = """

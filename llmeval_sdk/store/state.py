@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from llmeval_sdk.process import private
 from llmeval_sdk.process.shield import tell
-from llmeval_sdk.store._schema import Schema, SchemaError, newer, run_scripts
+from llmeval_sdk.store._schema import EmptyError, Schema, SchemaError, newer, run_scripts
 from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.files import Unusable, make_folder, path_of
 
@@ -184,6 +184,8 @@ class StateFile:
             if self.path is not None and self._read_only:
                 return _opened_to_read(self.path, self._schema)
             return self._connect()
+        except EmptyError:
+            raise FileNotFoundError(errno.ENOENT, "it holds nothing yet") from None
         except SchemaError as error:
             raise Unusable(str(error)) from None
         except sqlite3.DatabaseError as error:
@@ -356,19 +358,25 @@ class SharedText:
 
     def version(self) -> int:
         """Return the version of the text, 0 where there is none. No file is made."""
-        if not self._file.is_there:
-            return 0
-        with self._file.reading() as connection:
-            row = connection.execute(_VERSION, (self._name,)).fetchone()
+        row = self._row(_VERSION)
         return int(row[0]) if row else 0
 
     def read(self) -> tuple[str, int]:
         """Return the text, empty where there is none, and its version. No file is made."""
+        row = self._row(_BOTH)
+        return (str(row[0]), int(row[1])) if row else ("", 0)
+
+    def _row(self, query: str) -> tuple[str | int, ...] | None:
         if not self._file.is_there:
-            return "", 0
-        with self._file.reading() as connection:
-            row: tuple[str, int] | None = connection.execute(_BOTH, (self._name,)).fetchone()
-        return row or ("", 0)
+            return None
+        try:
+            with self._file.reading() as connection:
+                row: tuple[str | int, ...] | None = connection.execute(
+                    query, (self._name,)
+                ).fetchone()
+        except FileNotFoundError:  # removed meanwhile, or another process is about to fill it
+            return None
+        return row
 
     def replace(self, text: str, version: int) -> bool:
         """Replace the text if it still has the version; return whether it had."""
@@ -409,7 +417,7 @@ ON CONFLICT (name) DO UPDATE SET text = excluded.text, version = version + 1
 
 
 def open_read_only(path: Path, schema: Schema = STATE) -> sqlite3.Connection | None:
-    """Open one of the files without making or changing it; ``None`` where there is none.
+    """Open one of the files without making or changing it; ``None`` where it holds nothing.
 
     Raises `Unusable` where it cannot be read.
     """
@@ -417,6 +425,8 @@ def open_read_only(path: Path, schema: Schema = STATE) -> sqlite3.Connection | N
         return None
     try:
         return _opened_to_read(path, schema)
+    except EmptyError:
+        return None
     except (OSError, sqlite3.Error, SchemaError) as error:
         raise Unusable(getattr(error, "strerror", None) or str(error)) from None
 
@@ -430,7 +440,7 @@ def _opened_to_read(path: Path, schema: Schema) -> sqlite3.Connection:
         )  # fmt: skip
         try:
             if not schema.version_of(connection):
-                raise SchemaError("it holds nothing yet")  # noqa: TRY301
+                raise EmptyError("it holds nothing yet")  # noqa: TRY301
             schema.refuse_programs(connection)
         except sqlite3.OperationalError as error:
             connection.close()

@@ -13,9 +13,6 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.testing import FakeLLM
 
 
-VERDICTS = "(key BLOB PRIMARY KEY, made REAL, verdict TEXT, signature BLOB) WITHOUT ROWID"
-
-
 DAY = 86_400_000_000_000
 
 
@@ -143,9 +140,8 @@ def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
     golden = GoldenSet("answers", folder=folder)
     golden.add(ids[0], store=path)
     golden.add(ids[1], store=path)
-    with closing(sqlite3.connect(tmp_path / "verdicts.db")) as cache, cache:
-        cache.execute(f"CREATE TABLE verdicts {VERDICTS}")
-        cache.execute("INSERT INTO verdicts VALUES (x'01', 1.0, 'the secret of ann', NULL)")
+    with closing(sqlite3.connect(path.with_suffix(".state"))) as state, state:
+        state.execute("INSERT INTO verdicts VALUES (x'01', 1.0, 'the secret of ann', NULL)")
     for option in (["--dry-run"], []):
         done = llmeval("prune", "--store", path, "--user", "ann", *option)
         assert done.returncode == 0, done.stderr
@@ -275,21 +271,6 @@ def test_turns_are_forgotten_though_the_store_has_aged_out_their_trace(
     assert done.returncode == 0, done.stdout
     assert "1 turn of open sessions went" in done.stdout
     assert b"the secret of ann" not in texts_in(tmp_path)
-
-
-@pytest.mark.plugin("sessions")
-def test_a_file_of_sessions_of_an_earlier_release_is_read(llmeval, tmp_path, store):
-    """It does not say whose its turns are, and what the store says of them still counts."""
-    turns = "key BLOB, start INTEGER, span TEXT, end INTEGER, trace TEXT, size INTEGER, text TEXT"
-    span = store.span("1", tags={"user_id": "ann"})
-    with closing(sqlite3.connect(store.path.with_suffix(".sessions"))) as old, old:
-        old.execute(f"CREATE TABLE turns ({turns})")
-        old.execute("CREATE TABLE sessions (key BLOB)")
-        old.execute("INSERT INTO turns VALUES (x'01', 1, '1', 2, ?, 3, 'text')", (span.trace_id,))
-    store.path.with_suffix(".sessions").chmod(0o600)
-    done = llmeval("prune", "--store", store.path, "--user", "ann")
-    assert done.returncode == 0, done.stderr
-    assert "1 turn of open sessions went" in done.stdout
 
 
 def test_runs_over_a_users_requests_forget_them_too(llmeval, tmp_path):

@@ -288,7 +288,7 @@ def test_failures_are_not_kept():
 
 def test_answers_last_in_the_signed_file(tmp_path):
     """A model with an address answers a later run from the file; without one it does not."""
-    path, signer = tmp_path / "verdicts.db", Signer(b"k" * 32)
+    path, signer = tmp_path / "llmeval.state", Signer(b"k" * 32)
     model = ScriptedDecisions({"safety": yes(0.7)})
     for address in (None, "http://localhost:1"):
         model.asked.clear()

@@ -132,7 +132,7 @@ def kept_verdicts(request, tmp_path):
     if request.param == "memory":
         yield RecentVerdicts()
         return
-    with closing(VerdictFile(tmp_path / "verdicts.db", Signer(b"k" * 32))) as file:
+    with closing(VerdictFile(tmp_path / "llmeval.state", Signer(b"k" * 32))) as file:
         yield file
 
 
@@ -180,7 +180,7 @@ def test_a_model_without_an_address_is_known_in_this_process_only(tmp_path):
     one, other = FakeLLM(), FakeLLM()
     key = key_of(Judge(), one, FULL)
     assert key == key_of(Judge(), one, FULL) != key_of(Judge(), other, FULL)
-    with closing(VerdictFile(tmp_path / "verdicts.db", Signer(b"k" * 32))) as file:
+    with closing(VerdictFile(tmp_path / "llmeval.state", Signer(b"k" * 32))) as file:
         file.put(key, Evaluation("polite", "yes"))
         file._write()
         assert file.get(key) == EarlierVerdict()

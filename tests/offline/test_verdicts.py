@@ -26,7 +26,7 @@ def evaluated(rows):
 @pytest.fixture
 def kept(tmp_path):
     """The file of verdicts, in the store's folder."""
-    return tmp_path / "store" / "verdicts.db"
+    return tmp_path / "store" / "llmeval.state"
 
 
 def forge(path, rating="yes"):
@@ -71,18 +71,6 @@ def test_a_verdict_of_another_question_does_not_fit(rows, judge, kept):
     again = evaluated(rows)
     assert again.metrics[CORRECT] == pytest.approx(4 / 6)
     assert len(judge.requests) == 11, "one row had this verdict"
-
-
-def test_a_file_of_an_earlier_version_is_judged_anew(rows, judge, kept):
-    """It has no signatures; the file goes on being used."""
-    evaluated(rows)
-    with sqlite3.connect(kept) as connection:
-        connection.execute("CREATE TABLE old AS SELECT key, made, verdict FROM verdicts")
-        connection.execute("DROP TABLE verdicts")
-        connection.execute("ALTER TABLE old RENAME TO verdicts")
-    connection.close()
-    evaluated(rows)
-    assert len(judge.requests) == 12
 
 
 def test_a_secret_of_the_ci_signs_on_every_machine(rows, judge, monkeypatch, tmp_path):
@@ -135,7 +123,7 @@ def test_what_evaluate_makes_is_private_whatever_the_umask(rows, judge, write, t
         assert done.returncode == 0, done.stderr
         folder = tmp_path / "work" / ".llmeval"
         assert mode(folder) == mode(folder / "reports") == mode(tmp_path / "state") == 0o700
-        for file in ("verdicts.db", "reports/offline-data.jsonl"):
+        for file in ("llmeval.state", "reports/offline-data.jsonl"):
             assert mode(folder / file) & 0o077 == 0
         assert mode(tmp_path / "state" / "verdict.key") == 0o600
         assert (folder / ".gitignore").read_text() == "*\n"

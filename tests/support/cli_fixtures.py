@@ -124,11 +124,11 @@ def remembered(traffic):
 
     @contextmanager
     def change():
-        with closing(sqlite3.connect(traffic.path.with_suffix(".watch"))) as file:
-            (text,) = file.execute("SELECT text FROM books").fetchone()
+        with closing(sqlite3.connect(traffic.path.with_suffix(".state"))) as file:
+            (text,) = file.execute("SELECT text FROM texts WHERE name = 'alerts'").fetchone()
             plain = json.loads(text)
             yield plain
-            file.execute("UPDATE books SET text = ?", (json.dumps(plain),))
+            file.execute("UPDATE texts SET text = ? WHERE name = 'alerts'", (json.dumps(plain),))
             file.commit()
 
     return change

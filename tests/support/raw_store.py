@@ -19,7 +19,7 @@ class RawStore:
         self.rng = random.Random(seed)
         self.connection = sqlite3.connect(path, isolation_level=None)
         self.connection.execute("PRAGMA journal_mode = WAL").fetchall()
-        _schema.migrate(self.connection)
+        _schema.STORE.migrate(self.connection)
         path.chmod(0o600)
         self.now = time.time_ns() // HOUR * HOUR
 

@@ -23,7 +23,7 @@ time.time_ns = lambda: now_ns() - late * 10**9
 time.time = lambda: now() - late
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.plugins.sessions.hosts import turn_store
+from llmeval_sdk.plugins.sessions import shared_turn_store
 
 turn_store.SharedTurnStore.hold_seconds = 3.0
 

@@ -48,7 +48,7 @@ from llmeval_sdk.offline.report.row import Output, Row, output_of
 from llmeval_sdk.offline.run.experiment import App, Experiment, recording
 from llmeval_sdk.process.shield import write_notices
 from llmeval_sdk.process.threads import run
-from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.state import state_path
 from llmeval_sdk.tracing.internals import marked
 
 
@@ -474,7 +474,7 @@ class Work:
 
     def verdict_file(self) -> VerdictFile:
         """Open the verdicts of earlier runs, which lie beside the store."""
-        path = path_of(self.settings.store).with_name("verdicts.db")
+        path = state_path(self.settings.store)
         signer = signer_of(self.settings)
         return VerdictFile(path, signer, max_days=self.settings.store_max_days)
 

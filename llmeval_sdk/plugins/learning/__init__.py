@@ -21,7 +21,7 @@ class LearningPlugin(Plugin):
     name = "learning"
     settings = {"Risk scores that learn": "settings:LearnedSettings"}
     findings = {"Risk scores that learn": "findings:findings"}
-    belongings = {"learned": "forgetting:forget"}
+    state = {"learned": "outcomes:TABLES"}
 
     def prepare(self, planning: Planning) -> None:
         """Pass the scores of the worker through what learns, where it is switched on."""

@@ -1,4 +1,4 @@
-"""Learning in an app: outcomes are heard on any thread, and the worker studies them in slices."""
+"""Learning in an app: outcomes are collected on any thread, and the worker fits in slices."""
 
 from __future__ import annotations
 
@@ -8,26 +8,48 @@ import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic, time
 from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import EvaluationEvent, Record
+from llmeval_sdk.heuristics.function import FunctionHeuristic
+from llmeval_sdk.heuristics.risk import groundedness, response
+from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.pipeline.plan import Hooks
-from llmeval_sdk.plugins.learning import _file
-from llmeval_sdk.plugins.learning._fit import Slices
-from llmeval_sdk.plugins.learning._groups import advanced_groups
-from llmeval_sdk.plugins.learning._hearing import SITE, Hearing, Known, group_of
-from llmeval_sdk.plugins.learning._outcomes import ForeignError, Outcomes
-from llmeval_sdk.plugins.learning._weights import Score, Weights, logit_of
-from llmeval_sdk.plugins.learning.learned import LEARNS, taught
+from llmeval_sdk.plugins.learning.fits import (
+    FEWEST,
+    MAX_GROUPS,
+    TEXT,
+    FitState,
+    FitStates,
+    UnusableError,
+    advanced,
+    chosen,
+    parts_of,
+    states_of,
+    text_of,
+)
+from llmeval_sdk.plugins.learning.fitting import Score, Slices, Weights, logit_of
+from llmeval_sdk.plugins.learning.outcomes import (
+    SITE,
+    TABLES,
+    Known,
+    OutcomeCollector,
+    Outcomes,
+    group_of,
+)
 from llmeval_sdk.plugins.learning.settings import LearnedSettings
 from llmeval_sdk.process.shield import caught, swallow, tell
+from llmeval_sdk.store.connection import Inherited
+from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.labels import read_label
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.state import SharedText, StateFile, state_path
 
 
 # Reads the labels that the viewer and ``llmeval label`` wrote into the store.
@@ -66,6 +88,79 @@ WHERE seq > ? AND span_id != '' AND error_type IS NULL ORDER BY seq LIMIT ?
 """
 
 
+# The score that learns, and how learning stands for it by span name.
+
+LEARNS = "groundedness_risk"
+"""The score that can learn."""
+Weigh = Callable[..., tuple[float, dict[str, Any]]]
+
+
+def taught(
+    heuristic: FunctionHeuristic[Evaluation | None], weigh: Weigh
+) -> tuple[FunctionHeuristic[Evaluation | None], Score]:
+    """Return the heuristic with ``weigh`` in it, and what `learning.background` knows it by."""
+    made_of = crc32(f"{heuristic.version} {' '.join(response.NAMES)}".encode())
+    score = Score(heuristic.name, f"{made_of:08x}", response.NAMES)
+
+    def evaluate(record: Record) -> Evaluation | None:
+        return groundedness.evaluated(
+            record,
+            lambda language, value, features: weigh(score, language, record, value, features),
+        )
+
+    return replace(heuristic, evaluate=evaluate), score
+
+
+LATEST = 300
+"""The latest outcomes, of which the source that gave most is learned from."""
+ALL = 1 << 40
+
+
+def advanced_groups(
+    outcomes: Outcomes,
+    part: str,
+    made_of: tuple[str, int],
+    groups: Mapping[str, FitState],
+    now: float,
+) -> Slices[dict[str, FitState]]:
+    """Return the states by span name as far as the outcomes take them; ``""`` stands for all.
+
+    A span name has weights of its own only where they are better than those over all, so its state
+    is compared with these.
+
+    Args:
+        outcomes: The outcomes of this host.
+        part: The score and the language of its records.
+        made_of: Which features the score has, and how many.
+        groups: The states as they stand.
+        now: Seconds since the epoch.
+    """
+    features, width = made_of
+    totals = outcomes.sources(part, features, ALL)
+    source = chosen(outcomes.sources(part, features, LATEST), totals)
+    states = dict(groups)
+    if source is None:
+        return states
+    counts = {name: count for (of, name), count in totals.items() if of == source}
+    able = [name for name, count in counts.items() if name and count >= FEWEST]
+    able.sort(key=lambda name: (-counts[name], name))
+    own = able[:MAX_GROUPS] if len(counts) > 1 else []
+    for name in ("", *own):
+        rows = yield from outcomes.of(part, features, source, name or None, width=width)
+        over_all = states[""].in_use if name else None
+        states[name] = yield from advanced(
+            states.get(name) or FitState(),
+            source,
+            rows,
+            now,
+            rival=None if over_all is None else over_all.weights,
+        )
+    rare = [name for name in states if name and name not in own]
+    for name in rare[: max(0, len(states) - 1 - MAX_GROUPS)]:
+        del states[name]
+    return states
+
+
 SYNC_SECONDS = 30.0
 """How often the files of this host are looked at."""
 SYNC_OUTCOMES = 50
@@ -101,18 +196,23 @@ class Learning(Hooks):
         now: Callable[[], float] = time,
     ) -> None:
         self._store = store
-        self._path = store.with_suffix(".learned")
-        self._outcomes = Outcomes(store.with_suffix(".outcomes"))
+        self._path = state_path(store)
+        self._file = StateFile(self._path, TABLES)
+        self._outcomes = Outcomes(self._file)
+        self._kept_weights = SharedText(StateFile(self._path, read_only=True), TEXT)
         self._clock, self._now = clock, now
         self._owner = secrets.token_hex(8)
         self._scores: dict[str, Score] = {}
-        self._courses: _file.Courses = {}
+        self._states: FitStates = {}
         self._in_force: dict[str, dict[str, _FitInUse]] = {}
         """Weights by part and span name; replaced whole, since other threads read it."""
         self._names = names
-        self._hearing = Hearing(names=names)
+        self._collector = OutcomeCollector(names=names)
         self._last_label = 0
-        self._stamp: tuple[int, ...] | None = None
+        self._version = 0
+        """Of the text of weights that was read last."""
+        self._problem = ""
+        """Why it could not be read."""
         self._due = 0.0
         self._studied = 0
         self._session: Iterator[None] | None = None
@@ -155,7 +255,7 @@ class Learning(Hooks):
         vector = tuple([float(features[name]) for name in score.names])
         logit = logit_of(shipped)
         if record.span_id:
-            self._hearing.scored(record.span_id, Known(part, score.features, logit, vector))
+            self._collector.scored(record.span_id, Known(part, score.features, logit, vector))
         groups = self._in_force.get(part)
         if not groups:
             return shipped, {}
@@ -172,12 +272,12 @@ class Learning(Hooks):
     def judgement_wanted(self, judge: str, record: Record) -> None:
         """Keep the features of a record that a judge is about to see, if it can teach a score."""
         if registry.predictor_of(judge) in self._scores:
-            self._hearing.admitted(record)
+            self._collector.admitted(record)
 
     def emitted(self, item: object) -> None:
         """Take in what a judge or a person said; anything else is no outcome."""
         if type(item) is EvaluationEvent and item.evaluation.evaluator_kind in ("judge", "human"):
-            self._hearing.hear(item, self._scores)
+            self._collector.collect(item, self._scores)
 
     # -- studying, in the worker ------------------------------------------------------------------
 
@@ -186,7 +286,7 @@ class Learning(Hooks):
         if os.getpid() != self._pid:
             self._begin_anew()
         if self._session is None:
-            if self._clock() < self._due and len(self._hearing.news) < SYNC_OUTCOMES:
+            if self._clock() < self._due and len(self._collector.outcomes) < SYNC_OUTCOMES:
                 return False
             self._due = self._clock() + SYNC_SECONDS
             self._session = self._sessions()
@@ -202,25 +302,25 @@ class Learning(Hooks):
 
     def close(self) -> None:
         """Write what was heard and let go of the files; may be called from any thread."""
-        if self._hearing.news or self._hearing.labels:
+        if self._collector.outcomes or self._collector.labels:
             self._keep()
-        self._outcomes.close()
+        self._file.close()
 
     def _begin_anew(self) -> None:
         """Leave to the parent of a fork what it heard and began."""
         self._pid, self._owner, self._session = os.getpid(), secrets.token_hex(8), None
-        self._hearing = Hearing(names=self._names)
+        self._collector = OutcomeCollector(names=self._names)
 
     def _sessions(self) -> Iterator[None]:
         """Read what other processes learned, keep what was heard, and fit where that is due."""
         self._reload()
         yield
-        has_outcomes = bool(self._hearing.news) or self._outcomes.is_there
+        has_outcomes = bool(self._collector.outcomes) or self._file.is_there
         if has_outcomes:
             found, self._last_label = _new_labels(self._store, self._last_label)
-            self._hearing.labels.extend(found)
+            self._collector.labels.extend(found)
             yield
-        if self._hearing.news or self._hearing.labels:
+        if self._collector.outcomes or self._collector.labels:
             self._keep()
             yield
         if not has_outcomes:
@@ -239,77 +339,90 @@ class Learning(Hooks):
             self._outcomes.release(self._owner)
 
     def _keep(self) -> None:
-        """Write what was heard; where that fails, it waits for the next time."""
-        entries, labels = _taken(self._hearing.news), _taken(self._hearing.labels)
+        """Write what was collected; where that fails, it waits for the next time."""
+        entries, labels = _taken(self._collector.outcomes), _taken(self._collector.labels)
         try:
             try:
                 self._outcomes.add(entries)
-            except ForeignError as error:
-                self._ignore("outcomes", str(error))
-                self._outcomes = Outcomes(None)
+            except (Unusable, Inherited, sqlite3.DatabaseError) as error:
+                if isinstance(error, sqlite3.OperationalError):  # busy or full: another time
+                    raise
+                self._ignore("outcomes", str(error) or type(error).__name__)
+                self._file.go_on_in_memory()
                 self._outcomes.add(entries)
             self._outcomes.label(labels)
         except BaseException:
-            self._hearing.news.extendleft(reversed(entries))
-            self._hearing.labels.extendleft(reversed(labels))
+            self._collector.outcomes.extendleft(reversed(entries))
+            self._collector.labels.extendleft(reversed(labels))
             raise
 
     def _reload(self) -> None:
-        """Take over what the file says, if it was replaced since it was last read."""
-        stamp = _file.stamp(self._path)
-        if stamp == self._stamp:
-            return
-        self._stamp = stamp
-        courses: _file.Courses = {}
+        """Take over the weights in the file, if they were replaced since they were last read."""
         try:
-            parts = _file.read(self._path)
-        except _file.UnusableError as error:
+            text, version = self._kept_weights.read()
+            self._problem = ""
+            if version == self._version:
+                return
+            self._version = version
+            parts = parts_of(text)
+        except (OSError, sqlite3.Error, Unusable, Inherited) as error:
+            if (problem := str(error)) != self._problem:
+                self._problem = problem
+                reason = "untrusted" if isinstance(error, OSError) else "unreadable"
+                self._ignore(reason, problem)
+            return
+        except UnusableError as error:
             self._ignore(error.reason, str(error))
             return
+        finally:
+            with suppress(sqlite3.Error):
+                self._kept_weights.close()
+        states: FitStates = {}
         for part, data in parts.items():
             score = self._scores.get(part.partition("/")[0])
             if score is None:
                 continue
             try:
-                courses[part] = _file.courses_of(data, *score.made_of)
-            except _file.UnusableError as error:
+                states[part] = states_of(data, *score.made_of)
+            except UnusableError as error:
                 self._ignore(error.reason, str(error))
-        self._put_in_force(courses)
+        self._put_in_force(states)
 
     def _ignore(self, reason: str, words: str) -> None:
         caught.add(f"{SITE}: {reason}")
-        tell(f"{SITE}, {reason}", f"{self._path.name} is ignored: {words}")
+        tell(f"{SITE}, {reason}", f"what was learned in {self._path.name} is ignored: {words}")
 
-    def _put_in_force(self, courses: _file.Courses) -> None:
-        self._courses = courses
+    def _put_in_force(self, states: FitStates) -> None:
+        self._states = states
         self._in_force = {
             part: {
                 name: _FitInUse(fit.weights.version, fit.outcomes, fit.weights)
-                for name, course in groups.items()
-                if (fit := course.in_use) is not None
+                for name, state in groups.items()
+                if (fit := state.in_use) is not None
             }
-            for part, groups in courses.items()
+            for part, groups in states.items()
         }
 
     def _fit(self) -> Slices[None]:
-        courses = {part: dict(groups) for part, groups in self._courses.items()}
+        states = {part: dict(groups) for part, groups in self._states.items()}
         for part, features in self._outcomes.parts():
             score = self._scores.get(part.partition("/")[0])
             if score is not None and score.features == features:
                 groups = yield from advanced_groups(
-                    self._outcomes, part, score.made_of, courses.get(part, {}), self._now()
+                    self._outcomes, part, score.made_of, states.get(part, {}), self._now()
                 )
                 if groups:
-                    courses[part] = groups
-        if courses == self._courses:
+                    states[part] = groups
+        if states == self._states:
             return
-        self._put_in_force(courses)
+        self._put_in_force(states)
         parts = {
             part: (self._scores[part.partition("/")[0]].features, groups)
-            for part, groups in courses.items()
+            for part, groups in states.items()
         }
-        _file.write(self._path, parts, self._now())
-        self._stamp = _file.stamp(self._path)
+        SharedText(self._file, TEXT).update(lambda _: (text_of(parts), None))
+        with suppress(OSError, sqlite3.Error, Unusable):
+            self._version = self._kept_weights.version()
 
 
 def make(settings: Settings) -> Learning | None:
@@ -317,7 +430,7 @@ def make(settings: Settings) -> Learning | None:
     if not settings.of(LearnedSettings).learn:
         return None
     names = settings.capture_content != SCORES
-    return Learning(Path(settings.store).expanduser(), names=names)
+    return Learning(path_of(settings.store), names=names)
 
 
 def _taken(waiting: deque[T]) -> list[T]:

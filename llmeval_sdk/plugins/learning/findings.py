@@ -10,11 +10,21 @@ from pathlib import Path
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
-from llmeval_sdk.plugins.learning import _file
-from llmeval_sdk.plugins.learning._course import FEWEST, LATER, FitCheck, LearningCourse
 from llmeval_sdk.plugins.learning.background import Learning
+from llmeval_sdk.plugins.learning.fits import (
+    FEWEST,
+    LATER,
+    TEXT,
+    FitCheck,
+    FitState,
+    UnusableError,
+    parts_of,
+    states_of,
+)
+from llmeval_sdk.plugins.learning.outcomes import TABLES
 from llmeval_sdk.plugins.learning.settings import LearnedSettings
-from llmeval_sdk.process import private
+from llmeval_sdk.store.files import Unusable, path_of
+from llmeval_sdk.store.state import open_read_only, state_path, tables_of, text_in
 
 
 Finding = tuple[bool | None, str, str]
@@ -26,43 +36,42 @@ def findings(settings: Settings, *, offline: bool = False) -> Iterator[Finding]:
     if not settings.of(LearnedSettings).learn:
         yield None, "LLMEVAL_LEARN", "off: the shipped weights apply"
         return
-    store = Path(settings.store).expanduser()
-    path = store.with_suffix(".learned")
-    learning = Learning(store)
+    path = state_path(settings.store)
+    learning = Learning(path_of(settings.store))
     for name in registry.installed(registry.heuristics()):
         learning.taught(registry.evaluator(name))
     try:
-        parts = _file.read(path)
-    except _file.UnusableError as error:
-        yield False, str(path), f"ignored ({error.reason}): {error}. The shipped weights apply"
+        parts, counts = parts_of(text_in(path, TEXT)), _counts(path)
+    except (UnusableError, Unusable, sqlite3.Error) as error:
+        reason = error.reason if isinstance(error, UnusableError) else "unreadable"
+        yield False, str(path), f"ignored ({reason}): {error}. The shipped weights apply"
         return
-    counts = _counts(store.with_suffix(".outcomes"))
     for score in learning.scores:
         names = sorted(part for part in {*parts, *counts} if part.partition("/")[0] == score.name)
         if not names:
             yield None, score.name, f"shipped weights; 0 of {FEWEST} verdicts to learn from"
         for part in names:
             try:
-                courses = _file.courses_of(parts[part], *score.made_of) if part in parts else {}
-            except _file.UnusableError as error:
+                states = states_of(parts[part], *score.made_of) if part in parts else {}
+            except UnusableError as error:
                 words = f"ignored ({error.reason}): {error}. The shipped weights apply"
                 yield False, part, words
                 continue
             known = counts.get(part, 0)
-            for group, course in (courses or {"": LearningCourse()}).items():
-                yield _finding(f"{part} {group}".strip(), course, known)
+            for group, state in (states or {"": FitState()}).items():
+                yield _finding(f"{part} {group}".strip(), state, known)
 
 
-def _finding(subject: str, course: LearningCourse, known: int) -> Finding:
-    fit, candidate = course.in_use, course.candidate
+def _finding(subject: str, state: FitState, known: int) -> Finding:
+    fit, candidate = state.in_use, state.candidate
     words = []
     if fit is not None and fit.check is not None:
         words.append(
             f"learned weights {fit.weights.version} in use since {_day(fit.check.at)}, from"
             f" {fit.outcomes:,} verdicts of {fit.source}; {_checked(fit.check)}"
         )
-    elif course.refused is not None:
-        words.append(f"shipped weights: learned ones were no better; {_checked(course.refused)}")
+    elif state.refused is not None:
+        words.append(f"shipped weights: learned ones were no better; {_checked(state.refused)}")
     elif candidate is None:
         words.append(f"shipped weights; {min(known, FEWEST)} of {FEWEST} verdicts to learn from")
         if known >= FEWEST:
@@ -87,12 +96,11 @@ def _day(seconds: float) -> str:
 
 
 def _counts(path: Path) -> dict[str, int]:
-    """Count outcomes by score and language, as far as the file can be read."""
-    try:
-        if not path.is_file():
-            return {}
-        private.check_file(path, reading=True)
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-            return dict(database.execute("SELECT part, count(*) FROM outcomes GROUP BY part"))
-    except (OSError, sqlite3.Error):
+    """Count outcomes by score and language."""
+    database = open_read_only(path)
+    if database is None:
         return {}
+    with closing(database):
+        if not tables_of(database, TABLES):
+            return {}
+        return dict(database.execute("SELECT part, count(*) FROM outcomes GROUP BY part"))

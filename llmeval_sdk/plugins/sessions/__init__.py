@@ -1,6 +1,6 @@
 """Conversations: the turns of a session are kept on disk, and judged when it has been idle.
 
-The state lies in a SQLite file beside the budget's ledger, so all processes of a host share it.
+The turns lie in the file of state beside the store, so all processes of a host share them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,10 @@ class SessionsPlugin(Plugin):
     requires = ("agents", "shared")
     settings = {"Conversations": "settings:SessionSettings"}
     heuristics = {
-        name: f"heuristics.{name}:{name}"
-        for name in ("repetition", "unanswered_questions", "turn_count", "session_seconds")
+        "repetition": "heuristics.repetition:repetition",
+        "unanswered_questions": "heuristics.unanswered_questions:unanswered_questions",
+        "turn_count": "heuristics.length:turn_count",
+        "session_seconds": "heuristics.length:session_seconds",
     }
     judges = {
         name: f"judges.{name}:{name}"
@@ -31,13 +33,16 @@ class SessionsPlugin(Plugin):
             "conversation_completeness", "user_frustration", "goal_reached", "knowledge_retention",
         )
     }  # fmt: skip
-    units = {"session": "judges.function:SessionFunction"}
-    findings = {"Sessions": "findings:findings"}
-    belongings = {"turns": "forgetting:forget"}
+    units = {"session": "judges:SessionFunction"}
+    findings = {
+        "Sessions": "turn_store:findings",
+        "Sessions of all hosts": "shared_turn_store:findings",
+    }
+    state = {"turns": "turn_store:TABLES"}
 
     def complete(self, plan: Plan, settings: Settings, planning: Planning) -> Plan:
         """Take the evaluators of sessions out of the plan, and put in what runs them."""
-        from llmeval_sdk.plugins.sessions.start import make
+        from llmeval_sdk.plugins.sessions.idle_sessions import make
 
         return make(plan, settings, planning.requested)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sqlite3
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 from llmeval_sdk import config
 from llmeval_sdk.cli.options import (
@@ -24,15 +27,7 @@ from llmeval_sdk.cli.options import (
 from llmeval_sdk.cli.output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import values
-from llmeval_sdk.plugins.watch._alarm_telemetry import Telemetry
-from llmeval_sdk.plugins.watch._watch_state import (
-    LEASE_NS,
-    AlertMessage,
-    PlainAlarm,
-    StateFile,
-    WatchState,
-)
-from llmeval_sdk.plugins.watch._webhook import Webhook
+from llmeval_sdk.plugins.watch.delivery import AlertMessage, Telemetry, Webhook
 from llmeval_sdk.plugins.watch.settings import WatchSettings
 from llmeval_sdk.store.alert_state import AlertCourse, Bound, Event
 from llmeval_sdk.store.alerts import (
@@ -46,12 +41,137 @@ from llmeval_sdk.store.alerts import (
     split_bounds,
     unknown_name,
 )
-from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.latest import is_latest, is_newest
 from llmeval_sdk.store.populations import Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.state import SharedText, StateFile, state_path
 from llmeval_sdk.store.verdicts_by_hour import HOUR_NS
 from llmeval_sdk.text.terminal import moment, number, plural, printable
+
+
+# What the command remembers: one text in the file of state.
+
+VERSION = 1
+MAX_TRIES = 20
+"""How often a look begins anew where another process looked at the same store meanwhile."""
+LEASE_NS = 600_000_000_000
+"""How long a message belongs to the process that took it: after that, another one may send it."""
+KEPT_NS = 7 * 86_400_000_000_000
+"""How long delivery of a message is tried, counted from when it was put into the outbox."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class PlainAlarm:
+    """How a plain bound on the traffic stood at the last look."""
+
+    since_ns: int = 0
+    """When the look was that raised the alarm; 0 while none is in force."""
+    silenced_until_ns: int = 0
+
+
+@dataclass(slots=True)
+class WatchState:
+    """All courses, by alert, and the messages that are still to be delivered."""
+
+    courses: dict[str, AlertCourse] = field(default_factory=dict)
+    outbox: list[AlertMessage] = field(default_factory=list)
+    plain: dict[str, PlainAlarm] = field(default_factory=dict)
+    """Plain bounds on the traffic, by alert."""
+
+    def expire(self, now_ns: int) -> list[AlertMessage]:
+        """Take out of the outbox, and return, what could not be told for seven days."""
+        expired = [m for m in self.outbox if now_ns - m.put_ns >= KEPT_NS]
+        self.outbox = [message for message in self.outbox if message not in expired]
+        return expired
+
+    def dump(self) -> str:
+        """Write it as JSON."""
+        courses = {name: course.as_plain() for name, course in self.courses.items()}
+        outbox = [
+            {name: getattr(message, name) for name in AlertMessage.__slots__}
+            for message in self.outbox
+        ]
+        plain = {name: asdict(alarm) for name, alarm in self.plain.items()}
+        state = {"version": VERSION, "courses": courses, "outbox": outbox, "plain": plain}
+        return json.dumps(state)
+
+    @classmethod
+    def load(cls, text: str, bounds: Sequence[Bound]) -> WatchState:
+        """Read what `dump` wrote; the state of alerts not in ``bounds`` is kept as it is.
+
+        What cannot be read is said and begun anew. Raises `ConfigurationError` for what a newer
+        release wrote.
+        """
+        if not text:
+            return cls()
+        try:
+            plain = json.loads(text)
+            if (version := int(plain["version"])) <= VERSION:
+                return cls._from_plain(plain, {str(bound): bound for bound in bounds})
+        except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            problem = f"what was counted so far cannot be read ({type(error).__name__})"
+            _warn(f"{problem}: the counts begin anew")
+            return cls()
+        raise ConfigurationError(
+            "what `llmeval watch` has counted was written by a newer release (version"
+            f" {version}, this one knows {VERSION}): upgrade llmeval-inprocess"
+        )
+
+    @classmethod
+    def _from_plain(cls, plain: Mapping[str, Any], known: Mapping[str, Bound]) -> WatchState:
+        return cls(
+            {
+                name: AlertCourse.from_plain(known.get(name) or _bound_of(name), course)
+                for name, course in plain["courses"].items()
+            },
+            [AlertMessage(**message) for message in plain["outbox"]],
+            {name: PlainAlarm(**alarm) for name, alarm in plain["plain"].items()},
+        )
+
+
+def _bound_of(name: str) -> Bound:
+    """Read an alert that was written by `Bound.__str__`."""
+    evaluator, sign, value = name.partition("<") if "<" in name else name.partition(">")
+    return Bound(evaluator, sign, float(value))
+
+
+class WatchStateText:
+    """The state of ``llmeval watch`` in the file beside a store, which all processes share."""
+
+    def __init__(self, store: Path) -> None:
+        self._path = state_path(store)
+        self._text = SharedText(StateFile(self._path, timeout=10.0), "alerts")
+
+    def change(self, bounds: Sequence[Bound], work: Callable[[WatchState], T]) -> T:
+        """Let ``work`` change the state; return what it returns.
+
+        A look at a store takes seconds, in which the file is not held. Where another process has
+        changed the state meanwhile, ``work`` begins anew with what that left.
+
+        Raises `ConfigurationError` if the file cannot be written or read.
+        """
+        try:
+            for _ in range(MAX_TRIES):
+                text, version = self._text.read()
+                state = WatchState.load(text, bounds)
+                result = work(state)
+                if self._text.replace(state.dump(), version):
+                    return result
+        except OSError as error:
+            raise ConfigurationError(
+                f"{self._path} cannot be used ({error.strerror}), and without it every look would"
+                " report the same alarms again"
+            ) from None
+        except (sqlite3.Error, Unusable) as error:
+            raise ConfigurationError(f"{self._path} cannot be used: {error}") from None
+        raise ConfigurationError(f"other processes change {self._path} all the time")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._text.close()
 
 
 # Plain bounds on the traffic, for ``llmeval watch``: an alarm is told once, and so is its end.
@@ -91,9 +211,7 @@ def _put_plainly(state: WatchState, result: Measured, kind: str, now_ns: int) ->
         "requests": result.count, "since": moment(result.since_ns),
     }  # fmt: skip
     identity = f"{result.alert}-{kind}-{now_ns}"
-    state.outbox.append(
-        AlertMessage(identity, result.alert, kind, now_ns, text, facts, put_ns=now_ns)
-    )
+    state.outbox.append(AlertMessage(identity, result.alert, kind, now_ns, text, facts, now_ns))
 
 
 # One look of ``llmeval watch``: bring the alerts up to now, and say how they stand.
@@ -196,7 +314,7 @@ def _close(state: WatchState, name: str, about: str, now_ns: int, *, is_alarm: b
         text = f"{name}: the alarm is over; the bound is on {about} from now on"
         facts = {"alert": name, "at": moment(now_ns)}
         identity = f"{name}-over-{now_ns}"
-        message = AlertMessage(identity, name, "over", now_ns, text, facts, put_ns=now_ns)
+        message = AlertMessage(identity, name, "over", now_ns, text, facts, now_ns)
         state.outbox.append(message)
 
 
@@ -226,9 +344,7 @@ def _put(
     facts = {"alert": name, "at": moment(event.at_ns), **facts}
     text = _text(name, course.bound.value, event, facts)
     identity = f"{name}-{event.kind}-{event.at_ns}"
-    state.outbox.append(
-        AlertMessage(identity, name, event.kind, event.at_ns, text, facts, put_ns=now_ns)
-    )
+    state.outbox.append(AlertMessage(identity, name, event.kind, event.at_ns, text, facts, now_ns))
 
 
 def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -> dict[str, Any]:
@@ -449,7 +565,7 @@ def run(args: argparse.Namespace) -> int:
     settings = config.from_environment(problems=[])
     watching = settings.of(WatchSettings)
     hook = Webhook(watching) if watching.alert_webhook else None
-    file = StateFile(path_of(args.store or settings.store))
+    file = WatchStateText(path_of(args.store or settings.store))
     rounds = _Rounds(args, bounds, file, hook, watching.viewer_url)
     try:
         while True:
@@ -469,7 +585,7 @@ class _Rounds:
         self,
         args: argparse.Namespace,
         bounds: list[Bound],
-        file: StateFile,
+        file: WatchStateText,
         hook: Webhook | None,
         viewer: str,
     ) -> None:

@@ -6,17 +6,24 @@ from itertools import count
 import pytest
 
 from llmeval_sdk.evaluation._quota import Quota
-from llmeval_sdk.plugins.learning._course import (
+from llmeval_sdk.plugins.learning.fits import (
     FEWEST,
     LATER,
     PEOPLE,
-    LearningCourse,
+    FitState,
     Source,
     advanced,
     chosen,
 )
-from llmeval_sdk.plugins.learning._fit import HEAVIEST, Outcome, auroc, fitted, importance
-from llmeval_sdk.plugins.learning._weights import logit_of, risk_of
+from llmeval_sdk.plugins.learning.fitting import (
+    HEAVIEST,
+    Outcome,
+    auroc,
+    fitted,
+    importance,
+    logit_of,
+    risk_of,
+)
 from llmeval_sdk.statistics.allocation import default_control
 
 
@@ -114,8 +121,8 @@ def test_outcomes_that_lean_towards_the_risky_teach_as_much():
 def test_a_fit_waits_for_later_outcomes_before_it_is_used():
     """100 outcomes make a candidate, and 50 that it never saw bring it into use."""
     rows = list(outcomes(FEWEST + LATER))
-    course = finished(advanced(LearningCourse(), JUDGE, rows[: FEWEST - 1], 1.0))
-    assert course == LearningCourse()
+    course = finished(advanced(FitState(), JUDGE, rows[: FEWEST - 1], 1.0))
+    assert course == FitState()
     course = finished(advanced(course, JUDGE, rows[:FEWEST], 1.0))
     assert course.in_use is None
     assert course.candidate.until == FEWEST
@@ -132,7 +139,7 @@ def test_a_fit_waits_for_later_outcomes_before_it_is_used():
 def test_a_fit_that_is_no_better_is_refused():
     """What the first outcomes taught and the later ones contradict never comes into use."""
     rows = list(outcomes(FEWEST))
-    course = finished(advanced(LearningCourse(), JUDGE, rows, 1.0))
+    course = finished(advanced(FitState(), JUDGE, rows, 1.0))
     rows += outcomes(LATER, seed=1, signal=-2.0, first=FEWEST + 1)
     course = finished(advanced(course, JUDGE, rows, 2.0))
     assert course.in_use is None
@@ -143,7 +150,7 @@ def test_a_fit_that_is_no_better_is_refused():
 def test_weights_that_have_become_worse_are_withdrawn():
     """When the app changes, the shipped weights come back."""
     rows = list(outcomes(FEWEST + LATER))
-    course = LearningCourse()
+    course = FitState()
     for end in (FEWEST, FEWEST + LATER):
         course = finished(advanced(course, JUDGE, rows[:end], 1.0))
     assert course.in_use is not None
@@ -157,14 +164,14 @@ def test_weights_that_have_become_worse_are_withdrawn():
 def test_verdicts_that_are_all_alike_teach_nothing(bad):
     """A constant judge says nothing about which records are bad."""
     rows = [each._replace(bad=bad) for each in outcomes(400)]
-    assert finished(advanced(LearningCourse(), JUDGE, rows, 1.0)) == LearningCourse()
+    assert finished(advanced(FitState(), JUDGE, rows, 1.0)) == FitState()
 
 
 def test_a_span_name_has_to_beat_what_is_learned_over_all():
     """Weights of its own are compared with those over all, and not with the shipped ones."""
     every = list(outcomes(600))
     over_all = finished(fitted(every))
-    course = finished(advanced(LearningCourse(), JUDGE, every[:300], 1.0, rival=over_all))
+    course = finished(advanced(FitState(), JUDGE, every[:300], 1.0, rival=over_all))
     course = finished(advanced(course, JUDGE, every[:360], 2.0, rival=over_all))
     check = course.refused or course.in_use.check
     shipped, _ = ranked(over_all, every[300:360])
@@ -174,7 +181,7 @@ def test_a_span_name_has_to_beat_what_is_learned_over_all():
 def test_another_version_of_a_judge_is_another_source():
     """A candidate of the old version is dropped, and no fit sees the verdicts of both."""
     newer = JUDGE._replace(version="2")
-    course = finished(advanced(LearningCourse(), JUDGE, list(outcomes(FEWEST)), 1.0))
+    course = finished(advanced(FitState(), JUDGE, list(outcomes(FEWEST)), 1.0))
     course = finished(advanced(course, newer, list(outcomes(FEWEST - 1, first=200)), 2.0))
     assert course.candidate is None
     course = finished(advanced(course, newer, list(outcomes(FEWEST, first=200)), 3.0))
@@ -184,7 +191,7 @@ def test_another_version_of_a_judge_is_another_source():
 def test_weights_in_use_stay_until_those_of_the_new_version_have_passed():
     """Meanwhile they are what is best known, and `doctor` names the version they come from."""
     rows = list(outcomes(FEWEST + LATER))
-    course = LearningCourse()
+    course = FitState()
     for end in (FEWEST, FEWEST + LATER):
         course = finished(advanced(course, JUDGE, rows[:end], 1.0))
     newer = JUDGE._replace(version="2")

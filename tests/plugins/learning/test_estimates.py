@@ -4,9 +4,8 @@ import random
 from statistics import mean, stdev
 
 from llmeval_sdk.evaluation._quota import Quota
-from llmeval_sdk.plugins.learning._course import LearningCourse, Source, advanced
-from llmeval_sdk.plugins.learning._fit import Outcome
-from llmeval_sdk.plugins.learning._weights import risk_of
+from llmeval_sdk.plugins.learning.fits import FitState, Source, advanced
+from llmeval_sdk.plugins.learning.fitting import Outcome, risk_of
 from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.mean import assisted_mean
 
@@ -23,7 +22,7 @@ def stream(seed):
     draw, quota, course = (
         random.Random(seed),
         Quota(SHARE, default_control(SHARE)),
-        LearningCourse(),
+        FitState(),
     )
     outcomes, scores, judged = [], [], []
     for seq in range(1, RECORDS + 1):

@@ -3,19 +3,22 @@
 import json
 import os
 import sqlite3
-import stat
+from contextlib import closing
 
 import pytest
 
 from llmeval_sdk import registry
 from llmeval_sdk.heuristics.risk import response
 from llmeval_sdk.model import Chunk, Record
-from llmeval_sdk.plugins.learning import _file
-from llmeval_sdk.plugins.learning._course import Fit, FitCheck, LearningCourse, Source
-from llmeval_sdk.plugins.learning._outcomes import Entry, ForeignError, Outcomes
-from llmeval_sdk.plugins.learning._weights import Weights
+from llmeval_sdk.plugins.learning import fits
+from llmeval_sdk.plugins.learning import outcomes as outcomes_module
 from llmeval_sdk.plugins.learning.background import Learning
+from llmeval_sdk.plugins.learning.fits import Fit, FitCheck, FitState, Source
+from llmeval_sdk.plugins.learning.fitting import Weights
+from llmeval_sdk.plugins.learning.outcomes import TABLES, Entry, Outcomes
 from llmeval_sdk.process import shield
+from llmeval_sdk.store.files import Unusable
+from llmeval_sdk.store.state import SharedText, StateFile, state_path, text_in
 
 
 WIDTH = len(response.NAMES)
@@ -46,9 +49,9 @@ def weights(bias=3.0):
     return Weights(bias, 1.0, zeros, ones, zeros)
 
 
-def course(**changes):
+def state(**changes):
     check = FitCheck(50, 0.7, 0.8, 0.01, 2e9)
-    return LearningCourse(in_use=Fit(weights(**changes), SOURCE, 120, 120, 2e9, check))
+    return FitState(in_use=Fit(weights(**changes), SOURCE, 120, 120, 2e9, check))
 
 
 def learner(store):
@@ -57,12 +60,17 @@ def learner(store):
     return learning, heuristic
 
 
+def put(store, text):
+    with closing(SharedText(StateFile(state_path(store)), fits.TEXT)) as kept:
+        kept.update(lambda _: (text, None))
+
+
 def written(store, **changes):
     """Write the file of a host that has learned, and return what reads it."""
     learning, heuristic = learner(store)
     (score,) = learning.scores
-    parts = {"groundedness_risk/en": (score.features, {"": course(**changes)})}
-    _file.write(store.with_suffix(".learned"), parts, 2e9)
+    parts = {"groundedness_risk/en": (score.features, {"": state(**changes)})}
+    put(store, fits.text_of(parts))
     return learning, heuristic
 
 
@@ -89,24 +97,16 @@ def test_a_file_that_is_deleted_brings_the_shipped_weights_back(store):
     """Deleting it is how somebody begins anew."""
     learning, heuristic = written(store)
     studied(learning)
-    store.with_suffix(".learned").unlink()
+    state_path(store).unlink()
     learning._due = 0.0
     studied(learning)
     assert "learned" not in heuristic(RECORD).metadata
 
 
-def test_only_one_file_stands_there_after_writing(store):
-    """It is for its owner alone, small, and leaves nothing half written beside it."""
-    written(store)
-    (path,) = store.parent.iterdir()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert path.stat().st_size < 10_000
-
-
-def changed(path, change):
-    data = json.loads(path.read_text())
+def changed(store, change):
+    data = json.loads(text_in(state_path(store), fits.TEXT))
     change(data)
-    path.write_text(json.dumps(data))
+    put(store, json.dumps(data))
 
 
 def in_weights(**fields):
@@ -122,7 +122,6 @@ def set_part(**fields):
 
 
 CHANGES = {
-    "kind": (lambda data: data.update(kind="other"), "foreign"),
     "version": (lambda data: data.update(version=99), "other_version"),
     "parts": (lambda data: data.update(parts=[]), "unreadable"),
     "features": (set_part(features="0000"), "other_features"),
@@ -145,7 +144,7 @@ CHANGES = {
 def test_what_no_fit_can_have_written_is_ignored(store, change, reason):
     """The reason is counted, and the shipped weights stay."""
     learning, heuristic = written(store)
-    changed(store.with_suffix(".learned"), change)
+    changed(store, change)
     studied(learning)
     assert "learned" not in heuristic(RECORD).metadata
     assert shield.caught.snapshot() == {f"learned weights: {reason}": 1}
@@ -155,21 +154,18 @@ def test_what_no_fit_can_have_written_is_ignored(store, change, reason):
 
 
 CONTENTS = {
-    "empty": (b"", "unreadable"),
-    "bytes": (b"\xff\xfe\x00", "unreadable"),
-    "deep": (b"[" * 100_000, "unreadable"),
-    "digits": (b"9" * 100_000, "unreadable"),
-    "null": (b"null", "foreign"),
-    "database": (b"SQLite format 3\x00", "unreadable"),
-    "huge": (b" " * (_file.MOST_BYTES + 1), "too_large"),
+    "deep": ("[" * 100_000, "unreadable"),
+    "digits": ("9" * 100_000, "unreadable"),
+    "null": ("null", "unreadable"),
+    "huge": (" " * (fits.MAX_CHARACTERS + 1), "too_large"),
 }
 
 
 @pytest.mark.parametrize(("content", "reason"), CONTENTS.values(), ids=CONTENTS)
 def test_any_other_content_is_ignored(store, content, reason):
-    """Damaged, foreign or huge: nothing raises, and what is huge is not even read."""
+    """Damaged, foreign or huge: nothing raises."""
     learning, heuristic = learner(store)
-    store.with_suffix(".learned").write_bytes(content)
+    put(store, content)
     studied(learning)
     assert "learned" not in heuristic(RECORD).metadata
     assert shield.caught.snapshot() == {f"learned weights: {reason}": 1}
@@ -182,7 +178,7 @@ def test_weights_that_nothing_has_checked_are_ignored(store):
     def unchecked(data):
         data["parts"]["groundedness_risk/en"]["groups"][""]["in_use"]["check"] = None
 
-    changed(store.with_suffix(".learned"), unchecked)
+    changed(store, unchecked)
     studied(learning)
     assert "learned weights: unreadable" in shield.caught.snapshot()
 
@@ -191,24 +187,24 @@ def test_weights_that_nothing_has_checked_are_ignored(store):
 def test_a_pipe_in_its_place_does_not_hang_the_worker(store):
     """Opening it would wait for somebody who writes."""
     learning, _ = learner(store)
-    os.mkfifo(store.with_suffix(".learned"))
+    os.mkfifo(state_path(store))
     studied(learning)
-    assert shield.caught.snapshot() == {"learned weights: untrusted": 1}
+    assert shield.caught.snapshot()["learned weights: untrusted"] == 1
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners here")
 def test_a_file_that_others_can_write_is_not_believed(store):
     """Nor is a link."""
     learning, _ = written(store)
-    path = store.with_suffix(".learned")
+    path = state_path(store)
     path.chmod(0o666)
     studied(learning)
-    assert shield.caught.snapshot() == {"learned weights: untrusted": 1}
+    assert shield.caught.snapshot()["learned weights: untrusted"] == 1
     path.rename(store.with_suffix(".elsewhere"))
     path.symlink_to(store.with_suffix(".elsewhere"))
     learning._due = 0.0
     studied(learning)
-    assert shield.caught.snapshot() == {"learned weights: untrusted": 2}
+    assert shield.caught.snapshot()["learned weights: untrusted"] == 2
 
 
 def entry(place, *, source=SOURCE, part="groundedness_risk/en", bad=1.0, name="answer"):
@@ -226,8 +222,8 @@ def read(outcomes, name=None, width=2, source=SOURCE):
 
 def test_processes_share_outcomes_and_one_of_them_fits(store):
     """What one adds another reads, and the right to fit is held by one until it is given back."""
-    path = store.with_suffix(".outcomes")
-    one, other = Outcomes(path), Outcomes(path)
+    path = state_path(store)
+    one, other = [Outcomes(StateFile(path, TABLES)) for _ in range(2)]
     one.add([entry(1), entry(2, name="other")])
     other.add([entry(3, bad=0.0)])
     assert [row.bad for row in read(one)] == [1.0, 1.0, 0.0]
@@ -241,14 +237,14 @@ def test_processes_share_outcomes_and_one_of_them_fits(store):
 
 def test_a_verdict_that_comes_twice_counts_once(store):
     """Records are delivered at least once; of two, the later one counts."""
-    outcomes = Outcomes(store.with_suffix(".outcomes"))
+    outcomes = Outcomes(StateFile(state_path(store), TABLES))
     outcomes.add([entry(1), entry(1, bad=0.0)])
     assert [row.bad for row in read(outcomes)] == [0.0]
 
 
 def test_a_label_of_a_judged_record_has_the_features_of_its_verdict(store):
     """It stands for itself, as what people say, with the chance of both draws."""
-    outcomes = Outcomes(store.with_suffix(".outcomes"))
+    outcomes = Outcomes(StateFile(state_path(store), TABLES))
     outcomes.add([entry(1)])
     labels = [("groundedness", f"{1:016x}", 0.0, 0.5), ("groundedness", "unknown", 0.0, 0.5)]
     outcomes.label(labels)
@@ -258,10 +254,10 @@ def test_a_label_of_a_judged_record_has_the_features_of_its_verdict(store):
 
 def test_rows_that_hold_something_else_are_left_out(store):
     """A damaged vector, or a chance of 0, is no outcome."""
-    path = store.with_suffix(".outcomes")
-    outcomes = Outcomes(path)
+    path = state_path(store)
+    outcomes = Outcomes(file := StateFile(path, TABLES))
     outcomes.add([entry(n) for n in range(6)])
-    outcomes.close()
+    file.close()
     with sqlite3.connect(path) as database:
         for seq, column, value in (
             (1, "vector", b"abc"), (2, "vector", b""), (3, "chance", 0.0), (4, "bad", "text"),
@@ -273,20 +269,20 @@ def test_rows_that_hold_something_else_are_left_out(store):
 
 def test_somebody_elses_database_is_left_alone(store):
     """Learning goes on in memory, for this process alone."""
-    path = store.with_suffix(".outcomes")
+    path = state_path(store)
     with sqlite3.connect(path) as database:
         database.execute("CREATE TABLE precious (value)")
     path.chmod(0o600)
     before = path.read_bytes()
-    with pytest.raises(ForeignError):
-        Outcomes(path).add([entry(1)])
+    with pytest.raises(Unusable):
+        Outcomes(StateFile(path, TABLES)).add([entry(1)])
     assert path.read_bytes() == before
 
 
 def test_the_oldest_outcomes_make_room(store, monkeypatch):
     """The file stays bounded whatever the traffic is."""
-    monkeypatch.setattr("llmeval_sdk.plugins.learning._outcomes.MOST_KEPT", 10)
-    outcomes = Outcomes(store.with_suffix(".outcomes"))
+    monkeypatch.setattr(outcomes_module, "MOST_KEPT", 10)
+    outcomes = Outcomes(StateFile(state_path(store), TABLES))
     for start in range(0, 40, 5):
         outcomes.add([entry(place) for place in range(start, start + 5)])
     assert [row.seq for row in read(outcomes)] == list(range(31, 41))

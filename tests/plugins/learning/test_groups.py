@@ -4,12 +4,11 @@ import random
 
 from llmeval_sdk import registry
 from llmeval_sdk.plugins.learning import background
-from llmeval_sdk.plugins.learning._course import Source
-from llmeval_sdk.plugins.learning._file import MOST_GROUPS
-from llmeval_sdk.plugins.learning._groups import advanced_groups
-from llmeval_sdk.plugins.learning._outcomes import Entry, Outcomes
-from llmeval_sdk.plugins.learning._weights import risk_of
-from llmeval_sdk.plugins.learning.background import Learning
+from llmeval_sdk.plugins.learning.background import Learning, advanced_groups
+from llmeval_sdk.plugins.learning.fits import MAX_GROUPS, Source
+from llmeval_sdk.plugins.learning.fitting import risk_of
+from llmeval_sdk.plugins.learning.outcomes import TABLES, Entry, Outcomes
+from llmeval_sdk.store.state import StateFile
 
 
 PART = "groundedness_risk/en"
@@ -44,7 +43,7 @@ def groups_after(outcomes, batches):
 def test_span_names_that_differ_get_weights_of_their_own(tmp_path):
     """What is a good sign in one of them may be a bad one in another."""
     batches = [list(entries(50, first=start)) for start in range(0, 600, 50)]
-    groups = groups_after(Outcomes(tmp_path / "o"), batches)
+    groups = groups_after(Outcomes(StateFile(tmp_path / "o", TABLES)), batches)
     own = {name: groups[name].in_use.weights.weights[0] for name in SIGNS}
     assert own["search"] > 0.3
     assert own["chat"] < -0.3
@@ -53,16 +52,16 @@ def test_span_names_that_differ_get_weights_of_their_own(tmp_path):
 def test_one_span_name_alone_needs_none(tmp_path):
     """Then the weights over all are its own."""
     batches = [list(entries(50, first=start, name="search")) for start in range(0, 300, 50)]
-    groups = groups_after(Outcomes(tmp_path / "o"), batches)
+    groups = groups_after(Outcomes(StateFile(tmp_path / "o", TABLES)), batches)
     assert list(groups) == [""]
     assert groups[""].in_use is not None
 
 
 def test_only_so_many_span_names_have_weights_of_their_own(tmp_path):
     """An app that names its spans by their content cannot make the file grow."""
-    batches = [list(entries(100, first=100 * n, name=f"span {n}")) for n in range(MOST_GROUPS + 5)]
-    groups = groups_after(Outcomes(tmp_path / "o"), batches)
-    assert len(groups) <= MOST_GROUPS + 1
+    batches = [list(entries(100, first=100 * n, name=f"span {n}")) for n in range(MAX_GROUPS + 5)]
+    groups = groups_after(Outcomes(StateFile(tmp_path / "o", TABLES)), batches)
+    assert len(groups) <= MAX_GROUPS + 1
 
 
 def test_one_process_fits_and_the_others_read(tmp_path, monkeypatch):
@@ -74,7 +73,7 @@ def test_one_process_fits_and_the_others_read(tmp_path, monkeypatch):
     (score,) = fitting.scores
     shape = {"features": score.features, "width": len(score.names), "name": "answer"}
     for start in (0, 100):
-        fitting._hearing.news.extend(entries(100, first=start, **shape))
+        fitting._collector.outcomes.extend(entries(100, first=start, **shape))
         for learning in (fitting, reading):
             while learning.study():
                 pass

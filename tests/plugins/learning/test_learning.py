@@ -15,10 +15,11 @@ from llmeval_sdk import config
 from llmeval_sdk.cli import main
 from llmeval_sdk.judges.models.callable_llm import CallableLLM
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.plugins.learning import _file, background
-from llmeval_sdk.plugins.learning._fit import auroc
+from llmeval_sdk.plugins.learning import background, fits
+from llmeval_sdk.plugins.learning.fitting import auroc
 from llmeval_sdk.process import shield
 from llmeval_sdk.store.labelling import add_label
+from llmeval_sdk.store.state import state_path, text_in
 from llmeval_sdk.testing import capture
 
 
@@ -34,13 +35,21 @@ SETUP = {
 }
 
 
-def learned_file() -> Path:
-    return Path(config.from_environment(problems=[]).store).with_suffix(".learned")
+def state_file() -> Path:
+    return state_path(config.from_environment(problems=[]).store)
 
 
-def courses() -> dict:
-    """Return the course over all span names, by part, as the file holds it."""
-    parts = _file.read(learned_file())
+def outcomes(query: str) -> list:
+    """Return what the file of state says of outcomes; nothing where they have no table."""
+    with closing(sqlite3.connect(state_file())) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE name = 'outcomes'").fetchone():
+            return []
+        return database.execute(query).fetchall()
+
+
+def states() -> dict:
+    """Return how learning stands over all span names, by part, as the file says."""
+    parts = fits.parts_of(text_in(state_file(), fits.TEXT))
     return {name: part["groups"][""] for name, part in parts.items()}
 
 
@@ -51,11 +60,11 @@ def _often(monkeypatch):
 
 
 def candidate() -> dict | None:
-    return next((course["candidate"] for course in courses().values()), None)
+    return next((state["candidate"] for state in states().values()), None)
 
 
 def in_use() -> dict | None:
-    return next((course["in_use"] for course in courses().values()), None)
+    return next((state["in_use"] for state in states().values()), None)
 
 
 def taught(seen) -> None:
@@ -111,7 +120,7 @@ def test_one_setting_turns_it_off():
     with capture(**{**SETUP, "learn": False}) as seen:
         serve(20)
         seen.drain()
-    assert not learned_file().with_suffix(".outcomes").exists()
+    assert not state_file().exists() or not outcomes("SELECT 1 FROM outcomes")
     assert all("learned" not in each.evaluation.metadata for each in risks(seen))
     assert len(risks(seen)) == 20
 
@@ -121,10 +130,7 @@ def test_what_was_heard_survives_the_end_of_the_process():
     with capture(**SETUP) as seen:
         serve(5)
         seen.drain()
-    with closing(sqlite3.connect(learned_file().with_suffix(".outcomes"))) as outcomes:
-        rows = list(
-            outcomes.execute("SELECT judge, version, model, span_name, chance FROM outcomes")
-        )
+    rows = outcomes("SELECT judge, version, model, span_name, chance FROM outcomes")
     assert rows == [("groundedness", "1", "judge_model", "answer", 1.0)] * 5
 
 
@@ -134,7 +140,7 @@ def test_rules_that_stand_in_for_a_model_teach_nothing():
         serve(5)
         seen.drain()
     assert seen.scores()["groundedness"].metadata["model"] == "stand-in"
-    assert not learned_file().with_suffix(".outcomes").exists()
+    assert not state_file().exists() or not outcomes("SELECT 1 FROM outcomes")
 
 
 def test_labels_of_people_are_outcomes_and_clicks_of_users_are_not():
@@ -151,11 +157,10 @@ def test_labels_of_people_are_outcomes_and_clicks_of_users_are_not():
                 metadata={"source": source} if source else None,
             )
         seen.drain()
-    with closing(sqlite3.connect(learned_file().with_suffix(".outcomes"))) as outcomes:
-        rows = outcomes.execute("SELECT span_id, bad FROM outcomes WHERE model = 'people'")
-        assert dict(rows) == {
-            span_id: float(served[n][1]) for n, (span_id, _) in enumerate(served) if n != 2
-        }
+    rows = outcomes("SELECT span_id, bad FROM outcomes WHERE model = 'people'")
+    assert dict(rows) == {
+        span_id: float(served[n][1]) for n, (span_id, _) in enumerate(served) if n != 2
+    }
 
 
 def test_labels_that_the_viewer_wrote_are_read_from_the_store():
@@ -171,16 +176,13 @@ def test_labels_that_the_viewer_wrote_are_read_from_the_store():
                 store, "groundedness", span, value="no" if bad else "yes", chance=0.5, by="me"
             )
         eventually(lambda: learning._last_label == 3)
-    with closing(sqlite3.connect(learned_file().with_suffix(".outcomes"))) as outcomes:
-        rows = set(
-            outcomes.execute("SELECT span_id, bad, chance FROM outcomes WHERE model = 'people'")
-        )
+    rows = set(outcomes("SELECT span_id, bad, chance FROM outcomes WHERE model = 'people'"))
     assert rows == {(span_id, float(bad), 0.5) for span_id, bad in served}
 
 
 def test_an_app_whose_outcomes_cannot_be_written_goes_on():
     """Every record is scored and judged, nothing raises, and the failure is counted."""
-    learned_file().with_suffix(".outcomes").mkdir(parents=True)
+    state_file().mkdir(parents=True)
     with capture(raise_again=False, **SETUP) as seen:
         serve(3)
         stats = seen.drain()
@@ -202,6 +204,4 @@ def test_a_forked_child_learns_for_itself():
             os._exit(0 if runtime.flush(60).complete and runtime.shutdown(30) else 1)
         _, status = os.waitpid(child, 0)
         assert status == 0
-    with closing(sqlite3.connect(learned_file().with_suffix(".outcomes"))) as outcomes:
-        (count,) = outcomes.execute("SELECT count(*) FROM outcomes").fetchone()
-    assert count == 5
+    assert outcomes("SELECT count(*) FROM outcomes") == [(5,)]

@@ -10,10 +10,10 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import testing
 from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.model import Evaluation, Record, Target
-from llmeval_sdk.plugins.sessions import _closing
-from llmeval_sdk.plugins.sessions._closing import Sessions
-from llmeval_sdk.plugins.sessions._turn_store import TurnStore
-from llmeval_sdk.plugins.sessions.heuristics.turn_count import turn_count
+from llmeval_sdk.plugins.sessions import idle_sessions
+from llmeval_sdk.plugins.sessions.heuristics.length import turn_count
+from llmeval_sdk.plugins.sessions.idle_sessions import Sessions
+from llmeval_sdk.plugins.sessions.turn_store import TurnStore
 from llmeval_sdk.process import shield
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._span import Spec
@@ -28,7 +28,7 @@ def make(tmp_path):
     """Make the sessions of a pipeline, with a file of their own or in memory."""
     made = []
 
-    def sessions(path=tmp_path / "store.sessions"):
+    def sessions(path=tmp_path / "store.state"):
         turn_store = TurnStore(path, int(IDLE * 1e9))
         made.append(Sessions(turn_store, [turn_count], [], idle=IDLE, content=True))
         return made[-1]
@@ -49,7 +49,7 @@ def noted(sessions):
     """Write what waits, and return how many turns the session ``s1`` has."""
     for _ in range(3):  # a file that fails is replaced by memory
         sessions._guarded(sessions._write)
-    return len(sessions._turn_store.turns(_closing.key_of("s1")))
+    return len(sessions._turn_store.turns(idle_sessions.key_of("s1")))
 
 
 def in_child(work):
@@ -146,14 +146,14 @@ def test_a_child_of_a_fork_amid_a_write_goes_on_in_memory(make):
         sessions.record_evaluated(span_of("s1"), RECORD, in_spool=False)
         return noted(sessions) == 1 and sessions.stats()["file failed"] == 1
 
-    with sessions._turn_store._database.use():
+    with sessions._turn_store._file.reading():
         assert in_child(goes_on)
 
 
 def test_a_folder_that_cannot_be_written_is_told(make, tmp_path):
     """Memory serves for this process alone, and the log says why."""
     (tmp_path / "file").write_text("no folder")
-    sessions = make(tmp_path / "file" / "store.sessions")
+    sessions = make(tmp_path / "file" / "store.state")
     sessions.record_evaluated(span_of("s1"), RECORD, in_spool=False)
     assert noted(sessions) == 1
     assert sessions.stats()["file failed"] == 1

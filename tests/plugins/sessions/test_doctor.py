@@ -5,8 +5,7 @@ import time
 from command_line import run_command
 
 from llmeval_sdk.model import Record
-from llmeval_sdk.plugins.sessions._turn import KeptTurn, key_of, written
-from llmeval_sdk.plugins.sessions._turn_store import MOST_TURNS, TurnStore
+from llmeval_sdk.plugins.sessions.turn_store import MOST_TURNS, KeptTurn, TurnStore, key_of, written
 
 
 HOUR = 3_600 * 10**9
@@ -31,7 +30,7 @@ def doctor(folder):
 def test_the_doctor_names_shared_endless_and_forgotten_sessions(tmp_path):
     """Each with what to do; nothing is changed."""
     store, now = tmp_path / "store.db", time.time_ns()
-    turn_store = TurnStore(store.with_suffix(".sessions"), HOUR)
+    turn_store = TurnStore(store.with_suffix(".state"), HOUR)
     turn_store.add(turns("default\x1b[31m", MOST_TURNS + 40, now), now)
     for half in range(28, 0, -1):
         at = now - half * HOUR // 2

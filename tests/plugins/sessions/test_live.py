@@ -8,7 +8,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
-from llmeval_sdk.plugins.sessions._closing import Sessions
+from llmeval_sdk.plugins.sessions.idle_sessions import Sessions
 from llmeval_sdk.process import shield
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.sessions import stored_sessions
@@ -78,7 +78,7 @@ def test_turns_are_in_the_file_once_the_app_has_flushed(live, monkeypatch):
     with live.capture("goal_reached") as captured:
         live.talk("s1", *(f"{turn}?" for turn in range(250)))
         assert captured.drain().complete
-        with closing(sqlite3.connect(live.store.with_suffix(".sessions"))) as database:
+        with closing(sqlite3.connect(live.store.with_suffix(".state"))) as database:
             assert database.execute("SELECT count(*) FROM turns").fetchone() == (250,)
 
 
@@ -89,12 +89,12 @@ def test_a_flush_whose_turns_cannot_be_written_is_not_complete(live, monkeypatch
         live.talk("s1", "one?")
         assert llmeval.flush().complete
         live.talk("s1", "two?")
-        with closing(sqlite3.connect(live.store.with_suffix(".sessions"))) as database:
+        with closing(sqlite3.connect(live.store.with_suffix(".state"))) as database:
             database.execute("BEGIN EXCLUSIVE")
             assert not llmeval.flush().complete
             database.rollback()
         assert llmeval.flush().complete
-        with closing(sqlite3.connect(live.store.with_suffix(".sessions"))) as database:
+        with closing(sqlite3.connect(live.store.with_suffix(".state"))) as database:
             assert database.execute("SELECT count(*) FROM turns").fetchone() == (2,)
 
 
@@ -143,7 +143,7 @@ def test_an_app_that_asks_for_no_evaluator_of_sessions_pays_nothing(live):
     with live.capture("relevance_to_query") as captured:
         live.talk("s1", "one?", "two?")
         stats = captured.drain()
-    assert not live.store.with_suffix(".sessions").exists()
+    assert not live.store.with_suffix(".state").exists()
     assert stats.sessions == {}
     assert not {"turn_count", "repetition"} & {e.evaluation.name for e in captured.evaluations}
 
@@ -294,7 +294,7 @@ def test_what_is_redacted_or_kept_at_home_is_not_in_the_file(live):
         captured.drain()
     reasons = {(item.evaluator, item.reason) for item in captured.not_run}
     assert ("goal_reached", "missing_inputs") in reasons
-    with closing(sqlite3.connect(live.store.with_suffix(".sessions"))) as database:
+    with closing(sqlite3.connect(live.store.with_suffix(".state"))) as database:
         (held,) = database.execute("SELECT group_concat(text) FROM turns").fetchone()
     assert secret not in held
     assert "private matter" not in held
@@ -316,16 +316,31 @@ def test_an_evaluator_that_fails_costs_only_itself(live):
     assert scores["turn_count"].value == 1.0
 
 
-def test_a_file_that_is_no_file_of_sessions_is_left_alone(live):
-    """Memory serves instead, and the log says so once."""
-    live.store.with_suffix(".sessions").write_bytes(b"not a database, but somebody's notes" * 99)
-    live.store.with_suffix(".sessions").chmod(0o600)
+def test_a_file_that_is_no_database_is_set_aside(live):
+    """Sessions are kept in a new one, and the log says so."""
+    state = live.store.with_suffix(".state")
+    state.write_bytes(b"not a database, but somebody's notes" * 99)
+    state.chmod(0o600)
     with live.capture("goal_reached", raise_again=False) as captured:
         live.talk("s1", "one?")
-        stats = llmeval.stats()
+        live.wait(captured, 1, "turn_count")
+        stats = captured.drain()
+    assert "file failed" not in stats.sessions
+    assert state.with_name(f"{state.name}.broken").read_bytes().startswith(b"not a database")
+
+
+def test_a_database_of_another_program_is_left_alone(live):
+    """Memory serves instead, and the failure is counted."""
+    state = live.store.with_suffix(".state")
+    with closing(sqlite3.connect(state)) as database, database:
+        database.execute("CREATE TABLE precious (value)")
+    state.chmod(0o600)
+    with live.capture("goal_reached", raise_again=False) as captured:
+        live.talk("s1", "one?")
         live.wait(captured, 0)
         live.talk("s1", "two?")
         live.wait(captured, 1, "turn_count")
         stats = captured.drain()
     assert stats.sessions["file failed"] >= 1
-    assert live.store.with_suffix(".sessions").read_bytes().startswith(b"not a database")
+    with closing(sqlite3.connect(state)) as database:
+        assert database.execute("SELECT count(*) FROM sqlite_master").fetchone() == (1,)

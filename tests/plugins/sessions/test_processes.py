@@ -83,7 +83,7 @@ def host(tmp_path, until):
             return [row for row in self.rows() if row[0] != "ready"]
 
         def due(self):
-            with closing(sqlite3.connect(self.store.with_suffix(".sessions"))) as database:
+            with closing(sqlite3.connect(self.store.with_suffix(".state"))) as database:
                 query = "SELECT count(*) FROM sessions WHERE due IS NOT NULL"
                 return database.execute(query).fetchone()[0]
 
@@ -215,7 +215,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     second = host.start('talk("other", "one?"); say("talked"); sys.stdin.readline()', **spool)
     host.heard(second, "talked")
     host.wait(lambda: ("s1", 1) in host.rows() and host.due() == 0, 120)
-    with closing(sqlite3.connect(host.store.with_suffix(".sessions"))) as database:
+    with closing(sqlite3.connect(host.store.with_suffix(".state"))) as database:
         assert database.execute("SELECT turns FROM sessions WHERE id = 's1'").fetchone() == (2,)
 
 

@@ -8,15 +8,17 @@ from dataclasses import replace
 import pytest
 
 from llmeval_sdk.model import Record, Step
-from llmeval_sdk.plugins.sessions import _turn_store
-from llmeval_sdk.plugins.sessions._turn import (
+from llmeval_sdk.plugins.sessions import turn_store as turn_store_module
+from llmeval_sdk.plugins.sessions.turn_store import (
     LONGEST_ID,
+    MOST_BYTES,
+    MOST_TURNS,
     KeptTurn,
+    TurnStore,
     key_of,
     record_of_session,
     written,
 )
-from llmeval_sdk.plugins.sessions._turn_store import MOST_BYTES, MOST_TURNS, TurnStore
 
 
 SECOND = 10**9
@@ -38,7 +40,7 @@ def turn(number=0, *, session="chat-1", asked="q", answered="a", end=None, **fie
 
 @pytest.fixture
 def turn_store(tmp_path):
-    with closing(TurnStore(tmp_path / "store.sessions", IDLE)) as turn_store:
+    with closing(TurnStore(tmp_path / "store.state", IDLE)) as turn_store:
         yield turn_store
 
 
@@ -241,7 +243,7 @@ class TestBadInput:
 
     def test_one_that_never_ends_is_evaluated_once_a_day(self, turn_store, monkeypatch):
         """It would wait for ever otherwise, and says so."""
-        monkeypatch.setattr(_turn_store, "LONGEST_NS", 10 * IDLE)
+        monkeypatch.setattr(turn_store_module, "LONGEST_NS", 10 * IDLE)
         for number in range(0, 660, 30):
             at = NOW + number * SECOND
             turn_store.add([turn(number)], at)
@@ -256,7 +258,7 @@ class TestBadInput:
         self, turn_store, monkeypatch
     ):
         """The turn that came meanwhile is evaluated at the next pause, and not at once."""
-        monkeypatch.setattr(_turn_store, "LONGEST_NS", 2 * IDLE)
+        monkeypatch.setattr(turn_store_module, "LONGEST_NS", 2 * IDLE)
         for number in range(0, 150, 30):
             turn_store.add([turn(number)], NOW + number * SECOND)
         dues = take(turn_store, NOW + 2 * IDLE)
@@ -298,14 +300,14 @@ class TestBadInput:
         turn_store.add([turn(0)], NOW)
         turn_store.done("me", take(turn_store, NOW + IDLE))
         turn_store.add([turn(0, session="waits")], NOW)
-        turn_store.tidy(NOW + _turn_store.KEPT_NS + SECOND)
+        turn_store.tidy(NOW + turn_store_module.KEPT_NS + SECOND)
         assert turn_store.turns(key_of("chat-1")) == []
         assert len(turn_store.turns(key_of("waits"))) == 1
 
     def test_a_full_file_refuses_new_sessions_and_says_how_many(self, turn_store, monkeypatch):
         """Those that it has go on."""
         turn_store.add([turn(0)], NOW)
-        monkeypatch.setattr(_turn_store, "FILE_BYTES", 1)
+        monkeypatch.setattr(turn_store_module, "FILE_BYTES", 1)
         assert turn_store.add([turn(1), turn(2, session="new")], NOW) == (0, 1)
         assert take(turn_store, NOW + IDLE)[0].turns == 2
 
@@ -315,10 +317,9 @@ class TestBadInput:
         turn_store.add([turn(0)], NOW)
         turn_store.done("me", take(turn_store, NOW + IDLE))
         turn_store.add([turn(1, session="waits")], NOW + IDLE)
-        full = turn_store._database
-        with full.use() as database:
+        with turn_store._file.reading() as database:
             size = turn_store._bytes(database)
-        monkeypatch.setattr(_turn_store, "MEMORY_BYTES", size - 1)
+        monkeypatch.setattr(turn_store_module, "MEMORY_BYTES", size - 1)
         assert turn_store.add([turn(2, session="waits")], NOW + IDLE + SECOND) == (0, 1)
         assert turn_store.turns(key_of("chat-1")) == []
         assert len(turn_store.turns(key_of("waits"))) == 1
@@ -334,4 +335,4 @@ class TestBadInput:
 def test_the_file_is_private(turn_store, tmp_path):
     """Nobody else of the machine reads conversations."""
     turn_store.add([turn(0)], NOW)
-    assert stat.S_IMODE((tmp_path / "store.sessions").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "store.state").stat().st_mode) == 0o600

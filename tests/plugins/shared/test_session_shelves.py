@@ -8,11 +8,15 @@ from fleet_parts import until
 from machine import is_within
 
 from llmeval_sdk.model import Record
-from llmeval_sdk.plugins.sessions import _turn_store
-from llmeval_sdk.plugins.sessions._turn import KeptTurn, key_of, written
-from llmeval_sdk.plugins.sessions._turn_store import MOST_BYTES, MOST_TURNS
-from llmeval_sdk.plugins.sessions.hosts._wire import DUE, PREFIX
-from llmeval_sdk.plugins.sessions.hosts.turn_store import SharedTurnStore
+from llmeval_sdk.plugins.sessions import turn_store as turn_store_module
+from llmeval_sdk.plugins.sessions.shared_turn_store import DUE, PREFIX, SharedTurnStore
+from llmeval_sdk.plugins.sessions.turn_store import (
+    MOST_BYTES,
+    MOST_TURNS,
+    KeptTurn,
+    key_of,
+    written,
+)
 from llmeval_sdk.plugins.shared.link import RedisLink
 from llmeval_sdk.plugins.shared.redis_address import RedisAddress
 
@@ -29,7 +33,7 @@ def host(tmp_path, redis, monkeypatch):
 
     def make(name, idle=IDLE):
         link = RedisLink(RedisAddress(redis.address), beat=0.1)
-        made.append((SharedTurnStore(tmp_path / f"{name}.sessions", idle, link), link))
+        made.append((SharedTurnStore(tmp_path / f"{name}.state", idle, link), link))
         return made[-1][0]
 
     yield make
@@ -102,7 +106,7 @@ def test_long_turns_of_all_hosts_are_bounded_in_bytes(host, redis):
 
 def test_one_that_is_never_idle_is_evaluated_once_a_day_by_one_host(host, monkeypatch):
     """It says so, and what is said meanwhile is evaluated later."""
-    monkeypatch.setattr("llmeval_sdk.plugins.sessions.hosts._wire.LONGEST_NS", 6 * SECOND)
+    monkeypatch.setattr("llmeval_sdk.plugins.sessions.shared_turn_store.LONGEST_NS", 6 * SECOND)
     shelves = [host("one", 5 * SECOND), host("two", 5 * SECOND)]
     numbers, dues = iter(range(10_000)), []
 
@@ -217,7 +221,7 @@ def test_nothing_is_kept_longer_in_redis_than_in_the_file(host, redis):
     add(one, turn(0))
     told(one)
     for key in redis.client().keys(f"{PREFIX}*"):
-        assert 0 < redis.client().pttl(key) <= _turn_store.KEPT_NS // 10**6
+        assert 0 < redis.client().pttl(key) <= turn_store_module.KEPT_NS // 10**6
 
 
 def test_a_hanging_redis_delays_no_worker_and_loses_no_turn(host, redis):

@@ -7,7 +7,7 @@ from command_line import run_command
 from fleet_parts import until
 from talking_hosts import TalkingHosts
 
-from llmeval_sdk.plugins.sessions.hosts._wire import DUE
+from llmeval_sdk.plugins.sessions.shared_turn_store import DUE
 
 
 @pytest.fixture

@@ -2,8 +2,14 @@
 
 import pytest
 
-from llmeval_sdk.plugins.watch._alarm_telemetry import ACTIVE, EVENT, EVIDENCE, UNDECIDED, Telemetry
-from llmeval_sdk.plugins.watch._watch_state import AlertMessage
+from llmeval_sdk.plugins.watch.delivery import (
+    ACTIVE,
+    EVENT,
+    EVIDENCE,
+    UNDECIDED,
+    AlertMessage,
+    Telemetry,
+)
 
 
 pytest.importorskip("opentelemetry.sdk")
@@ -21,7 +27,7 @@ def test_a_change_is_an_event_and_the_alarm_a_gauge():
     loggers.add_log_record_processor(SimpleLogRecordProcessor(logs))
     telemetry = Telemetry(loggers, MeterProvider([reader]))
     telemetry.event(
-        AlertMessage("1", "groundedness<0.9", "raised", 1_000, "ALARM groundedness<0.9", {})
+        AlertMessage("1", "groundedness<0.9", "raised", 1_000, "ALARM groundedness<0.9", {}, 1_000)
     )
     telemetry.gauges("groundedness<0.9", "alarm", 1.5)
     telemetry.flush()

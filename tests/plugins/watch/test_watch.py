@@ -22,7 +22,7 @@ def test_a_drop_raises_one_alarm_that_says_all_there_is_to_know(traffic, watch, 
     traffic.hours(20, 1, 0.5)
     env = {"LLMEVAL_ALERT_WEBHOOK": hook.url, "LLMEVAL_ALERT_TOKEN": "token-of-the-hook"}
     # the hours above were not there at the first look, which had counted beyond them
-    (traffic.path.with_suffix(".watch")).unlink()
+    (traffic.path.with_suffix(".state")).unlink()
     done = watch(*ALERT, **env)
     assert done.returncode == 1, done.stderr
     (told,) = hook.taken
@@ -66,8 +66,8 @@ def test_an_alarm_is_over_when_quality_came_back(traffic, watch):
     assert done.returncode == 0
     assert found["told"] == []  # nobody had heard of it, and it was over
     state = json.loads(
-        sqlite3.connect(traffic.path.with_suffix(".watch"))
-        .execute("SELECT text FROM books")
+        sqlite3.connect(traffic.path.with_suffix(".state"))
+        .execute("SELECT text FROM texts WHERE name = 'alerts'")
         .fetchone()[0]
     )
     assert state["version"] == 1
@@ -124,7 +124,7 @@ def test_two_versions_of_a_judge_are_never_mixed(traffic, watch):
     told = json.loads(watch(*ALERT, "--json").stdout)["told"]
     assert [each["kind"] for each in told] == ["judge_changed"]
     assert "1 -> 2" in told[0]["text"]
-    traffic.path.with_suffix(".watch").unlink()
+    traffic.path.with_suffix(".state").unlink()
     traffic.hours(30, 10, 0.02, version="1")
     done = watch(*ALERT)
     assert done.returncode == 2
@@ -150,7 +150,7 @@ def test_a_moved_decision_model_begins_anew(traffic, watch):
     assert json.loads(watch(*ALERT, "--json").stdout)["told"] == []
     traffic.hours(30, 10, 0.02)
     decide(traffic, "small-2", 30)
-    traffic.path.with_suffix(".watch").unlink()
+    traffic.path.with_suffix(".state").unlink()
     told = json.loads(watch(*ALERT, "--json").stdout)["told"]
     assert [event["kind"] for event in told] == ["judge_changed"]
     assert "1 after small-1 -> 1 after small-2" in told[0]["text"]
@@ -220,7 +220,7 @@ def test_what_cannot_be_decided_says_what_it_needs(traffic, watch):
     found = json.loads(watch("--alert", "groundedness<0.88", "--json").stdout)["alerts"][0]
     assert found["state"] == "calm" or found["needed"] is None
     traffic.connection.execute("UPDATE evaluations SET inclusion_probability = 0")
-    traffic.path.with_suffix(".watch").unlink()
+    traffic.path.with_suffix(".state").unlink()
     done = watch(*ALERT)
     assert done.returncode == 2
     assert "no inclusion probabilities" in done.stdout
@@ -230,8 +230,8 @@ def test_what_is_remembered_by_a_newer_release_is_left_alone(traffic, watch):
     """It says so, and does not begin anew over it."""
     traffic.hours(10, 1, 0.02)
     assert watch(*ALERT).returncode == 0
-    with closing(sqlite3.connect(traffic.path.with_suffix(".watch"))) as state:
-        state.execute("UPDATE books SET text = '{\"version\": 99}'")
+    with closing(sqlite3.connect(traffic.path.with_suffix(".state"))) as state:
+        state.execute("UPDATE texts SET text = '{\"version\": 99}'")
         state.commit()
     done = watch(*ALERT)
     assert done.returncode == 2

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from llmeval_sdk.plugins.watch._watch_state import AlertMessage, StateFile
-from llmeval_sdk.plugins.watch.command import _Rounds
+from llmeval_sdk.plugins.watch.command import WatchStateText, _Rounds
+from llmeval_sdk.plugins.watch.delivery import AlertMessage
 
 
 ALERT = ("--alert", "groundedness<0.9")
@@ -92,7 +92,7 @@ class Broken:
 
 def test_messages_are_given_back_where_telling_fails_in_an_unforeseen_way(tmp_path):
     """The next look may tell them at once, and need not wait until their lease has run out."""
-    file = StateFile(tmp_path / "llmeval.db")
+    file = WatchStateText(tmp_path / "llmeval.db")
     now = time.time_ns()
     message = AlertMessage("1", "a<1", "raised", now, "ALARM", {}, taken_ns=now, put_ns=now)
     with closing(file):

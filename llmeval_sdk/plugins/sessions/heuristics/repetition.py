@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.model.conversation import SpokenTurn
-from llmeval_sdk.plugins.sessions.heuristics._of_session import (
+from llmeval_sdk.plugins.sessions.heuristics import (
     MOST_LOOKED_BACK,
     Scored,
     likeness,

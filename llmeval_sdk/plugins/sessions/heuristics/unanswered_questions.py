@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from llmeval_sdk.model.conversation import SpokenTurn
 from llmeval_sdk.plugins.agents.actions import apologises
-from llmeval_sdk.plugins.sessions.heuristics._of_session import Scored, likeness, of_turns, words_of
+from llmeval_sdk.plugins.sessions.heuristics import Scored, likeness, of_turns, words_of
 
 
 ASKED_AGAIN = 0.6

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.judges.prompt import Example
 from llmeval_sdk.judges.stand_in import Sections, share
 from llmeval_sdk.plugins.agents.judges.run_judge import last_step, numbered, verdict
-from llmeval_sdk.plugins.sessions.judges._session_judge import SessionJudge
+from llmeval_sdk.plugins.sessions.judges import SessionJudge
 
 
 RUBRIC = """
@@ -43,7 +41,7 @@ EXAMPLES = (
 )
 
 
-def _by_last_word(sections: Sections) -> dict[str, Any]:
+def _by_last_word(sections: Sections) -> dict[str, object]:
     """Object where the user has the last word and it is a question, or answers share nothing."""
     steps = numbered(sections)
     asked = "\n".join(text for _, who, text in steps if who == "user")

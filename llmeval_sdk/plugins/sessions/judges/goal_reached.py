@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.judges.prompt import Example
 from llmeval_sdk.judges.stand_in import Sections
 from llmeval_sdk.plugins.agents.judges.run_judge import has_failed, last_step, numbered, verdict
-from llmeval_sdk.plugins.sessions.judges._session_judge import SessionJudge
+from llmeval_sdk.plugins.sessions.judges import SessionJudge
 
 
 RUBRIC = """
@@ -45,7 +43,7 @@ EXAMPLES = (
 )
 
 
-def _by_the_end(sections: Sections) -> dict[str, Any]:
+def _by_the_end(sections: Sections) -> dict[str, object]:
     steps = numbered(sections)
     failed = [number for number, who, text in steps if who == "tool call" and has_failed(text)]
     asked = [text.lower() for _, who, text in steps if who == "user"]

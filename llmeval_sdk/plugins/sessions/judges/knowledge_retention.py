@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from llmeval_sdk.judges.prompt import Example
 from llmeval_sdk.judges.stand_in import Sections, words
 from llmeval_sdk.plugins.agents.judges.run_judge import numbered, verdict
-from llmeval_sdk.plugins.sessions.judges._session_judge import SessionJudge
+from llmeval_sdk.plugins.sessions.judges import SessionJudge
 
 
 RUBRIC = """
@@ -46,7 +45,7 @@ _ASKS = re.compile(
 )
 
 
-def _by_questions(sections: Sections) -> dict[str, Any]:
+def _by_questions(sections: Sections) -> dict[str, object]:
     """Object where the agent asks for something whose words the user has used."""
     known: set[str] = set()
     at_fault = []

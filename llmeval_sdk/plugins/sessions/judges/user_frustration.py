@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.judges.prompt import Example
 from llmeval_sdk.judges.stand_in import Sections
 from llmeval_sdk.plugins.agents.judges.run_judge import numbered, verdict
-from llmeval_sdk.plugins.sessions.judges._session_judge import SessionJudge
+from llmeval_sdk.plugins.sessions.judges import SessionJudge
 
 
 RUBRIC = """
@@ -51,7 +49,7 @@ _CUES = (
 )  # fmt: skip
 
 
-def _by_cues(sections: Sections) -> dict[str, Any]:
+def _by_cues(sections: Sections) -> dict[str, object]:
     at_fault = [
         number
         for number, who, text in numbered(sections)

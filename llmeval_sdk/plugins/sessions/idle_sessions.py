@@ -1,4 +1,4 @@
-"""Notes the turns of sessions in the worker, and has a session evaluated when it has been idle."""
+"""Keeps the turns of sessions in the worker, and has a session evaluated when it was idle."""
 
 from __future__ import annotations
 
@@ -9,26 +9,36 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from time import monotonic, time_ns
 from typing import Any, NamedTuple
 
-from llmeval_sdk.evaluation import Heuristics
+from llmeval_sdk import registry
+from llmeval_sdk.config import Settings
+from llmeval_sdk.evaluation import Heuristics, is_built_in
+from llmeval_sdk.evaluation.resolve import standing_heuristics
 from llmeval_sdk.model import Record, Target
-from llmeval_sdk.model.protocols import Heuristic, Judge
+from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
 from llmeval_sdk.pipeline.evaluating import Case, Subject
-from llmeval_sdk.pipeline.plan import Hooks, Running
-from llmeval_sdk.plugins.sessions._turn import (
+from llmeval_sdk.pipeline.plan import Hooks, Plan, Running
+from llmeval_sdk.plugins.sessions.heuristics import COUNTED
+from llmeval_sdk.plugins.sessions.settings import SessionSettings
+from llmeval_sdk.plugins.sessions.turn_store import (
+    LEASE_SECONDS,
     LONGEST_ID,
+    DueSession,
     KeptTurn,
+    TurnStore,
     key_of,
     record_of_session,
     written,
 )
-from llmeval_sdk.plugins.sessions._turn_store import LEASE_SECONDS, DueSession, TurnStore
-from llmeval_sdk.plugins.sessions.heuristics.turn_count import COUNTED
 from llmeval_sdk.process.counters import Counts
 from llmeval_sdk.process.shield import swallow, tell
 from llmeval_sdk.store.connection import Inherited
+from llmeval_sdk.store.files import Unusable
+from llmeval_sdk.store.state import state_path
 from llmeval_sdk.tracing import Span
 
 
@@ -60,7 +70,7 @@ class Sessions(Hooks):
     """The sessions of one pipeline. The worker calls everything but `stats` and `close`.
 
     Args:
-        shelf: Keeps the turns.
+        turn_store: Keeps the turns.
         heuristics: Those that score sessions.
         judges: Those that judge sessions.
         idle: Seconds after which a session is evaluated.
@@ -174,11 +184,9 @@ class Sessions(Hooks):
         except sqlite3.OperationalError as error:  # busy or full: another time
             self._look_at = self._write_at = self._retry_at = monotonic() + RETRY_SECONDS
             self._complain(error)
-        except (OSError, sqlite3.DatabaseError, Inherited) as error:
+        except (OSError, sqlite3.DatabaseError, Unusable, Inherited) as error:
             self._complain(error)
             self._taken.clear()  # their turns are in the file
-            with suppress(OSError, sqlite3.Error, Inherited):
-                self._turn_store.close()
             self._turn_store.go_on_in_memory()
         except Exception as error:
             if not swallow(SITE, error, calls_out=True):  # the text of an id is the app's code
@@ -191,7 +199,7 @@ class Sessions(Hooks):
             self._begin_anew()
             self._turn_store.close()
             return
-        with suppress(OSError, sqlite3.Error, Inherited):
+        with suppress(OSError, sqlite3.Error, Unusable, Inherited):
             while self._write():
                 pass
             self._settle()
@@ -298,7 +306,7 @@ class Sessions(Hooks):
 
     def _complain(self, error: Exception) -> None:
         self._counts.add("file failed")
-        tell(SITE, f"the file of sessions cannot be used: {type(error).__name__}: {error}"[:300])
+        tell(SITE, f"the file of state cannot be used: {type(error).__name__}: {error}"[:300])
 
     def _begin_anew(self) -> None:
         """Leave to the parent of a fork what it noted and took."""
@@ -326,3 +334,52 @@ def _marks(due: DueSession, record: Record) -> tuple[tuple[str, Any], ...]:
         ("session_turns", record.attributes[COUNTED]),
     )  # fmt: skip
     return (*about, ("ended_by", "a day")) if due.is_endless else about
+
+
+# Makes what evaluates the sessions of a plan, where somebody asked for that.
+
+
+def make(plan: Plan, settings: Settings, requested: Sequence[Evaluator]) -> Plan:
+    """Take the evaluators of sessions out of a plan, and put in what runs them.
+
+    Nothing is kept of any session where no evaluator of sessions was asked for, or registered by
+    the app.
+    """
+    wanted = (*plan.judges, *requested, *registry.own_evaluators())
+    if not any(_is_of_session(evaluator) for evaluator in wanted):
+        return plan
+    judges = [judge for judge in plan.judges if judge.per == "session"]
+    standing = [each for each in standing_heuristics(settings) if _is_of_session(each)]
+    asked = [each for each in requested if each.kind == "heuristic" and _is_of_session(each)]
+    own = [each for each in standing if not is_built_in(each)]
+    if not (judges or asked or own):
+        return plan
+    heuristics: dict[str, Any] = {each.name: each for each in (*standing, *asked)}
+    idle = settings.of(SessionSettings).session_idle
+    sessions = Sessions(
+        _turn_store(plan, state_path(settings.store), int(idle * 1e9)),
+        [] if settings.heuristics == "off" and not asked else list(heuristics.values()),
+        judges,
+        idle=idle,
+        content=plan.content,
+    )
+    others = tuple(judge for judge in plan.judges if judge.per != "session")
+    return replace(plan, judges=others, hooks=(*plan.hooks, sessions))
+
+
+def _turn_store(plan: Plan, path: Path, idle_ns: int) -> TurnStore:
+    """Make the store of turns of this host, or the one that it shares, as it does the budget.
+
+    Where names that the app chose may not leave, neither may a session's id: then its turns stay
+    on their host.
+    """
+    link = getattr(plan.limiter, "link", None)
+    if link is None or not plan.names:
+        return TurnStore(path, idle_ns)
+    from llmeval_sdk.plugins.sessions.shared_turn_store import SharedTurnStore
+
+    return SharedTurnStore(path, idle_ns, link)
+
+
+def _is_of_session(evaluator: Any) -> bool:
+    return getattr(evaluator, "per", "answer") == "session"

@@ -9,20 +9,23 @@ they have become worse than what they replaced.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from llmeval_sdk.plugins.learning._fit import (
+from llmeval_sdk.plugins.learning.fitting import (
     Outcome,
     Slices,
+    Weights,
     auroc,
+    entries,
     fitted,
     importance,
     loss,
+    number,
     recalibrated,
 )
-from llmeval_sdk.plugins.learning._weights import Weights, entries, number
 
 
 FEWEST, FEWEST_OF_EACH = 100, 10
@@ -71,20 +74,19 @@ class FitCheck:
         """Whether they predict these outcomes better, and rank them no worse."""
         return self.gain > 0 and (self.after or 0.0) >= (self.before or 0.0)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return what `from_json` reads."""
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
-    def from_json(cls, data: Any) -> FitCheck:
+    def from_json(cls, data: object) -> FitCheck:
         """Read a check; raises `ValueError` for anything else."""
-        data = entries(data)
-        before, after = (None if data.get(k) is None else number(data[k]) for k in _SCORES)
-        at = _time(data.get("at"))
-        return cls(_count(data.get("outcomes")), before, after, number(data.get("gain")), at)
-
-
-_SCORES = ("before", "after")
+        known = entries(data)
+        before, after = (
+            None if known.get(name) is None else number(known[name]) for name in ("before", "after")
+        )
+        at = _time(known.get("at"))
+        return cls(_count(known.get("outcomes")), before, after, number(known.get("gain")), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class Fit:
     check: FitCheck | None = None
     """What brought it into use."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return what `from_json` reads."""
         return {
             "weights": self.weights.to_json(),
@@ -113,24 +115,24 @@ class Fit:
         }
 
     @classmethod
-    def from_json(cls, data: Any, features: int) -> Fit:
+    def from_json(cls, data: object, features: int) -> Fit:
         """Read a fit; raises `ValueError` for anything else."""
-        data = entries(data)
-        source = data.get("source")
+        known = entries(data)
+        source = known.get("source")
         if not isinstance(source, list) or len(source) != 3:
             raise ValueError("no source")
         return cls(
-            Weights.from_json(data.get("weights"), features),
+            Weights.from_json(known.get("weights"), features),
             Source(*(str(part)[:200] for part in source)),
-            _count(data.get("outcomes")),
-            _count(data.get("until")),
-            _time(data.get("at")),
-            None if data.get("check") is None else FitCheck.from_json(data["check"]),
+            _count(known.get("outcomes")),
+            _count(known.get("until")),
+            _time(known.get("at")),
+            None if known.get("check") is None else FitCheck.from_json(known["check"]),
         )
 
 
 @dataclass(frozen=True, slots=True)
-class LearningCourse:
+class FitState:
     """Where learning stands for one group of records."""
 
     in_use: Fit | None = None
@@ -141,7 +143,7 @@ class LearningCourse:
     fitted_until: int = 0
     """The last outcome of the last fit."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return what `from_json` reads."""
         return {
             "in_use": self.in_use and self.in_use.to_json(),
@@ -151,17 +153,17 @@ class LearningCourse:
         }
 
     @classmethod
-    def from_json(cls, data: Any, features: int) -> LearningCourse:
-        """Read a course for so many features; raises `ValueError` for anything else."""
-        data = entries(data)
+    def from_json(cls, data: object, features: int) -> FitState:
+        """Read a state for so many features; raises `ValueError` for anything else."""
+        known = entries(data)
         in_use, candidate = (
-            None if data.get(name) is None else Fit.from_json(data[name], features)
+            None if known.get(name) is None else Fit.from_json(known[name], features)
             for name in ("in_use", "candidate")
         )
-        refused = None if data.get("refused") is None else FitCheck.from_json(data["refused"])
+        refused = None if known.get("refused") is None else FitCheck.from_json(known["refused"])
         if in_use is not None and in_use.check is None:
             raise ValueError("weights in use that nothing has checked")
-        return cls(in_use, candidate, refused, _count(data.get("fitted_until")))
+        return cls(in_use, candidate, refused, _count(known.get("fitted_until")))
 
 
 def chosen(
@@ -182,43 +184,43 @@ def chosen(
 
 
 def advanced(
-    course: LearningCourse,
+    state: FitState,
     source: Source,
     outcomes: Sequence[Outcome],
     now: float,
     *,
     rival: Weights | None = None,
-) -> Slices[LearningCourse]:
+) -> Slices[FitState]:
     """Take the next steps that the outcomes allow: check the candidate, and make another.
 
     Args:
-        course: Where learning stands.
+        state: Where learning stands.
         source: Who gave the outcomes.
         outcomes: The latest of that source, oldest first.
         now: Seconds since the epoch.
         rival: Weights that apply where this group has none of its own; ``None``: the shipped ones.
     """
-    candidate = course.candidate
+    candidate = state.candidate
     if candidate is not None and candidate.source != source:
         candidate = None
-        course = replace(course, candidate=None)
+        state = replace(state, candidate=None)
     if candidate is not None and _can_check(later := _after(outcomes, candidate.until)):
         check = yield from checked(candidate, outcomes, later, now, rival=rival)
         if check.is_passed:
             in_use = replace(candidate, check=check)
-            course = replace(course, in_use=in_use, candidate=None, refused=None)
+            state = replace(state, in_use=in_use, candidate=None, refused=None)
         else:
-            course = replace(course, candidate=None, refused=check)
-            if course.in_use is not None:
-                again = yield from checked(course.in_use, outcomes, later, now, rival=rival)
+            state = replace(state, candidate=None, refused=check)
+            if state.in_use is not None:
+                again = yield from checked(state.in_use, outcomes, later, now, rival=rival)
                 if again.gain <= 0:
-                    course = replace(course, in_use=None, refused=again)
-    if course.candidate is None and _can_fit(course, source, outcomes):
+                    state = replace(state, in_use=None, refused=again)
+    if state.candidate is None and _can_fit(state, source, outcomes):
         weights = yield from fitted(outcomes)
         until = outcomes[-1].seq
         fit = Fit(weights, source, len(outcomes), until, now)
-        course = replace(course, candidate=fit, fitted_until=until)
-    return course
+        state = replace(state, candidate=fit, fitted_until=until)
+    return state
 
 
 def checked(
@@ -258,13 +260,13 @@ def _can_check(later: Sequence[Outcome]) -> bool:
     return len(later) >= LATER and _differ(later, LATER_OF_EACH)
 
 
-def _can_fit(course: LearningCourse, source: Source, outcomes: Sequence[Outcome]) -> bool:
+def _can_fit(state: FitState, source: Source, outcomes: Sequence[Outcome]) -> bool:
     if len(outcomes) < FEWEST or not _differ(outcomes, FEWEST_OF_EACH):
         return False
-    known = course.in_use
+    known = state.in_use
     if known is not None and known.source != source:
         return True
-    new = len(_after(outcomes, course.fitted_until))
+    new = len(_after(outcomes, state.fitted_until))
     return new >= LATER and new >= GROWTH * (len(outcomes) - new)
 
 
@@ -273,13 +275,101 @@ def _differ(outcomes: Sequence[Outcome], fewest: int) -> bool:
     return fewest <= bad <= len(outcomes) - fewest
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
         raise ValueError("no count")
     return value
 
 
-def _time(value: Any) -> float:
+def _time(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1e11:
         raise ValueError("no time")
     return float(value)
+
+
+# How the fits of a host are written down: one text of the file of state, believed only if it is
+# sound.
+
+TEXT = "learned weights"
+"""The name of the text."""
+VERSION = 1
+MAX_CHARACTERS = 1 << 20
+MAX_GROUPS = 20
+"""Span names of one score that have weights of their own."""
+
+FitStates = dict[str, dict[str, FitState]]
+"""How learning stands, by part (a score and a language) and span name; ``""`` stands for all."""
+
+
+class UnusableError(Exception):
+    """The text is ignored.
+
+    ``reason`` is ``untrusted``, ``too_large``, ``unreadable``, ``other_version`` or
+    ``other_features``.
+    """
+
+    def __init__(self, reason: str, words: str) -> None:
+        super().__init__(words)
+        self.reason = reason
+
+
+def parts_of(text: str) -> Mapping[str, object]:
+    """Read the parts of a text as they stand there; `states_of` reads one of them.
+
+    Raises:
+        UnusableError: it cannot be believed. An empty text has no parts.
+    """
+    if not text:
+        return {}
+    if len(text) > MAX_CHARACTERS:
+        raise UnusableError("too_large", f"they have more than {MAX_CHARACTERS:,} characters")
+    try:
+        data: object = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UnusableError("unreadable", "they are no JSON") from None
+    if not isinstance(data, dict):
+        raise UnusableError("unreadable", "they have no parts")
+    if data.get("version") != VERSION:
+        raise UnusableError("other_version", "they were written by another release")
+    parts = data.get("parts")
+    if not isinstance(parts, dict):
+        raise UnusableError("unreadable", "they have no parts")
+    return parts
+
+
+def states_of(part: object, features: str, width: int) -> dict[str, FitState]:
+    """Read how learning stands for one part.
+
+    Args:
+        part: What stands in the text.
+        features: Which features weights have to be for.
+        width: How many those are.
+
+    Raises:
+        UnusableError: it is damaged, or for other features (``other_features``).
+    """
+    groups = part.get("groups") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping) or not isinstance(groups, dict):
+        raise UnusableError("unreadable", "a part has no groups")
+    if part.get("features") != features:
+        raise UnusableError(
+            "other_features", "the weights are for other features than this version's"
+        )
+    if len(groups) > MAX_GROUPS + 1:
+        raise UnusableError("unreadable", "a part has too many groups")
+    try:
+        return {name: FitState.from_json(state, width) for name, state in groups.items()}
+    except (ValueError, TypeError, KeyError, OverflowError):
+        raise UnusableError("unreadable", "the weights are damaged") from None
+
+
+def text_of(parts: Mapping[str, tuple[str, Mapping[str, FitState]]]) -> str:
+    """Write down which features each part has, and how learning stands for it."""
+    plain = {
+        name: {
+            "features": features,
+            "groups": {group: state.to_json() for group, state in states.items()},
+        }
+        for name, (features, states) in parts.items()
+    }
+    return json.dumps({"version": VERSION, "parts": plain}, allow_nan=False)
