@@ -17,7 +17,13 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline import forgetting
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.files import Unusable, path_of
-from llmeval_sdk.store.forgetting import belongings_of, expire_in_state, forget, forget_in_state
+from llmeval_sdk.store.forgetting import (
+    belongings_of,
+    expire_in_state,
+    forget,
+    forget_in_state,
+    reset_in_state,
+)
 from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.state import Belongings, StateTables, state_path
 from llmeval_sdk.store.writer import StoreWriter
@@ -31,10 +37,12 @@ example:
   llmeval prune --max-days 7 --dry-run
   llmeval prune --max-size 500MB
   llmeval prune --user user-17
+  llmeval prune --reset learned
 
 The oldest traces are deleted first, each as a whole: its spans, scores, feedback and
-the judges that did not run. An app prunes its own store while it writes. This command is
-for a store whose app is gone, or that has to be smaller now.
+the judges that did not run. The file of state beside the store loses what is as old.
+An app prunes its own store while it writes. This command is for a store whose app is
+gone, or that has to be smaller now.
 """
 
 
@@ -68,6 +76,12 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "them, and what the files beside the store have of them",
     )
     parser.add_argument(
+        "--reset",
+        choices=sorted(registry.table("state")),
+        help="delete all of one thing that the file of state beside the store keeps, so that it"
+        " begins anew",
+    )
+    parser.add_argument(
         "--dry-run", action="store_true", help="show what would be deleted, and delete nothing"
     )
     add_json(parser)
@@ -81,6 +95,8 @@ def run(args: argparse.Namespace) -> int:
     size = settings.store_max_bytes if args.max_size is None else args.max_size
     if args.user is not None:
         return _forget(args)
+    if args.reset is not None:
+        return _reset(args)
     with open_store(args.store) as reader:
         path = Path(reader.location)
         oldest = dump.Selection(until=time.time_ns() - int(days * 86_400e9))
@@ -132,6 +148,22 @@ _NOUNS = {
     "experiments": "trace of experiments",
 }
 """What lies beside the store of a user, apart from the file of state, by its name in JSON."""
+
+
+def _reset(args: argparse.Namespace) -> int:
+    """Delete all that the file of state keeps of one thing; return 1 where there was nothing."""
+    path = state_path(args.store or config.from_environment(problems=[]).store)
+    tables = {args.reset: _state_tables()[args.reset]}
+    try:
+        (count,) = reset_in_state(path, tables, really=not args.dry_run).values()
+    except (OSError, sqlite3.Error, Unusable) as error:
+        raise ConfigurationError(f"{path} cannot be written: {error}") from None
+    if args.json:
+        say_json({"state": str(path), "dry_run": args.dry_run, args.reset: count})
+    else:
+        went = "would go" if args.dry_run else "went"
+        say_wrapped(f"{path}: {plural(count, 'row')} of {args.reset!r} {went}")
+    return 0 if count else 1
 
 
 def _state_tables() -> dict[str, StateTables]:

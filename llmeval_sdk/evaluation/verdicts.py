@@ -313,6 +313,7 @@ def _expire(connection: sqlite3.Connection, before_ns: int) -> int:
 TABLES = StateTables(
     owner="evaluation",
     noun="cached verdict of offline runs",
+    tables=("verdicts",),
     forget=_forget,
     expire=_expire,
 )

@@ -8,7 +8,7 @@ spool, whose records are delivered within seconds.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -68,6 +68,25 @@ def forget_in_state(
     Returns how many rows that are, by the names of ``tables``. Raises what using a `StateFile`
     raises.
     """
+    return _delete_from_state(
+        path, tables, lambda each, connection: each.forget(connection, theirs), really=really
+    )
+
+
+def reset_in_state(
+    path: Path, tables: Mapping[str, StateTables], *, really: bool
+) -> dict[str, int]:
+    """Delete all that a file of state keeps in some tables; see `forget_in_state`."""
+    return _delete_from_state(path, tables, StateTables.empty, really=really)
+
+
+def _delete_from_state(
+    path: Path,
+    tables: Mapping[str, StateTables],
+    delete: Callable[[StateTables, sqlite3.Connection], int],
+    *,
+    really: bool,
+) -> dict[str, int]:
     if not path.exists():
         return dict.fromkeys(tables, 0)
     with (
@@ -75,7 +94,7 @@ def forget_in_state(
         file.reading() as connection,
         _overwriting(connection, really=really),
     ):
-        return {name: each.forget(connection, theirs) for name, each in tables.items()}
+        return {name: delete(each, connection) for name, each in tables.items()}
 
 
 def expire_in_state(path: Path, before_ns: int, tables: Mapping[str, StateTables]) -> int:

@@ -98,6 +98,8 @@ class StateTables:
         owner: The plugin that they belong to.
         scripts: The statements that make them, by version, as in a `Schema`.
         noun: What one row that belongs to a person is called.
+        tables: The tables that are emptied where all of it is to be forgotten.
+        texts: The texts that are deleted then.
         forget: Deletes a person's rows inside the caller's transaction; returns how many.
         expire: Deletes rows from before a time in nanoseconds since the epoch, likewise.
     """
@@ -105,8 +107,19 @@ class StateTables:
     owner: str
     noun: str
     scripts: tuple[str, ...] = ()
+    tables: tuple[str, ...]
+    texts: tuple[str, ...] = ()
     forget: Callable[[sqlite3.Connection, Belongings], int]
     expire: Callable[[sqlite3.Connection, int], int] = lambda _connection, _before_ns: 0
+
+    def empty(self, connection: sqlite3.Connection) -> int:
+        """Delete all of it inside the caller's transaction; return how many rows that were."""
+        count = 0
+        for table in self.tables:
+            count += connection.execute(f"DELETE FROM {table}").rowcount  # noqa: S608 - constants
+        for text in self.texts:
+            count += connection.execute("DELETE FROM texts WHERE name = ?", (text,)).rowcount
+        return count
 
 
 class StateFile:

@@ -10,6 +10,7 @@ import pytest
 import llmeval_sdk as sdk
 from llmeval_sdk.offline import GoldenSet
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.state import SharedText, StateFile
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -155,6 +156,42 @@ def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
     assert b"the secret of ann" not in texts
     assert texts.count(b"the secret of bob") >= 3
     assert len(GoldenSet("answers", folder=folder)) == 1
+
+
+@pytest.mark.plugin("sessions")
+def test_one_thing_that_is_remembered_begins_anew(llmeval, tmp_path):
+    """The rest of the file of state stays, and so does the store."""
+    path = tmp_path / "traces.db"
+    sdk.configure(
+        exporters=["local"], store=str(path), evaluators=["turn_count"], escalations=[],
+        session_idle=3600.0,
+    )  # fmt: skip
+    with sdk.annotation_context(session_id="chat"), sdk.workflow("answer", request="q") as span:
+        span.response = "Slate."
+    assert sdk.flush(20).complete
+    sdk.shutdown()
+    with closing(sqlite3.connect(path.with_suffix(".state"))) as state, state:
+        state.execute("INSERT INTO verdicts VALUES (x'01', 1.0, '{}', NULL)")
+    asked = llmeval("prune", "--store", path, "--reset", "turns", "--dry-run", "--json")
+    assert json.loads(asked.stdout)["turns"] > 0
+    assert llmeval("prune", "--store", path, "--reset", "turns").returncode == 0
+    assert llmeval("prune", "--store", path, "--reset", "turns").returncode == 1
+    with closing(sqlite3.connect(path.with_suffix(".state"))) as state:
+        assert state.execute("SELECT count(*) FROM verdicts").fetchone() == (1,)
+        assert state.execute("SELECT count(*) FROM turns").fetchone() == (0,)
+    wrong = llmeval("prune", "--store", path, "--reset", "all")
+    assert (wrong.returncode, "invalid choice" in wrong.stderr) == (2, True)
+
+
+def test_old_state_goes_with_old_traces(llmeval, aged):
+    """Cached verdicts from before the bound are no use any more."""
+    with closing(SharedText(StateFile(aged.path.with_suffix(".state")), "x")) as text:
+        text.update(lambda _: ("", None))
+    with closing(sqlite3.connect(aged.path.with_suffix(".state"))) as state, state:
+        for name, made in ((b"1", time.time() - 10 * 86_400), (b"2", time.time())):
+            state.execute("INSERT INTO verdicts VALUES (?, ?, '{}', NULL)", (name, made))
+    done = llmeval("prune", "--store", aged.path, "--max-days", "7")
+    assert "1 old session or cached verdict went" in " ".join(done.stdout.split())
 
 
 def texts_in(folder):

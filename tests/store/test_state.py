@@ -29,7 +29,11 @@ LATER = "ALTER TABLE notes ADD COLUMN later TEXT;"
 
 def tables(*scripts):
     return StateTables(
-        owner="notes", scripts=scripts, noun="note", forget=lambda _database, _theirs: 0
+        owner="notes",
+        scripts=scripts,
+        noun="note",
+        tables=("notes",),
+        forget=lambda _database, _theirs: 0,
     )
 
 
@@ -166,6 +170,7 @@ import sys
 from pathlib import Path
 from llmeval_sdk.store.state import SharedText, StateFile, StateTables
 notes = StateTables(owner="notes", scripts=("CREATE TABLE notes (text TEXT);",), noun="note",
+                    tables=("notes",),
                     forget=lambda _database, _theirs: 0)
 file = StateFile(Path(sys.argv[1]), notes, timeout=20.0)
 text = SharedText(file, "count")

@@ -13,6 +13,7 @@ from llmeval_sdk.cli import run
 from llmeval_sdk.exporters.otlp import names as _names
 from llmeval_sdk.plugins.demo import run as demo_run
 from llmeval_sdk.store import _schema
+from llmeval_sdk.store.state import LEDGER, STATE
 
 
 FOLDER = Path(__file__).parent.parent.parent / "docs" / "reference"
@@ -139,32 +140,58 @@ def _code(text: str | None) -> str:
 
 
 def store() -> str:
-    """Return the tables of the store, as a fresh file has them."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    _schema.STORE.migrate(connection)
+    """Return the tables of the store and of the files of state, as fresh files have them."""
     parts = [
         "# Store schema\n",
         NOTE.strip() + "\n",
-        f"The local store is a SQLite file of version {_schema.STORE.version} (`PRAGMA user_version`).",
-        "A release that changes the tables brings older files forward when it opens them; a file",
-        "of a newer release is left alone, with an error that says so. Read it with any SQLite",
-        "client, but let only llmeval_sdk write to it.\n",
-        "Times are nanoseconds since the Unix epoch. `seq` is the order of arrival. Texts from",
-        "`tags` on are JSON. `value` is real for a score, an integer for pass or fail, text for a",
-        "category and null where the evaluator did not apply.",
+        "Three SQLite files lie beside each other. Each has its version in `PRAGMA user_version`. A",
+        "release that changes tables brings older files forward when it opens them; a file of a",
+        "newer release is left alone, with an error that says so. Read them with any SQLite client,",
+        "but let only llmeval_sdk write to them.\n",
+        f"## The store, `llmeval.db` (version {_schema.STORE.version})\n",
+        "What happened: spans, scores, what people said, and judges that did not run. The store of",
+        "offline runs, `experiments.db`, has the same tables. Times are nanoseconds since the Unix",
+        "epoch. `seq` is the order of arrival. Texts from `tags` on are JSON. `value` is real for a",
+        "score, an integer for pass or fail, text for a category and null where the evaluator did",
+        "not apply.",
+        *_tables(_schema.STORE),
+        f"\n## The ledger, `llmeval.ledger` (version {LEDGER.version})\n",
+        "What judges have used, written at every judgement: the books of the budgets as texts that",
+        "processes change under the lock of the file.",
+        *_tables(LEDGER),
+        f"\n## The file of state, `llmeval.state` (version {STATE.version})\n",
+        "What else has to be remembered. Calibrations, learned weights, alarms and the history of",
+        "extracted fields are texts; the rest has tables. Plugins bring theirs, and `plugins` counts",
+        "their versions. A damaged file is renamed to `llmeval.state.broken`, and a new one begins.",
+        *_tables(STATE, *(registry.load(each) for each in registry.table("state").values())),
     ]
-    tables = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
-    ).fetchall()
-    for (table,) in tables:
+    return "\n".join(parts) + "\n"
+
+
+def _tables(schema, *of_plugins):
+    """Yield a section for each table."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    schema.migrate(connection)
+    owners = {}
+    for owner, scripts in [("", ()), *((each.owner, each.scripts) for each in of_plugins)]:
+        _schema.run_scripts(connection, scripts)
+        names = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY rowid"
+        )
+        for (table,) in names.fetchall():
+            owners.setdefault(table, owner)
+    for table, owner in owners.items():
+        if table.startswith("sqlite_"):
+            continue
         columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
         shown = (f"`{column}` {kind.lower() or 'any'}" for _, column, kind, *_ in columns)
-        parts += [f"\n## {table}\n", f"Columns: {', '.join(shown)}."]
+        of = f" (plugin `{owner}`)" if owner else ""
+        yield f"\n### {table}{of}\n"
+        yield f"Columns: {', '.join(shown)}."
         indices = [row[1] for row in connection.execute(f"PRAGMA index_list({table})")]
         ours = sorted(index for index in indices if not index.startswith("sqlite_"))
         if ours:
-            parts.append(f"\nIndices: {', '.join(f'`{index}`' for index in ours)}.")
-    return "\n".join(parts) + "\n"
+            yield f"\nIndices: {', '.join(f'`{index}`' for index in ours)}."
 
 
 def evaluators() -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from llmeval_sdk import registry
 from llmeval_sdk.model import EvaluationEvent, Record, is_stand_in, values
-from llmeval_sdk.plugins.learning.fits import MOST_OUTCOMES, PEOPLE, Source
+from llmeval_sdk.plugins.learning.fits import MOST_OUTCOMES, PEOPLE, TEXT, Source
 from llmeval_sdk.plugins.learning.fitting import Outcome, Slices
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.store.state import Belongings, StateFile, StateTables
@@ -159,6 +159,8 @@ TABLES = StateTables(
     owner="learning",
     noun="verdict that scores learn from",
     scripts=(_SCRIPT,),
+    tables=("outcomes",),
+    texts=(TEXT,),
     forget=_forget,
 )
 

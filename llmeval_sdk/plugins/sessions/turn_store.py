@@ -479,6 +479,7 @@ TABLES = StateTables(
     owner="sessions",
     noun="turn of open sessions",
     scripts=(_SCRIPT,),
+    tables=_OF_A_SESSION,
     forget=_forget_user,
     expire=_expire,
 )
