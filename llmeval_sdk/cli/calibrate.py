@@ -13,7 +13,7 @@ from llmeval_sdk.cli.agreement import add_source, labelled
 from llmeval_sdk.cli.options import Help, add_json
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.state import state_path
 from llmeval_sdk.text.terminal import printable
 
 
@@ -78,9 +78,7 @@ def run(args: argparse.Namespace) -> int:
     """Fit, check and write; 1 where the labels give no calibration."""
     from llmeval_sdk.evaluation import calibrations
 
-    path = calibrations.path_beside(
-        path_of(args.store or config.from_environment(problems=[]).store)
-    )
+    path = state_path(args.store or config.from_environment(problems=[]).store)
     known = calibrations.read(path)
     if args.remove:
         if known.pop(args.evaluator, None) is None:

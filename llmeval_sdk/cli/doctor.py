@@ -28,6 +28,7 @@ from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader, contents_of
+from llmeval_sdk.store.state import state_path
 from llmeval_sdk.text.terminal import plural
 
 
@@ -513,7 +514,7 @@ def calibrated(settings: Settings) -> Iterator[Finding]:
     """Say for each calibration whether it fits what answers now."""
     from llmeval_sdk.evaluation import calibrations
 
-    path = calibrations.path_beside(path_of(settings.store))
+    path = state_path(settings.store)
     try:
         fitted = calibrations.read(path)
     except DataError as error:

@@ -21,7 +21,7 @@ from llmeval_sdk.errors import DataError
 from llmeval_sdk.statistics.calibration import MAX_KNOTS, Calibration
 from llmeval_sdk.store.connection import Inherited
 from llmeval_sdk.store.files import Unusable
-from llmeval_sdk.store.state import SharedText, StateFile, state_path, text_in
+from llmeval_sdk.store.state import SharedText, StateFile, text_in
 
 
 FORMAT = 1
@@ -55,11 +55,6 @@ class FittedCalibration:
     def is_stale(self, judge_version: str, model: str) -> bool:
         """Say whether another judge or model answers now than the one that it was fitted to."""
         return (judge_version, model) != (self.judge_version, self.model)
-
-
-def path_beside(store: str | Path) -> Path:
-    """Return the file that holds the calibrations of a store's app."""
-    return state_path(store)
 
 
 def read(path: Path) -> dict[str, FittedCalibration]:

@@ -44,8 +44,7 @@ from llmeval_sdk.model.protocols import (
 from llmeval_sdk.pipeline.plan import DecisionPlan, Plan, Planning, Plugin
 from llmeval_sdk.pipeline.spool import Folder, children_folder
 from llmeval_sdk.process.shield import swallow
-from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.state import HostLedger, ledger_path
+from llmeval_sdk.store.state import HostLedger, ledger_path, state_path
 from llmeval_sdk.tracing.internals import off, state
 
 
@@ -181,7 +180,6 @@ def _plan_decisions(
         if own.cascade:
             problems.append(_of_cascade("no decision model is named: set LLMEVAL_DECISION_MODEL"))
         return None
-    from llmeval_sdk.evaluation.calibrations import path_beside
     from llmeval_sdk.evaluation.decisions import checked_thresholds, divided
 
     model, why_not = _model(decisions, settings, problems, strict=strict)
@@ -209,7 +207,7 @@ def _plan_decisions(
         judges=frozenset(judge.name for judge in typed),
         thresholds=checked_thresholds(own.decision_thresholds),
         concurrency=DECISION_BUDGET.concurrency,
-        calibrations=path_beside(path_of(settings.store)),
+        calibrations=state_path(settings.store),
     )
     return _Decided(plan, [*requested, *read], escalations)
 

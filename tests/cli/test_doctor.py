@@ -14,6 +14,7 @@ from llmeval_sdk import registry
 from llmeval_sdk.cli.doctor import address
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.statistics import Calibration
+from llmeval_sdk.store.state import state_path
 from llmeval_sdk.testing.decision_server import DecisionServer
 
 
@@ -488,7 +489,7 @@ def test_calibrations_are_shown_with_their_state(llmeval, store):
         Calibration(slope=0.5, shift=0.1, labels=200), "1", "luna-1", 10**18, 0.61, 0.52
     )
     calibrations.write(
-        calibrations.path_beside(store.path),
+        state_path(store.path),
         {"polite": fitted, "kind": replace(fitted, model="luna-0")},
     )
     span = store.span("01" * 8)

@@ -10,12 +10,12 @@ from llmeval_sdk.errors import DataError
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.evaluation.calibrations import Calibrations, FittedCalibration
 from llmeval_sdk.statistics.calibration import Calibration
-from llmeval_sdk.store.state import SharedText, StateFile
+from llmeval_sdk.store.state import SharedText, StateFile, state_path
 
 
 @pytest.fixture
 def path(tmp_path):
-    return calibrations.path_beside(tmp_path / "store" / "llmeval.db")
+    return state_path(tmp_path / "store" / "llmeval.db")
 
 
 def fitted(**changes):

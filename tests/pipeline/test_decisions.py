@@ -21,6 +21,7 @@ from llmeval_sdk.pipeline import judging as _judging
 from llmeval_sdk.process import shield
 from llmeval_sdk.statistics import Calibration
 from llmeval_sdk.store.latest import latest_of
+from llmeval_sdk.store.state import state_path
 from llmeval_sdk.testing import FakeLLM, capture, fixed_ids
 from llmeval_sdk.testing.decision_server import DecisionServer
 
@@ -490,7 +491,7 @@ def test_calibrations_are_applied_and_a_stale_one_is_told_once(tmp_path, caplog)
         0.4,
     )
     stale = replace(fitted, model="scripted-0")
-    calibrations.write(calibrations.path_beside(store), {"safety": fitted, "groundedness": stale})
+    calibrations.write(state_path(store), {"safety": fitted, "groundedness": stale})
     model = ScriptedDecisions({"safety": yes(0.6), "groundedness": yes(0.6)})
     with capture(
         evaluators=["safety", "groundedness"],

@@ -9,13 +9,13 @@ from typing import Any
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation.calibrations import Calibrations, path_beside
+from llmeval_sdk.evaluation.calibrations import Calibrations
 from llmeval_sdk.evaluation.decisions import Decider, divided
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.judges.models.decisions import resolve
 from llmeval_sdk.offline.run.work import Chosen
 from llmeval_sdk.process.shield import tell
-from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.state import state_path
 
 
 def decider_of(
@@ -37,7 +37,7 @@ def decider_of(
     if thresholds is None:
         thresholds = settings.of(DecisionSettings).decision_thresholds
     calibrations = Calibrations(
-        path_beside(path_of(settings.store)), lambda problem: tell("calibration", problem)
+        state_path(settings.store), lambda problem: tell("calibration", problem)
     )
     return Decider(
         model,
