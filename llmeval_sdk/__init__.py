@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.process import first_use
+from llmeval_sdk import process
 
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _load_runtime() -> None:
     import_module(f"{__name__}.pipeline.runtime")
 
 
-first_use.load = _load_runtime
+process.load_runtime = _load_runtime
 
 
 def __getattr__(name: str) -> Any:

@@ -7,23 +7,24 @@ table of its own, ``settings.of(PhoenixSettings)``.
 The table in the reference is printed from here: ``python -m llmeval_sdk.config``.
 """
 
-from llmeval_sdk.config._resolve import (
+from llmeval_sdk.config.reading import SCORES, Secret, price_table, prices, setting
+from llmeval_sdk.config.settings import (
+    Settings,
+    areas,
     from_environment,
     hidden,
     in_experiment,
     openai_headers,
     read,
+    rows,
     source_of,
     value_of,
     variables,
 )
-from llmeval_sdk.config._table import table
-from llmeval_sdk.config.reading import SCORES, Secret, price_table, prices, setting
-from llmeval_sdk.config.settings import Settings, areas, rows
 
 
 __all__ = [
     "SCORES", "Secret", "Settings", "areas", "from_environment",
     "hidden", "in_experiment", "openai_headers", "price_table", "prices", "read", "rows", "setting",
-    "source_of", "table", "value_of", "variables",
+    "source_of", "value_of", "variables",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from math import isfinite
 
 from llmeval_sdk.evaluation.admission import Ruling
 from llmeval_sdk.evaluation.sampling import escalation_draw
-from llmeval_sdk.process.locks import Locked
+from llmeval_sdk.process.forks import Locked
 from llmeval_sdk.statistics.allocation import Allocation
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from llmeval_sdk.evaluation.admission import Refused
-from llmeval_sdk.process.locks import Locked
+from llmeval_sdk.process.forks import Locked
 
 
 class Breaker(Locked):

@@ -19,7 +19,7 @@ from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
 from llmeval_sdk.evaluation.books import BookState, Reservation, Used, Want
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.process.locks import Locked
+from llmeval_sdk.process.forks import Locked
 
 
 T = TypeVar("T")

@@ -28,7 +28,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step
 from llmeval_sdk.model.protocols import LLM, DecisionModel, Judge
 from llmeval_sdk.process import private
-from llmeval_sdk.process.locks import Locked
+from llmeval_sdk.process.forks import Locked
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 from llmeval_sdk.store.files import Unusable

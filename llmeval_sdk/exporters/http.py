@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from llmeval_sdk.errors import ConfigurationError, ExportError
-from llmeval_sdk.process.due import due
+from llmeval_sdk.process.exits import thread_deadline
 
 
 MAX_ANSWER = 1 << 20
@@ -104,7 +104,7 @@ class HttpSender:
         try. The request ends by this sender's timeout, and by the deadline that `due_by` sets for
         the thread.
         """
-        deadline = min(monotonic() + self._timeout, due())
+        deadline = min(monotonic() + self._timeout, thread_deadline())
         reused = self._connection is not None
         try:
             return self._exchange(method, path, body, headers, deadline)
@@ -152,7 +152,9 @@ class HttpSender:
         except TimeoutError as error:
             self.close()
             limit = (
-                "before the process had to end" if deadline == due() else f"in {self._timeout:g} s"
+                "before the process had to end"
+                if deadline == thread_deadline()
+                else f"in {self._timeout:g} s"
             )
             raise ExportError(
                 "timeout", f"no answer {limit}", retryable=True, answered=False

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.exporters._secrets import has_secret_name, hides, hints, redact_secrets
-from llmeval_sdk.process.helper_threads import HelperThreads, NoAnswerError, NotCalledError
+from llmeval_sdk.process.threads import HelperThreads, NoAnswerError, NotCalledError
 
 
 # Numbers that prove themselves: the Luhn sum of payment cards, ISO 7064 mod 97 of IBANs.
@@ -232,7 +232,7 @@ class Redactor:
         custom: the app's own ``redact(text) -> text``, called with every text that was captured.
         timeout: seconds it may take for one record. A record that it does not answer for in time is
             replaced by `FAILED` as a whole, and so is every record while it is not called, because
-            too many of its calls hang (`process.helper_threads`). A text on which it raises
+            too many of its calls hang (`process.threads`). A text on which it raises
             or that it answers with anything but text becomes `FAILED` too.
     """
 

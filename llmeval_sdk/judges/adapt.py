@@ -13,7 +13,7 @@ from llmeval_sdk.judges.base import BaseJudge
 from llmeval_sdk.judges.function import FunctionJudge, finished, is_async, outcome
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.protocols import LLM, Evaluator
-from llmeval_sdk.process.helper_threads import HelperThreads
+from llmeval_sdk.process.threads import HelperThreads
 
 
 _FOREIGN_NAMES = {"input_data", "output_data", "expected_output"}

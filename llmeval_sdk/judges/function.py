@@ -13,7 +13,7 @@ from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, combine, failure, r
 from llmeval_sdk.judges.prompt import Template
 from llmeval_sdk.model import Chunk, Evaluation, Record, Step, Unit, values
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.process.helper_threads import HelperThreads
+from llmeval_sdk.process.threads import HelperThreads
 
 
 Verdict: TypeAlias = "bool | float | str | Evaluation | None"

@@ -1,7 +1,7 @@
 """Runs the heuristics of the app beside the worker.
 
 Built-in heuristics run in the worker itself. A function of the app may never return, so it runs on
-a thread that can be abandoned, by the rules of `llmeval_sdk.process.helper_threads`.
+a thread that can be abandoned, by the rules of `llmeval_sdk.process.threads`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from llmeval_sdk.evaluation import failed, is_built_in, own_copy, raised, run_heuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.protocols import Heuristic
-from llmeval_sdk.process.helper_threads import (
+from llmeval_sdk.process.threads import (
     HelperThreads,
     NoAnswerError,
     NotCalledError,

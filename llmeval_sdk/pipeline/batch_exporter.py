@@ -18,9 +18,8 @@ from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.model.protocols import BaseExporter
 from llmeval_sdk.pipeline.queue import BoundedQueue
 from llmeval_sdk.pipeline.stats import ExporterStats
-from llmeval_sdk.process.counters import Counts
-from llmeval_sdk.process.due import due_by, left
-from llmeval_sdk.process.shield import shield, swallow, tell
+from llmeval_sdk.process.exits import ending_by, seconds_left
+from llmeval_sdk.process.shield import Counts, shield, swallow, tell
 from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing.internals import off
 
@@ -171,9 +170,9 @@ class Delivery:
         No request is begun after a monotonic deadline, and those that were begun end by it.
         """
         self._closing.set()
-        with shield(f"exporter {self.name}", calls_out=True), due_by(deadline):
+        with shield(f"exporter {self.name}", calls_out=True), ending_by(deadline):
             self._drain(deadline)
-            if (seconds := left(deadline)) > 0:
+            if (seconds := seconds_left(deadline)) > 0:
                 self.exporter.flush(min(1.0, seconds))
 
     # -- its own thread -------------------------------------------------------------------------

@@ -11,8 +11,7 @@ from llmeval_sdk.pipeline._privacy import Privacy, bare
 from llmeval_sdk.pipeline.batch_exporter import Barrier, Delivery, Emitted
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.pipeline.stats import Stats
-from llmeval_sdk.process.counters import Count, Counts
-from llmeval_sdk.process.shield import shield, swallow, tell
+from llmeval_sdk.process.shield import Count, Counts, shield, swallow, tell
 
 
 LOUD = frozenset((

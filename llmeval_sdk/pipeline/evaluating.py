@@ -19,8 +19,7 @@ from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.judging import DecisionJob, Job, Judging, not_decided, not_run
 from llmeval_sdk.pipeline.plan import Plan
-from llmeval_sdk.process.counters import Counts
-from llmeval_sdk.process.shield import shield, swallow
+from llmeval_sdk.process.shield import Counts, shield, swallow
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.internals import span_data
 

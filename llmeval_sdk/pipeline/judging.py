@@ -34,9 +34,8 @@ from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.pipeline.batch_exporter import Emitted
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.plan import Plan
-from llmeval_sdk.process.counters import Counts
-from llmeval_sdk.process.due import left
-from llmeval_sdk.process.shield import shield, swallow, tell
+from llmeval_sdk.process.exits import seconds_left
+from llmeval_sdk.process.shield import Counts, shield, swallow, tell
 from llmeval_sdk.process.threads import DaemonLoop, OneThread
 from llmeval_sdk.tracing.internals import new_span_id, new_trace_id, off
 
@@ -383,7 +382,7 @@ class Judging:
     def join(self, deadline: float) -> bool:
         """Wait until all submitted jobs are done, at most until a monotonic deadline."""
         waiting = list(self._waiting)
-        return not waiting or not wait(waiting, left(deadline)).not_done
+        return not waiting or not wait(waiting, seconds_left(deadline)).not_done
 
     def shut(self) -> None:
         """Give up all jobs that wait or run, and emit each as not run."""

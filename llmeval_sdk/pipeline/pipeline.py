@@ -18,8 +18,7 @@ from llmeval_sdk.pipeline.recovery import Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.process import shield
-from llmeval_sdk.process.due import left
-from llmeval_sdk.process.hard_exit import is_to_be_killed
+from llmeval_sdk.process.exits import is_to_be_killed, seconds_left
 from llmeval_sdk.tracing import Span
 
 
@@ -248,7 +247,7 @@ class Pipeline:
 
     def _wait_for_end(self, deadline: float) -> None:
         if self._ender != get_ident():  # a signal handler inside `shutdown` would wait for itself
-            self._done.wait(left(deadline))
+            self._done.wait(seconds_left(deadline))
 
     def _outcome(self) -> Stats:
         """Return the counters of a pipeline that is ending or has ended."""
@@ -311,14 +310,14 @@ class Pipeline:
     def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
         """Wait until the worker, the judges and then the deliveries are done with all so far."""
         barrier = self._worker.barrier(stop=last)
-        scored = barrier.done.wait(left(judges_until))
+        scored = barrier.done.wait(seconds_left(judges_until))
         complete = self._worker.judging.join(judges_until)
         if last:
             self._worker.judging.shut()
         if not scored:  # only half of the time left, so that what is scored can still be delivered
-            scored = barrier.done.wait(left(deadline) / 2)
+            scored = barrier.done.wait(seconds_left(deadline) / 2)
         complete &= scored and not barrier.failed
         barriers = [delivery.barrier() for delivery in self._deliveries.values()]
         for delivered in barriers:  # no `all(…)`: each of them may use the time that is left
-            complete &= delivered.done.wait(left(deadline))
+            complete &= delivered.done.wait(seconds_left(deadline))
         return complete

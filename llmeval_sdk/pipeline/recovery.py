@@ -18,8 +18,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.pipeline.batch_exporter import Barrier, Delivery
 from llmeval_sdk.pipeline.spool import Folder, Place, SpoolError, SpoolFile, Torn, Unreadable
-from llmeval_sdk.process.counters import Count, Counts
-from llmeval_sdk.process.shield import swallow, tell
+from llmeval_sdk.process.shield import Count, Counts, swallow, tell
 
 
 # What the pipeline knows of records that are also in the spool.

@@ -13,8 +13,7 @@ from llmeval_sdk.model.records import Retrieved, early_record, record_of
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.pipeline.queue import BoundedQueue
 from llmeval_sdk.pipeline.recovery import Spooled, Spooling
-from llmeval_sdk.process.counters import Count, Counts
-from llmeval_sdk.process.shield import caught, shield, swallow, tell
+from llmeval_sdk.process.shield import Count, Counts, caught, shield, swallow, tell
 from llmeval_sdk.tracing import Span, disabled
 from llmeval_sdk.tracing.internals import roll_up, settle, state
 

@@ -1,12 +1,24 @@
-"""How the SDK behaves in the process of the app: threads, forks, exit, exceptions and counters.
+"""How the SDK behaves in the process of the app: threads, forks, exits, exceptions and counters.
 
-``shield`` keeps our exceptions away from the app, ``aside`` runs code of the app with a deadline,
-``threads`` has our own threads and event loops, ``forks`` and ``hard_exit`` handle how processes
-begin and end, and ``counters`` count without a lock. Nothing here knows spans or evaluators.
+``shield`` keeps our exceptions away from the app and counts, ``threads`` has our threads and event
+loops and runs code of the app with a deadline, ``forks`` and ``exits`` handle how processes begin
+and end. Nothing here knows spans or evaluators.
 """
+
+from __future__ import annotations
 
 import os
 
 
 PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120 - no pathlib at import
 """The folder of this package: a frame whose file lies below it runs our code."""
+
+
+def load_runtime() -> None:
+    """Load the runtime, which then installs itself into tracing.
+
+    The first span may come before anything has configured the SDK. Tracing then needs the runtime,
+    which stands above it and which it must not import. So the package replaces this function when
+    it is imported.
+    """
+    raise RuntimeError("llmeval_sdk itself has not been imported")

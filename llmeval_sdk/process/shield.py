@@ -3,6 +3,7 @@
 Two kinds of exceptions pass through untouched: every ``BaseException`` that is no ``Exception``,
 and one that is not ours although it surfaced in our code, such as one that a signal handler raised
 (a task queue's soft time limit). The log is written in the worker, never on the app's thread.
+The counters are exact with any number of threads, signal handlers and collector callbacks.
 """
 
 from __future__ import annotations
@@ -11,16 +12,68 @@ import os
 import threading
 import time
 from collections import deque
+from itertools import count
 from types import CodeType, TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
 from llmeval_sdk.process import PACKAGE_FOLDER
-from llmeval_sdk.process.counters import Counts
+
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Count:
+    """An exact counter without a lock: one C call counts, so nothing can come in between.
+
+    ``self.n += 1`` is three steps and loses counts under threads on some interpreters; a lock can
+    deadlock when a signal handler or a finaliser counts while the lock is held.
+    """
+
+    __slots__ = ("_ticks", "add")
+
+    def __init__(self) -> None:
+        self._ticks = count()
+        self.add = self._ticks.__next__
+
+    @property
+    def value(self) -> int:
+        """How often `add` was called. An ``itertools.count`` shows its next number in its repr."""
+        return int(repr(self._ticks)[6:-1])
+
+
+class Counts:
+    """A counter per reason, made when a reason first occurs."""
+
+    __slots__ = ("_by_reason",)
+
+    def __init__(self) -> None:
+        self._by_reason: dict[str, Count] = {}
+
+    def add(self, reason: str, times: int = 1) -> None:
+        """Count a reason; ``setdefault`` lets only one of two threads make its counter."""
+        counter = self._by_reason.get(reason) or self._by_reason.setdefault(reason, Count())
+        for _ in range(times):
+            counter.add()
+
+    def snapshot(self) -> dict[str, int]:
+        """Return the counts so far, by reason."""
+        return {reason: counter.value for reason, counter in list(self._by_reason.items())}
+
+    def clear(self) -> None:
+        """Forget all counts."""
+        self._by_reason.clear()
+
+    @property
+    def total(self) -> int:
+        """Return the sum over the reasons."""
+        return sum(self.snapshot().values())
+
+
+# The guard.
 
 
 INTERVAL_SECONDS = 60.0
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
 

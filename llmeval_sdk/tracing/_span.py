@@ -18,6 +18,7 @@ from time import perf_counter_ns, time_ns
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
+from llmeval_sdk import process
 from llmeval_sdk.errors import nearest
 from llmeval_sdk.model import (
     Chunk,
@@ -42,7 +43,6 @@ from llmeval_sdk.model.fields import (
 )
 from llmeval_sdk.model.records import OWNERS, Contribution, Conversation, Retrieved
 from llmeval_sdk.model.span_fields import SPAN_FIELDS
-from llmeval_sdk.process import first_use
 from llmeval_sdk.process.shield import caught, swallow, tell_once
 from llmeval_sdk.tracing import ids
 from llmeval_sdk.tracing._capture import Room, capture, name_of, new_room, rows, used
@@ -202,7 +202,7 @@ def deliver(timeout: float | None) -> bool:
 def _runtime() -> _Runtime:
     """Return what the runtime installed; load the runtime if this is the first span."""
     if _installed is None:
-        first_use.load()
+        process.load_runtime()
     assert _installed is not None
     return _installed
 

@@ -10,7 +10,7 @@ from otlp_collector import running_collector
 
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.exporters.http import HttpSender
-from llmeval_sdk.process.due import due, due_by
+from llmeval_sdk.process.exits import ending_by, thread_deadline
 
 
 @pytest.mark.parametrize(
@@ -69,21 +69,21 @@ def test_a_request_ends_by_the_deadline_of_its_thread():
         for seconds, deadline in ((60.0, 0.2), (0.2, 60.0)):
             sender = HttpSender(collector.url, timeout=seconds)
             begun = time.monotonic()
-            with due_by(begun + deadline), pytest.raises(ExportError) as lost:
+            with ending_by(begun + deadline), pytest.raises(ExportError) as lost:
                 sender.post("/v1/traces", b"", {})
             assert is_in_time(time.monotonic() - begun, 1.0)
             assert (lost.value.reason, lost.value.answered) == ("timeout", False)
         collector.hang.clear()
-    assert due() == float("inf")
+    assert thread_deadline() == float("inf")
 
 
 def test_an_outer_deadline_is_never_put_off():
     """And it holds for the thread that set it only."""
     elsewhere = []
-    with due_by(5.0):
-        with due_by(9.0):
-            assert due() == 5.0
-        thread = threading.Thread(target=lambda: elsewhere.append(due()))
+    with ending_by(5.0):
+        with ending_by(9.0):
+            assert thread_deadline() == 5.0
+        thread = threading.Thread(target=lambda: elsewhere.append(thread_deadline()))
         thread.start()
         thread.join()
     assert elsewhere == [float("inf")]

@@ -41,6 +41,7 @@ registry.table("exporters")["scratch"] = "scratch_exporter:ScratchExporter"  # t
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
+from llmeval_sdk.config.__main__ import table
 
 with llmeval.workflow("online", request="q") as span:  # LLMEVAL_EXPORTERS names it
     span.retrieved_context = [{"content": "a roof", "score": 0.5}]
@@ -49,7 +50,7 @@ llmeval.evaluate(
     [{"request": "q", "retrieved_context": [{"content": "a roof", "score": 0.5}]}],
     evaluators=["context_relevance"], experiment="tried", exporters=["scratch"],
 )
-assert "`scratch`" in config.table()
+assert "`scratch`" in table()
 """
 
 

@@ -10,9 +10,9 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.pipeline import _app_heuristics
-from llmeval_sdk.process import helper_threads
-from llmeval_sdk.process.helper_threads import MAX_ABANDONED
+from llmeval_sdk.process import threads as helper_threads
 from llmeval_sdk.process.shield import caught
+from llmeval_sdk.process.threads import MAX_ABANDONED
 from llmeval_sdk.testing import capture
 
 

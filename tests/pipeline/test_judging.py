@@ -13,7 +13,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.pipeline import judging
-from llmeval_sdk.process.helper_threads import MAX_ABANDONED
+from llmeval_sdk.process.threads import MAX_ABANDONED
 from llmeval_sdk.testing import FakeLLM, capture
 
 

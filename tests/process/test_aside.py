@@ -18,14 +18,14 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.exporters.redaction import FAILED, Redactor
 from llmeval_sdk.pipeline import _app_heuristics
-from llmeval_sdk.process import helper_threads as runner
-from llmeval_sdk.process.helper_threads import (
+from llmeval_sdk.process import threads as runner
+from llmeval_sdk.process.shield import caught
+from llmeval_sdk.process.threads import (
     MAX_ABANDONED,
     HelperThreads,
     NoAnswerError,
     NotCalledError,
 )
-from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing import capture
 
 

@@ -8,8 +8,9 @@ import re
 import sqlite3
 from pathlib import Path
 
-from llmeval_sdk import cli, config, registry
+from llmeval_sdk import cli, registry
 from llmeval_sdk.cli import run
+from llmeval_sdk.config.__main__ import table as settings_table
 from llmeval_sdk.exporters.otlp import names as _names
 from llmeval_sdk.plugins.demo import run as demo_run
 from llmeval_sdk.store import _schema
@@ -22,7 +23,7 @@ NOTE = "<!-- Written by `make reference` from the code; edit the code, not this 
 
 def settings() -> str:
     """Return the tables of all settings."""
-    tables = re.sub(r"^[*]{2}(.+)[*]{2}$", r"## \1", config.table(), flags=re.MULTILINE)
+    tables = re.sub(r"^[*]{2}(.+)[*]{2}$", r"## \1", settings_table(), flags=re.MULTILINE)
     tables = re.sub(r"^\| variable .*\n\|[- |]+\n", "", tables, flags=re.MULTILINE)
     tables = re.sub(
         r"^\| (.+?) \| (.+) \| (–|`[^|]*`) \| (.+) \|$", _setting, tables, flags=re.MULTILINE

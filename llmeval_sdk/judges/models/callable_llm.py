@@ -10,7 +10,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models.sending import in_words
 from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.process.helper_threads import HelperThreads
+from llmeval_sdk.process.threads import HelperThreads
 
 
 class CallableLLM(LLM):

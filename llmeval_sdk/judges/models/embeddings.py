@@ -15,7 +15,7 @@ from llmeval_sdk.judges.models.clients import Clients, access, endpoint
 from llmeval_sdk.judges.models.failures import CallFailed, retrying
 from llmeval_sdk.judges.models.sending import usage
 from llmeval_sdk.model import Usage
-from llmeval_sdk.process.helper_threads import HelperThreads
+from llmeval_sdk.process.threads import HelperThreads
 
 
 DEFAULT_MODEL = "text-embedding-3-small"

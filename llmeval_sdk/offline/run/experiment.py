@@ -31,7 +31,7 @@ from llmeval_sdk.offline.data.record import absent, record_from
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.stats import ExporterStats
-from llmeval_sdk.process.helper_threads import HelperThreads
+from llmeval_sdk.process.threads import HelperThreads
 from llmeval_sdk.tracing import Span, task
 from llmeval_sdk.tracing.internals import (
     Link,

@@ -15,7 +15,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.pipeline.pipeline import Pipeline
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.process import shield
-from llmeval_sdk.process.due import left
+from llmeval_sdk.process.exits import seconds_left
 from llmeval_sdk.tracing.internals import State, state
 
 
@@ -50,11 +50,13 @@ class InForce:
 
     def flush(self, deadline: float) -> Stats:
         """Wait until everything so far is delivered, until a monotonic deadline at most."""
-        return _merged([pipeline.flush(left(deadline)) for pipeline in self.newest_first()])
+        return _merged([pipeline.flush(seconds_left(deadline)) for pipeline in self.newest_first()])
 
     def shutdown(self, deadline: float) -> Stats:
         """Deliver what is there until a monotonic deadline, and stop recording."""
-        return _merged([pipeline.shutdown(left(deadline)) for pipeline in self.newest_first()])
+        return _merged(
+            [pipeline.shutdown(seconds_left(deadline)) for pipeline in self.newest_first()]
+        )
 
     def settings_or_default(self) -> Settings:
         """Return the settings in force, or those of the environment where none are yet."""

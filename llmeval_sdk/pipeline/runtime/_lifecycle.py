@@ -24,8 +24,8 @@ from llmeval_sdk.pipeline.spool import children_of
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.process import shield
 from llmeval_sdk.process.distribution import namesake_warning
+from llmeval_sdk.process.exits import after_children, before_hard_exit
 from llmeval_sdk.process.forks import wait_for_imports
-from llmeval_sdk.process.hard_exit import after_children, before_hard_exit
 from llmeval_sdk.store.identities import identities
 from llmeval_sdk.tracing.internals import install, keep_images, state
 

@@ -39,8 +39,7 @@ from llmeval_sdk.plugins.fleet._message import (
 )
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
 from llmeval_sdk.plugins.shared.client import connect, is_redis_error
-from llmeval_sdk.process.counters import Counts
-from llmeval_sdk.process.shield import shield, tell
+from llmeval_sdk.process.shield import Counts, shield, tell
 from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing.internals import off
 

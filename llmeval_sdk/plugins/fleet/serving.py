@@ -35,8 +35,7 @@ from llmeval_sdk.plugins.fleet._worker import (
 )
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
 from llmeval_sdk.plugins.shared.client import KEYS, connect, is_redis_error
-from llmeval_sdk.process.counters import Counts
-from llmeval_sdk.process.shield import shield, swallow, tell
+from llmeval_sdk.process.shield import Counts, shield, swallow, tell
 
 
 BEAT_SECONDS = 5.0

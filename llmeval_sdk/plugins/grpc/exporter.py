@@ -28,7 +28,7 @@ from llmeval_sdk.errors import ConfigurationError, ExportError, missing_extra
 from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otlp.wire import fields
 from llmeval_sdk.plugins.grpc import GrpcSettings
-from llmeval_sdk.process.due import due
+from llmeval_sdk.process.exits import thread_deadline
 
 
 DEFAULT = "http://localhost:4317"
@@ -102,7 +102,7 @@ class GrpcEndpoint:
 
         if self._call is None:
             self._open(grpc)
-        limit = max(0.01, min(self._timeout, due() - monotonic()))
+        limit = max(0.01, min(self._timeout, thread_deadline() - monotonic()))
         compression = grpc.Compression.Gzip if self._zipped else None
         _calling.add(get_ident())
         try:

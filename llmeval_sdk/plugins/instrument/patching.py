@@ -10,7 +10,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.plugins.instrument import _datadog
 from llmeval_sdk.plugins.instrument._libraries import ClientLibrary, check, library
 from llmeval_sdk.plugins.instrument.settings import LIBRARIES, InstrumentationSettings
-from llmeval_sdk.process.locks import Locked
+from llmeval_sdk.process.forks import Locked
 from llmeval_sdk.process.shield import swallow, tell
 
 

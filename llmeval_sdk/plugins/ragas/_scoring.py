@@ -24,8 +24,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Message, Usage
 from llmeval_sdk.model.json_object import NoObjectError, only_object
 from llmeval_sdk.model.protocols import LLM, further_request
-from llmeval_sdk.process.helper_threads import HelperThreads
-from llmeval_sdk.process.threads import run
+from llmeval_sdk.process.threads import HelperThreads, run
 
 
 MAX_TOKENS = 4096

@@ -11,8 +11,8 @@ from typing import Any, TypeVar, overload
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline.runtime import flush
-from llmeval_sdk.process.helper_threads import HelperThreads
 from llmeval_sdk.process.shield import shield
+from llmeval_sdk.process.threads import HelperThreads
 
 
 _Handler = TypeVar("_Handler", bound=Callable[..., Any])

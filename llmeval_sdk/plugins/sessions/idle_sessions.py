@@ -34,8 +34,7 @@ from llmeval_sdk.plugins.sessions.turn_store import (
     record_of_session,
     written,
 )
-from llmeval_sdk.process.counters import Counts
-from llmeval_sdk.process.shield import swallow, tell
+from llmeval_sdk.process.shield import Counts, swallow, tell
 from llmeval_sdk.store.connection import Inherited
 from llmeval_sdk.store.files import Unusable
 from llmeval_sdk.store.state import state_path

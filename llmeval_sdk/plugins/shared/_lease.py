@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.evaluation.books import MINUTE, Reservation, Want
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.process.locks import Locked
+from llmeval_sdk.process.forks import Locked
 
 
 AMOUNTS = ("calls", "tokens", "usd", "slots")

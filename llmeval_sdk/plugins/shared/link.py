@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from llmeval_sdk.config import Secret
 from llmeval_sdk.plugins.shared.client import connect
 from llmeval_sdk.plugins.shared.redis_address import RedisAddress
-from llmeval_sdk.process.counters import Counts
-from llmeval_sdk.process.shield import shield, tell
+from llmeval_sdk.process.shield import Counts, shield, tell
 
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import pytest
 from machine import is_in_time
 
 from llmeval_sdk.exporters.redaction import FAILED, Redactor
-from llmeval_sdk.process.helper_threads import MAX_ABANDONED
+from llmeval_sdk.process.threads import MAX_ABANDONED
 
 
 KEY = "sk-" + "abcdefghij0123456789xyz"

@@ -10,6 +10,7 @@ from machine import crowding, is_in_time
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
+from llmeval_sdk.config.__main__ import table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.testing import capture
@@ -427,7 +428,7 @@ def test_the_settings_table_reads_every_row():
         assert row.metadata["doc"].endswith("."), row.name
         assert config.value_of(settings, row.name) == row.default
         for variable in row.metadata["env"]:
-            assert f"`{variable}`" in config.table()
+            assert f"`{variable}`" in table()
     assert runtime.settings().store
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from llmeval_sdk import config
 from llmeval_sdk.config import reading
+from llmeval_sdk.config.__main__ import table as settings_table
 
 
 def test_every_setting_names_the_values_it_takes():
@@ -12,12 +13,14 @@ def test_every_setting_names_the_values_it_takes():
         words = reading.allowed(row.metadata["read"])
         free = row.metadata["read"] in (str, config.Secret)
         assert free == (words == "text"), row.name
-    assert "| `LLMEVAL_HEURISTICS` | `inline`, `background` or `off` | `inline` |" in config.table()
+    assert (
+        "| `LLMEVAL_HEURISTICS` | `inline`, `background` or `off` | `inline` |" in settings_table()
+    )
 
 
 def test_a_form_of_a_setting_stands_in_the_row_of_that_setting():
     """Timeouts and headers of spans or scores alone are no settings of their own for a reader."""
-    (line,) = [each for each in config.table().splitlines() if "_OTLP_TIMEOUT`" in each]
+    (line,) = [each for each in settings_table().splitlines() if "_OTLP_TIMEOUT`" in each]
     assert "`OTEL_EXPORTER_OTLP_TRACES_TIMEOUT`, `OTEL_EXPORTER_OTLP_LOGS_TIMEOUT`" in line
     assert "spans" in line
     assert "scores" in line

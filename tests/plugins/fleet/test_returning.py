@@ -13,7 +13,7 @@ from llmeval_sdk.plugins.fleet import _client
 from llmeval_sdk.plugins.fleet._judgement_store import READER, RESULTS
 from llmeval_sdk.plugins.fleet._message import JudgementOutcome
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
-from llmeval_sdk.process.counters import Counts
+from llmeval_sdk.process.shield import Counts
 
 
 HOST = "0123456789abcdef"

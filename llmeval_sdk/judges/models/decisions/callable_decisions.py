@@ -10,7 +10,7 @@ from llmeval_sdk.judges.models.callable_llm import called, name_of
 from llmeval_sdk.judges.models.decisions._reading import distribution, malformed, yes_no
 from llmeval_sdk.model import Answer, Decision, Question
 from llmeval_sdk.model.protocols import DecisionModel
-from llmeval_sdk.process.helper_threads import HelperThreads
+from llmeval_sdk.process.threads import HelperThreads
 
 
 Decided = Decision | Mapping[str, Any]

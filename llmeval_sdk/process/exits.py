@@ -1,15 +1,18 @@
-"""The end of processes that never reach ``atexit``: multiprocessing's children, Celery's workers.
+"""The end of a process: what is done before it, and the deadline by which a thread must be done.
 
-Both end with ``os._exit``. Just before, multiprocessing runs the finalizers of its own registry
-(its queues flush there), and Celery sends a signal. We register with whichever of the two the app
-has loaded, and patch nothing.
+Multiprocessing's children and Celery's workers never reach ``atexit``: they end with ``os._exit``.
+Just before, multiprocessing runs the finalizers of its own registry (its queues flush there), and
+Celery sends a signal. We register with whichever of the two the app has loaded, and patch nothing.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
 from typing import Any
 
 
@@ -70,3 +73,36 @@ def after_children(end: Callable[[], None]) -> bool:
 def _multiprocessing() -> tuple[Any, Any]:
     """Return multiprocessing's modules ``process`` and ``util`` where the app has loaded them."""
     return sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
+
+
+# A deadline for everything that one thread does, which cuts its usual timeouts short.
+#
+# From Python 3.12 on no thread can be started at exit, so the main thread may have to send records
+# itself. No other thread could abandon it there: its requests must end by the exit's deadline.
+
+
+class _Deadline(threading.local):
+    at = float("inf")
+
+
+_deadline = _Deadline()
+
+
+@contextmanager
+def ending_by(deadline: float) -> Iterator[None]:
+    """Make all requests of this thread inside the block end by a monotonic deadline."""
+    before, _deadline.at = _deadline.at, min(_deadline.at, deadline)
+    try:
+        yield
+    finally:
+        _deadline.at = before
+
+
+def seconds_left(deadline: float) -> float:
+    """Return how many seconds are left until a monotonic deadline; 0 once it has passed."""
+    return max(0.0, deadline - monotonic())
+
+
+def thread_deadline() -> float:
+    """Return the monotonic time by which this thread must be done; infinite outside `due_by`."""
+    return _deadline.at
