@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.judges.models.clients import name_of
 from llmeval_sdk.judges.models.sending import in_words
 from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.model.protocols import LLM
@@ -65,11 +66,6 @@ async def called(function: Callable[..., Any], aside: HelperThreads, *arguments:
         return await function(*arguments)
     answer = await aside.call_async(function, *arguments)
     return await answer if inspect.isawaitable(answer) else answer
-
-
-def name_of(function: Any) -> str:
-    """Return what a function of the app is called."""
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _code_of(function: Any) -> Any:

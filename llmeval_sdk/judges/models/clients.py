@@ -20,6 +20,7 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Callable,
+    Coroutine,
     Iterator,
     Mapping,
     MutableMapping,
@@ -31,8 +32,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import unwrap
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from llmeval_sdk.config import Secret, from_environment, openai_headers
 from llmeval_sdk.errors import ConfigurationError, missing_extra
@@ -315,6 +317,8 @@ AZURE_API_VERSION = "2024-10-21"
 """The oldest stable version that knows structured outputs."""
 
 
+_Answer = TypeVar("_Answer")
+_Made = TypeVar("_Made")
 _Client = TypeVar("_Client", bound="Closable")
 
 
@@ -325,7 +329,8 @@ class Closable(Protocol):
         """Close all connections."""
 
 
-class _Held(NamedTuple, Generic[_Client]):
+@dataclass(frozen=True, slots=True)
+class _Held(Generic[_Client]):
     """The client of one event loop in one process."""
 
     client: _Client
@@ -376,15 +381,25 @@ class PerLoop(Generic[_Client]):
                 await client.close()
 
 
-_Clients = TypeVar("_Clients", bound=PerLoop[Any])
+class KeepsClients(Protocol):
+    """A `PerLoop` of any clients."""
+
+    async def client(self) -> object:
+        """Return the running loop's client, made on first use."""
+
+    async def close(self) -> None:
+        """Close the running loop's client."""
+
+
+ClientsT = TypeVar("ClientsT", bound=KeepsClients)
 _of_parents: list[object] = []
 """Clients of parent processes. They are kept alive, because a finaliser would close them here."""
 
 
-class HasClients(Generic[_Clients]):
+class HasClients(Generic[ClientsT]):
     """A model that holds a client for each event loop."""
 
-    _clients: _Clients
+    _clients: ClientsT
 
     async def warm(self) -> None:
         """Make the running loop's client now, so that no judgement pays for the imports.
@@ -401,6 +416,71 @@ class HasClients(Generic[_Clients]):
 
 MakeClient: TypeAlias = "Callable[[], AsyncOpenAI]"
 """A function of the app that makes its own client."""
+
+
+def own_client(
+    make: Callable[[], _Made], check: Callable[[_Made], None] = lambda _: None
+) -> Callable[[], _Made]:
+    """Return a function that calls the app's, and takes no client twice.
+
+    ``check`` raises `CallFailed` where the client is not one that can be used.
+
+    Raises:
+        ConfigurationError: It is not a function.
+    """
+    if not callable(make):
+        raise ConfigurationError(
+            f"client= takes a function that makes a client, not {type(make).__name__}: each event "
+            "loop needs a client of its own, as in `client=lambda: AsyncOpenAI(…)`"
+        )
+    seen: WeakSet[_Made] = WeakSet()
+
+    def made() -> _Made:
+        try:
+            client = make()
+        except Exception as error:
+            why = f"the function of client= raised {type(error).__name__}"
+            raise CallFailed("unavailable", why, retryable=True) from None
+        check(client)
+        if client in seen:
+            raise CallFailed(
+                "bad_request",
+                "the function of client= returned the same client for a second event loop: it has "
+                "to make a new client each time",
+            )
+        seen.add(client)
+        return client
+
+    return made
+
+
+def name_of(function: object) -> str:
+    """Return what a function of the app is called."""
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+OWN = "the server of client="
+"""Stands for the address of a server that only a client of the app's knows."""
+
+
+async def asked(
+    call: Coroutine[object, object, _Answer],
+    seconds: float,
+    classified: Callable[[Exception], CallFailed],
+) -> _Answer:
+    """Await a request for so many seconds, and say in our types what went wrong.
+
+    Raises:
+        CallFailed: There is no answer in time, or none that can be read.
+    """
+    try:
+        # The limits of the client are per read: a server that drips would hold it for ever.
+        return await within(seconds, call)
+    except asyncio.TimeoutError:
+        failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
+    except Exception as error:
+        failure = classified(error)
+    raise failure  # not in the handler: the context would hold the request and its key
 
 
 class Clients(PerLoop["AsyncOpenAI"]):
@@ -426,7 +506,7 @@ class Clients(PerLoop["AsyncOpenAI"]):
         of_openai: bool = True,
         own: MakeClient | None = None,
     ) -> None:
-        super().__init__(self._make if own is None else own)
+        super().__init__(self._make if own is None else own_client(own, self._check))
         if find_spec("openai") is None:
             raise missing_extra(f"a {role.name} model by name", "openai", "openai")
         if own is None and key is None and endpoint.base_url == OPENAI_URL:
@@ -435,6 +515,7 @@ class Clients(PerLoop["AsyncOpenAI"]):
                 f"OPENAI_API_KEY, or {role.base_url} for a server that needs none"
             )
         self._endpoint = endpoint
+        self._where = endpoint.base_url if own is None else OWN
         self._key = key
         self._of_openai = of_openai
         self._api_version = api_version or AZURE_API_VERSION
@@ -442,26 +523,27 @@ class Clients(PerLoop["AsyncOpenAI"]):
     async def post(
         self,
         path: str,
-        body: Mapping[str, Any],
+        body: Mapping[str, object],
         seconds: float,
-        decode: Callable[[bytes], Any] = json.loads,
-    ) -> Any:
+        decode: Callable[[bytes], _Answer] = json.loads,
+    ) -> _Answer:
         """Send one request and return its decoded answer.
 
         Raises:
             CallFailed: There is no answer in time, or none that can be read.
         """
-        where = self._endpoint.base_url
-        try:
-            # The limits of the client are per read: a server that drips would hold it for ever.
-            return decode(await within(seconds, self._answer(path, body, seconds)))
-        except asyncio.TimeoutError:
-            failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
-        except Exception as error:
-            failure = failed(error, where, self._key, package="openai")
-        raise failure  # not in the handler: the context would hold the request and its key
+        return await asked(self._answer(path, body, seconds, decode), seconds, self._classified)
 
-    async def _answer(self, path: str, body: Mapping[str, Any], seconds: float) -> bytes:
+    def _classified(self, error: Exception) -> CallFailed:
+        return failed(error, self._where, self._key, package="openai")
+
+    async def _answer(
+        self,
+        path: str,
+        body: Mapping[str, object],
+        seconds: float,
+        decode: Callable[[bytes], _Answer],
+    ) -> _Answer:
         client = await self.client()
         library = _library()
         timeout = library.Timeout(seconds, connect=min(seconds, CONNECT_SECONDS))
@@ -477,8 +559,17 @@ class Clients(PerLoop["AsyncOpenAI"]):
                 response = await post(body=body)
             except UnicodeEncodeError:  # half a character is no text
                 response = await post(body=_whole(body))
-        content: bytes = response.content
-        return content
+        return decode(response.content)
+
+    def _check(self, client: AsyncOpenAI) -> None:
+        """Refuse what is not a client; know the key of one, to cut it out of what servers say."""
+        import openai
+
+        if not isinstance(client, openai.AsyncOpenAI):
+            why = f"client= has to make an AsyncOpenAI, not {type(client).__name__}"
+            raise CallFailed("bad_request", why)
+        if isinstance(client.api_key, str):
+            self._key = Secret(client.api_key)
 
     def _make(self) -> AsyncOpenAI:
         import openai
@@ -488,22 +579,28 @@ class Clients(PerLoop["AsyncOpenAI"]):
         headers: dict[str, str | None] = dict(openai_headers())
         if not self._of_openai:
             headers = dict.fromkeys(headers)
+        client: AsyncOpenAI
         if self._endpoint.provider == "azure":
             headers |= {"authorization": None, "api-key": key}
-            return openai.AsyncAzureOpenAI(
+            client = openai.AsyncAzureOpenAI(
                 base_url=f"{base_url}/openai/deployments/{self._endpoint.model}",
                 api_version=self._api_version,
                 api_key=key,
                 max_retries=0,
                 http_client=bounded_client(_library(), base_url, headers),
             )
-        headers["authorization"] = f"Bearer {key}"
-        return openai.AsyncOpenAI(
-            base_url=base_url,
-            api_key=key,
-            max_retries=0,
-            http_client=bounded_client(_library(), base_url, headers),
-        )
+        else:
+            headers["authorization"] = f"Bearer {key}"
+            client = openai.AsyncOpenAI(
+                base_url=base_url,
+                api_key=key,
+                max_retries=0,
+                http_client=bounded_client(_library(), base_url, headers),
+            )
+        # Else it has a thread of the loop's executor look for the platform, for a header that is
+        # not sent; and a thread that did not survive a fork never answers.
+        client._platform = "Unknown"
+        return client
 
 
 @cache
@@ -513,6 +610,6 @@ def _library() -> ModuleType:
     return http_library(openai)
 
 
-def _whole(body: Mapping[str, Any]) -> Any:
+def _whole(body: Mapping[str, object]) -> object:
     """Return a body with a question mark in the place of each half character."""
     return json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))

@@ -81,7 +81,7 @@ class OpenAIEmbeddings(Embeddings):
     async def _request(self, texts: list[str], deadline: float) -> Embedded:
         body = {"model": self.model, "input": texts, "encoding_format": "float"}
         seconds = max(deadline - asyncio.get_running_loop().time(), 0.001)
-        reply = await self._clients.post("/embeddings", body, seconds)
+        reply: Any = await self._clients.post("/embeddings", body, seconds)
         try:
             vectors = tuple(tuple(map(float, row["embedding"])) for row in reply["data"])
         except (TypeError, KeyError, ValueError, OverflowError):

@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
-from llmeval_sdk.config import Secret, from_environment
-from llmeval_sdk.judges.models.clients import Clients, HasClients, access, endpoint
-from llmeval_sdk.judges.models.failures import CallFailed
-from llmeval_sdk.judges.models.prices import Prices
-from llmeval_sdk.judges.models.sending import Call, CallUsage, Sender, dialect
-from llmeval_sdk.model import Completion, Message
-from llmeval_sdk.model.protocols import LLM
+from llmeval_sdk.config import Secret
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.judges.models.clients import (
+    OPENAI_URL,
+    Clients,
+    MakeClient,
+    ModelEndpoint,
+    access,
+    endpoint,
+)
+from llmeval_sdk.judges.models.sending import (
+    STEPS,
+    Body,
+    Dialect,
+    Reply,
+    Schema,
+    Step,
+    VendorLLM,
+    VendorOptions,
+    asking,
+    read,
+)
+from llmeval_sdk.model import Message
 
 
-class OpenAILLM(HasClients[Clients], LLM):
-    """A judge model that is reached by chat completions.
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class OpenAILLM(VendorLLM[Clients]):
+    """A judge model that is reached by chat completions, by the package ``openai``.
 
     Args:
         model: ``model`` or ``provider/model`` (``openai/…``, ``azure/<deployment>``); with a base
@@ -26,7 +45,7 @@ class OpenAILLM(HasClients[Clients], LLM):
             both come from the environment (``LLMEVAL_JUDGE_BASE_URL``, ``OPENAI_API_KEY`` …).
         timeout: Seconds that one `complete` may take, all its attempts and waits together.
         attempts: How often one request is tried when it fails for a passing reason: no connection,
-            no answer in time, 429, 5xx.
+            no answer in time, 429, 5xx. The client's own retries are off.
         request_timeout: Seconds that one attempt may take; by default the rest of ``timeout``.
         backoff: The upper bound in seconds of the first random wait between attempts; it doubles
             with each attempt.
@@ -34,48 +53,51 @@ class OpenAILLM(HasClients[Clients], LLM):
         prices: Own prices by model, as ``configure(prices=…)`` takes them; by default those of
             the environment.
         api_version: The version of Azure's API.
+        client: Makes an ``AsyncOpenAI`` of your own, such as ``AsyncAzureOpenAI`` with a token
+            provider. It is called once for each event loop, and again after a fork. The client
+            brings its own address and credentials, and the model is named as its server does.
 
     Raises:
         ConfigurationError: The model or the address cannot be used; the message says what to set.
+        MissingExtraError: The package ``openai`` is not installed.
     """
+
+    steps = STEPS
+    is_told_by_500: ClassVar = True
 
     def __init__(
         self,
         model: str,
         *,
-        base_url: str | None = None,
-        api_key: Secret | str | None = None,
-        timeout: float = 60.0,
-        attempts: int = 3,
-        request_timeout: float | None = None,
-        backoff: float = 0.5,
-        parameters: Mapping[str, Any] | None = None,
-        prices: Prices | None = None,
         api_version: str | None = None,
+        client: MakeClient | None = None,
+        **options: Unpack[VendorOptions],
     ) -> None:
-        base_url, self._key = access(base_url, api_key)
-        self._endpoint = endpoint(model, base_url)
+        base_url, key = options.get("base_url"), options.get("api_key")
+        secret: Secret | None
+        if client is None:
+            base_url, secret = access(base_url, key)
+            self._endpoint = endpoint(model, base_url)
+        elif base_url is None and key is None and api_version is None:
+            secret = None
+            self._endpoint = ModelEndpoint("openai", model.strip(), OPENAI_URL)
+        else:
+            raise ConfigurationError(
+                "client= brings its own address, key and version: leave out base_url=, api_key= "
+                "and api_version="
+            )
         self._name = model
-        self.model = self._endpoint.model
-        self.timeout = timeout
-        self.attempts = attempts
-        self.request_timeout = request_timeout
-        self.backoff = backoff
-        self.parameters = dict(parameters or {})
-        self._prices = from_environment(problems=[]).prices if prices is None else prices
         self._api_version = api_version
-        self._clients = Clients(self._endpoint, self._key, api_version=api_version)
+        self._clients = Clients(self._endpoint, secret, api_version=api_version, own=client)
+        super().__init__(self._endpoint.model, self._endpoint.base_url, secret, client, options)
 
-    def __repr__(self) -> str:
-        return f"OpenAILLM({self.model!r}, base_url={self._endpoint.base_url!r})"
+    def address(self) -> dict[str, object] | None:
+        """Return the arguments that make the same client in another process, its key in clear.
 
-    @property
-    def base_url(self) -> str:
-        """Where requests go."""
-        return self._endpoint.base_url
-
-    def address(self) -> dict[str, Any]:
-        """Return the arguments that make the same client in another process, its key in clear."""
+        There are none for a client of the app's own, which only this process can make.
+        """
+        if self._own_client is not None:
+            return None
         return {
             "model": self._name,
             "base_url": self.base_url,
@@ -85,50 +107,21 @@ class OpenAILLM(HasClients[Clients], LLM):
             "api_version": self._api_version,
         }
 
-    async def complete(
+    def _body(
         self,
+        step: Step | None,
         messages: Sequence[Message],
-        /,
-        *,
-        schema: Mapping[str, Any] | None = None,
-        max_tokens: int = 4096,
-    ) -> Completion:
-        """Answer a chat, as one JSON object where a schema is given.
+        schema: Schema | None,
+        max_tokens: int,
+        known: Dialect,
+    ) -> Body:
+        return {
+            "model": self.model,
+            known.limit_key: max_tokens,
+            **({"temperature": 0} if known.temperature else {}),
+            **asking(step, messages, schema),
+            **self.parameters,
+        }
 
-        Usage is the sum over all requests that this took, with the price of input that a cache
-        had or keeps.
-
-        Raises:
-            JudgeError: ``timeout``, ``rate_limited``, ``unavailable``, ``unauthorized``,
-                ``not_found``, ``too_long``, ``bad_request``, ``refused``, ``truncated`` or
-                ``malformed``.
-        """
-        known = dialect(self.base_url, self.model)
-        known.refresh()
-        call = Call(
-            sender=Sender(
-                post=self._post,
-                deadline=asyncio.get_running_loop().time() + self.timeout,
-                attempts=self.attempts,
-                backoff=self.backoff,
-                request_timeout=self.request_timeout,
-            ),
-            messages=messages,
-            schema=schema,
-            max_tokens=max_tokens,
-            known=known,
-            used=CallUsage(self._prices),
-        )
-        try:
-            reply = await call.run()
-        except CallFailed as error:
-            failure = error.of_call(call.used.usage(self.model))
-        else:
-            name = reply.model or self.model
-            used = call.used.usage(name, self.model)
-            return Completion(reply.text, name, used, reply.finish_reason)
-        raise failure  # not in the handler: the context would hold the request and its key
-
-    async def _post(self, request: Mapping[str, Any], seconds: float) -> Any:
-        body = {"model": self.model, **request, **self.parameters}
-        return await self._clients.post("/chat/completions", body, seconds)
+    async def _post(self, body: Body, seconds: float) -> Reply:
+        return read(await self._clients.post("/chat/completions", body, seconds))

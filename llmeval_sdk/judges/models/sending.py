@@ -1,21 +1,27 @@
-"""The requests that one call of a model takes, within one deadline."""
+"""The requests that one call of a vendor's model takes, within one deadline.
+
+`VendorLLM` is what the judge models of all vendors share.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import time
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import ClassVar, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
+from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.judges.models.clients import ClientsT, HasClients, name_of
 from llmeval_sdk.judges.models.failures import CallFailed, retrying
 from llmeval_sdk.judges.models.prices import Prices, cost
-from llmeval_sdk.model import Message, Usage
+from llmeval_sdk.model import Completion, Message, Usage
 from llmeval_sdk.model.fields import CACHED, to_details
 from llmeval_sdk.model.json_object import NoObjectError, only_object
-from llmeval_sdk.model.protocols import further_request
+from llmeval_sdk.model.protocols import LLM, further_request
 
 
 # What the requests of one call used, and what of it a cache had or keeps.
@@ -31,7 +37,7 @@ class CallUsage:
     _cached: dict[str, float] = field(default_factory=dict)
 
     def add(self, usage: Usage | None, cached: Mapping[str, float]) -> None:
-        """Add one request; ``cached`` has its input tokens by the names of `_coerce.CACHED`."""
+        """Add one request; ``cached`` has its input tokens by the names of `CACHED`."""
         if usage is None:
             return
         self._usage = usage if self._usage is None else self._usage + usage
@@ -55,7 +61,7 @@ class CallUsage:
 # JSON in words, which every model takes.
 
 
-def in_words(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Message]:
+def in_words(messages: Sequence[Message], schema: Schema) -> list[Message]:
     """Add the schema to the system message, or put one in front."""
     instruction = (
         "Answer with exactly one JSON object and nothing else: no prose, no code fence. "
@@ -66,7 +72,7 @@ def in_words(messages: Sequence[Message], schema: Mapping[str, Any]) -> list[Mes
     return [Message("system", instruction), *messages]
 
 
-def fits(text: str, schema: Mapping[str, Any]) -> bool:
+def fits(text: str, schema: Schema) -> bool:
     """Say whether a reply is one JSON object with the schema's required keys.
 
     That is all a client has to know; what the values mean is for the judge to check.
@@ -75,9 +81,12 @@ def fits(text: str, schema: Mapping[str, Any]) -> bool:
         answer = only_object(text)
     except NoObjectError:
         return False
-    return all(key in answer for key in schema.get("required", ()))
+    required = schema.get("required")
+    return not isinstance(required, Sequence) or all(key in answer for key in required)
 
 
+Schema: TypeAlias = Mapping[str, object]
+"""A JSON schema."""
 Step = Literal["json_schema", "tool", "json_object", "text"]
 STEPS: tuple[Step, ...] = ("json_schema", "tool", "json_object", "text")
 
@@ -120,12 +129,20 @@ class Dialect:
         return False
 
 
-_dialects: dict[tuple[str, str], Dialect] = {}
+_Dialect = TypeVar("_Dialect", bound=Dialect)
+_dialects: dict[tuple[type[Dialect], str, str], Dialect] = {}
 
 
 def dialect(base_url: str, model: str) -> Dialect:
     """Return what this process has learned about a model of a server."""
-    return _dialects.setdefault((base_url, model), Dialect())
+    return _dialect_of(Dialect, base_url, model)
+
+
+def _dialect_of(kind: type[_Dialect], base_url: str, model: str) -> _Dialect:
+    """Return what was learned about a model by those who speak to it in one way."""
+    known = _dialects.setdefault((kind, base_url, model), kind())
+    assert isinstance(known, kind)
+    return known
 
 
 def forget() -> None:
@@ -134,10 +151,10 @@ def forget() -> None:
 
 
 def asking(
-    step: Step | None, messages: Sequence[Message], schema: Mapping[str, Any] | None
-) -> dict[str, Any]:
+    step: Step | None, messages: Sequence[Message], schema: Schema | None
+) -> dict[str, object]:
     """Build the part of a request that differs from step to step."""
-    more: dict[str, Any] = {}
+    more: dict[str, object] = {}
     if step == "json_schema":
         more["response_format"] = {
             "type": "json_schema",
@@ -165,17 +182,19 @@ def asking(
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What one request brought back."""
+    """The answer to one request."""
 
     text: str
     refusal: str
+    """How the model declined to answer; empty where it did not."""
     finish_reason: str | None
     model: str
     usage: Usage | None
     cached: Mapping[str, float]
+    """How many of the input tokens a cache had or keeps, by the names of `CACHED`."""
 
 
-def read(completion: Any) -> Reply:
+def read(completion: object) -> Reply:
     """Read a chat completion; servers leave out what they like.
 
     Raises:
@@ -189,10 +208,12 @@ def read(completion: Any) -> Reply:
     text = _of(message, "content")
     if isinstance(calls, list) and len(calls) == 1:
         text = _of(_of(calls[0], "function"), "arguments") or text
+    finish_reason = _of(choice, "finish_reason")
+    refusal = str(_of(message, "refusal") or "")
     return Reply(
         text if isinstance(text, str) else "",
-        str(_of(message, "refusal") or ""),
-        _of(choice, "finish_reason"),
+        refusal or ("filtered" if finish_reason == "content_filter" else ""),
+        finish_reason if isinstance(finish_reason, str) else None,
         str(_of(completion, "model") or ""),
         usage(_of(completion, "usage")),
         cached(_of(completion, "usage")),
@@ -203,37 +224,43 @@ _COUNTS = (("prompt_tokens", "input_tokens"), ("completion_tokens", "output_toke
 """What chat completions call the tokens, and what other endpoints do."""
 
 
-def usage(counts: Any) -> Usage | None:
+def usage(counts: object) -> Usage | None:
     """Read token counts, where the server sent whole numbers."""
     if counts is None:
         return None
 
     def number(*names: str) -> int:
-        values = (_of(counts, name) for name in names)
-        return next((value for value in values if type(value) is int and value >= 0), 0)
+        return next(filter(None, (tokens_of(counts, name) for name in names)), 0)
 
     read, written = (number(*names) for names in _COUNTS)
     return Usage(read, written, number("total_tokens") or read + written)
 
 
-def cached(counts: Any) -> dict[str, float]:
+def tokens_of(counts: object, name: str) -> int:
+    """Read one count of tokens, of a mapping or an object; 0 where it is no whole number."""
+    number = _of(counts, name)
+    return number if type(number) is int and number >= 0 else 0
+
+
+def cached(counts: object) -> dict[str, float]:
     """Read how many input tokens a cache had, and how many it keeps."""
     return {name: number for name, number in to_details(counts).items() if name in CACHED}
 
 
-def _of(part: Any, name: str) -> Any:
-    return part.get(name) if isinstance(part, dict) else getattr(part, name, None)
+def _of(part: object, name: str) -> object:
+    return part.get(name) if isinstance(part, Mapping) else getattr(part, name, None)
 
 
-def _first(items: Any) -> Any:
+def _first(items: object) -> object:
     return items[0] if isinstance(items, list) and items else None
 
 
-Body = Mapping[str, Any]
+Body: TypeAlias = Mapping[str, object]
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(slots=True, kw_only=True)
-class Sender:
+class Sender(Generic[_Answer]):
     """Sends the requests of one call; each but the first has to be permitted, as it costs as well.
 
     Args:
@@ -244,7 +271,7 @@ class Sender:
         request_timeout: Seconds that one attempt may take; by default the rest of the time.
     """
 
-    post: Callable[[Body, float], Awaitable[Any]]
+    post: Callable[[Body, float], Awaitable[_Answer]]
     deadline: float
     attempts: int
     backoff: float
@@ -260,7 +287,7 @@ class Sender:
         *,
         give_way: Callable[[CallFailed], bool] = lambda _: False,
         worth_it: Callable[[CallFailed], bool] = lambda _: True,
-    ) -> Any:
+    ) -> _Answer:
         """Return the answer to a request, which is tried again where its failure may pass.
 
         Args:
@@ -273,7 +300,7 @@ class Sender:
             CallFailed: The last one.
         """
 
-        async def once() -> Any:
+        async def once() -> _Answer:
             while True:
                 sent = body()
                 try:
@@ -292,7 +319,7 @@ class Sender:
             worth_it=worth_it,
         )
 
-    async def _post(self, body: Body) -> Any:
+    async def _post(self, body: Body) -> _Answer:
         seconds = self.deadline - asyncio.get_running_loop().time()
         if seconds <= 0:
             raise CallFailed("timeout", "no time is left for another request", retryable=True)
@@ -316,54 +343,179 @@ class Sender:
 
 @dataclass(slots=True, kw_only=True)
 class Call:
-    """What one call knows and has spent so far."""
+    """What one call knows and has spent so far.
 
-    sender: Sender
-    messages: Sequence[Message]
-    schema: Mapping[str, Any] | None
+    Args:
+        sender: Sends the requests.
+        body: Builds the request of one step of the ladder; ``None`` asks for any text.
+        steps: The ways to ask for structured output, the strictest first.
+        is_told_by_500: Whether a 500 may say that a server does not know a way to ask.
+        schema: What the reply has to satisfy, if it has to be JSON.
+        max_tokens: How long the reply may be.
+        known: What was learned about the server.
+        used: What the requests used.
+    """
+
+    sender: Sender[Reply]
+    body: Callable[[Step | None], Body]
+    steps: Sequence[Step]
+    is_told_by_500: bool
+    schema: Schema | None
     max_tokens: int
     known: Dialect
     used: CallUsage
+    model: str = ""
+    """The model that answered, as it calls itself."""
 
     async def run(self) -> Reply:
         """Return the first readable reply; raises `CallFailed`."""
         if self.schema is None:
-            return self._accept(await self._send(asking(None, self.messages, None)))
-        last = len(STEPS) - 1
-        for step in range(self.known.step, len(STEPS)):
-            # A 500 may mean "I do not know this way to ask", until that way has worked once.
-            trying = step < last and not (self.known.proven and step == self.known.step)
-            request = asking(STEPS[step], self.messages, self.schema)
+            return await self._ask(None)
+        last = len(self.steps) - 1
+        for number in range(self.known.step, len(self.steps)):
+            is_proven = self.known.proven and number == self.known.step
+            trying = self.is_told_by_500 and number < last and not is_proven
             try:
-                reply = self._accept(await self._send(request, trying=trying))
+                reply = await self._ask(self.steps[number], trying=trying)
             except CallFailed as error:
-                if step < last and (
-                    error.type == "bad_request" or (trying and error.status == 500)
-                ):
+                is_answer = error.type == "bad_request" and error.status is not None
+                if number < last and (is_answer or (trying and error.status == 500)):
                     continue
                 raise
             if fits(reply.text, self.schema):
-                self.known.settle(step)
+                self.known.settle(number)
                 return reply
             if reply.finish_reason == "length":
                 raise CallFailed("truncated", f"the reply was cut at {self.max_tokens} tokens")
         raise CallFailed("malformed", "the reply is not the JSON object that was asked for")
 
-    def _accept(self, reply: Reply) -> Reply:
+    async def _ask(self, step: Step | None, *, trying: bool = False) -> Reply:
+        reply = await self.sender.send(
+            lambda: self.body(step),
+            give_way=self.known.give_way,
+            worth_it=lambda error: not (trying and error.status == 500),
+        )
         self.used.add(reply.usage, reply.cached)
-        if reply.refusal or reply.finish_reason == "content_filter":
+        self.model = reply.model or self.model
+        if reply.refusal:
             raise CallFailed("refused", "the model declined to answer")
         return reply
 
-    async def _send(self, part: Mapping[str, Any], *, trying: bool = False) -> Reply:
-        def request() -> dict[str, Any]:
-            settled = {"temperature": 0} if self.known.temperature else {}
-            return {self.known.limit_key: self.max_tokens, **settled, **part}
 
-        return read(
-            await self.sender.send(
-                request,
-                give_way=self.known.give_way,
-                worth_it=lambda error: not (trying and error.status == 500),
-            )
+class VendorOptions(TypedDict, total=False):
+    """What the judge models of all vendors take; their docstrings say what it means."""
+
+    base_url: str | None
+    api_key: Secret | str | None
+    timeout: float
+    attempts: int
+    request_timeout: float | None
+    backoff: float
+    parameters: Mapping[str, object] | None
+    prices: Prices | None
+
+
+class VendorLLM(HasClients[ClientsT], LLM):
+    """A judge model that is reached by its vendor's own client.
+
+    Args:
+        model: The model as its server names it.
+        base_url: Its server. With a client of the app's it is not known.
+        key: What the server knows us by.
+        own_client: The function of the app that makes its own client.
+        options: Options of `VendorOptions`; address and key among them are not read.
+    """
+
+    steps: ClassVar[Sequence[Step]] = STEPS
+    is_told_by_500: ClassVar[bool] = False
+    manner: ClassVar[type[Dialect]] = Dialect
+    """The kind of what is learned about its servers."""
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str,
+        key: Secret | None,
+        own_client: Callable[[], object] | None,
+        options: VendorOptions,
+    ) -> None:
+        given = options.get("prices")
+        self._prices = from_environment(problems=[]).prices if given is None else given
+        self._key = key
+        self._own_client = own_client
+        self._own_manner = None if own_client is None else self.manner()
+        self.model = model
+        self.base_url = base_url
+        self.timeout = options.get("timeout", 60.0)
+        self.attempts = options.get("attempts", 3)
+        self.request_timeout = options.get("request_timeout")
+        self.backoff = options.get("backoff", 0.5)
+        self.parameters = dict(options.get("parameters") or {})
+
+    def __repr__(self) -> str:
+        where = f"base_url={self.base_url!r}"
+        if self._own_client is not None:
+            where = f"client={name_of(self._own_client)}"
+        return f"{type(self).__name__}({self.model!r}, {where})"
+
+    @abstractmethod
+    def _body(
+        self,
+        step: Step | None,
+        messages: Sequence[Message],
+        schema: Schema | None,
+        max_tokens: int,
+        known: Dialect,
+    ) -> Body:
+        """Build the request of one step; ``known`` is one of `manner`."""
+
+    @abstractmethod
+    async def _post(self, body: Body, seconds: float) -> Reply:
+        """Send a request and read its answer; raises `CallFailed`."""
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        /,
+        *,
+        schema: Schema | None = None,
+        max_tokens: int = 4096,
+    ) -> Completion:
+        """Answer a chat, as one JSON object where a schema is given.
+
+        Usage is the sum over all requests that this took, with the price of input that a cache
+        had or keeps.
+
+        Raises:
+            JudgeError: ``timeout``, ``rate_limited``, ``unavailable``, ``unauthorized``,
+                ``not_found``, ``too_long``, ``bad_request``, ``refused``, ``truncated`` or
+                ``malformed``.
+        """
+        # Servers of the app's own clients are not told apart: each model learns for itself.
+        known = self._own_manner or _dialect_of(self.manner, self.base_url, self.model)
+        known.refresh()
+        call = Call(
+            sender=Sender(
+                post=self._post,
+                deadline=asyncio.get_running_loop().time() + self.timeout,
+                attempts=self.attempts,
+                backoff=self.backoff,
+                request_timeout=self.request_timeout,
+            ),
+            body=lambda step: self._body(step, messages, schema, max_tokens, known),
+            steps=self.steps,
+            is_told_by_500=self.is_told_by_500,
+            schema=schema,
+            max_tokens=max_tokens,
+            known=known,
+            used=CallUsage(self._prices),
         )
+        try:
+            reply = await call.run()
+        except CallFailed as error:
+            failure = error.of_call(call.used.usage(call.model or self.model, self.model))
+        else:
+            name = reply.model or self.model
+            used = call.used.usage(name, self.model)
+            return Completion(reply.text, name, used, reply.finish_reason)
+        raise failure  # not in the handler: the context would hold the request and its key

@@ -5,15 +5,14 @@ Neither client is imported before the first call of a model.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llmeval_sdk.pipeline.plan import Plugin
 
 
 if TYPE_CHECKING:
     from llmeval_sdk.pipeline.plan import Planning
-    from llmeval_sdk.plugins.providers.anthropic_model import AnthropicLLM
-    from llmeval_sdk.plugins.providers.google_model import GoogleLLM
+    from llmeval_sdk.plugins.providers.models import AnthropicLLM, GoogleLLM
 
 __all__ = ["AnthropicLLM", "GoogleLLM"]
 
@@ -37,9 +36,7 @@ class ProvidersPlugin(Plugin):
 plugin = ProvidersPlugin()
 
 
-def __getattr__(name: str) -> Any:
-    if name == "AnthropicLLM":
-        return plugin.resolve("anthropic_model:AnthropicLLM")
-    if name == "GoogleLLM":
-        return plugin.resolve("google_model:GoogleLLM")
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        return plugin.resolve(f"models:{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

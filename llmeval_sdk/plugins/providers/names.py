@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llmeval_sdk.config import Secret, Settings, from_environment, source_of
 from llmeval_sdk.errors import ConfigurationError
@@ -12,13 +12,11 @@ from llmeval_sdk.judges.models.clients import OPENAI_URL, endpoint
 from llmeval_sdk.judges.models.openai_client import OpenAILLM
 from llmeval_sdk.judges.models.source import ModelSource
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.plugins.providers.anthropic_model import AnthropicLLM
-from llmeval_sdk.plugins.providers.google_model import GoogleLLM
-from llmeval_sdk.plugins.providers.model import ProviderLLM
+from llmeval_sdk.plugins.providers.models import AnthropicLLM, GoogleLLM
 from llmeval_sdk.plugins.providers.settings import ProviderSettings
 
 
-PROVIDERS: dict[str, type[ProviderLLM]] = {
+PROVIDERS: dict[str, type[AnthropicLLM | GoogleLLM]] = {
     "anthropic": AnthropicLLM,
     "google": GoogleLLM,
     "gemini": GoogleLLM,
@@ -138,13 +136,13 @@ def with_keys(settings: Settings, unused: Secret) -> Settings:
     return replace(settings, extensions={**settings.extensions, ProviderSettings: own})
 
 
-def _access(kind: type[ProviderLLM], settings: Settings) -> tuple[Secret | None, str]:
+def _access(kind: type[AnthropicLLM | GoogleLLM], settings: Settings) -> tuple[Secret | None, str]:
     """Return the key and the address of a provider; a key that was given for judges wins."""
     own_key, base_url = kind.access(settings.of(ProviderSettings))
     return _key_of_judges(settings) or own_key, base_url
 
 
-def _key_of_judges(settings: Settings) -> Any:
+def _key_of_judges(settings: Settings) -> Secret | None:
     """Return the key that was given for judges; never the one that the app has for OpenAI."""
     key = settings.judge_api_key
     is_openais = source_of("judge_api_key") == "OPENAI_API_KEY" and (

@@ -246,7 +246,7 @@ def test_one_client_per_loop_and_none_left_when_it_ends(serve, model):
         await asked.warm()
         await asyncio.gather(*(asked.decide(DATA, QUESTIONS) for _ in range(4)))
         (held,) = asked._clients._held.values()
-        return held[0]
+        return held.client
 
     assert asyncio.run(several()).is_closed()
     assert not asked._clients._held

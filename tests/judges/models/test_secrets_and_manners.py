@@ -128,7 +128,7 @@ def test_one_client_per_loop_and_none_left_when_it_ends(serve):
         await asyncio.gather(*(llm.complete([Message("user", "?")]) for _ in range(4)))
         held = list(llm._clients._held.values())
         assert len(held) == 1
-        return held[0][0]
+        return held[0].client
 
     first, second = asyncio.run(twice()), asyncio.run(twice())
     assert first is not second

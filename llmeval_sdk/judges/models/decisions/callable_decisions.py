@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges.models.callable_llm import called, name_of
+from llmeval_sdk.judges.models.callable_llm import called
+from llmeval_sdk.judges.models.clients import name_of
 from llmeval_sdk.judges.models.decisions._reading import distribution, malformed, yes_no
 from llmeval_sdk.model import Answer, Decision, Question
 from llmeval_sdk.model.protocols import DecisionModel
