@@ -312,7 +312,7 @@ def kind_of(question: Question, value: str | None, passages: Sequence[str]) -> s
         return "partial"
     form = question.config.get("format")
     if form:
-        from llmeval_sdk.heuristics._formats import matches as fits
+        from llmeval_sdk.heuristics._reading import matches as fits
 
         if fits(value, form) is False:
             return "format"

@@ -24,7 +24,7 @@ import risk_fit
 from risk_data import ANSWER_SETS, Row, answers, auroc, paragraphs
 
 from llmeval_sdk.evaluation._quota import Quota
-from llmeval_sdk.heuristics.risk import groundedness, response
+from llmeval_sdk.heuristics.risk import _features, groundedness
 from llmeval_sdk.plugins.learning.fits import FEWEST, LATER, FitState, Source, advanced
 from llmeval_sdk.plugins.learning.fitting import Outcome, Slices, fitted, logit_of
 from llmeval_sdk.statistics.allocation import default_control
@@ -92,7 +92,7 @@ def _spanned(row: Row) -> Row:
 
 def _answer(label: int, found, models) -> Answer:
     risk, _, features = groundedness.score(found, models)
-    vector = tuple(features[name] for name in response.NAMES) if features else None
+    vector = tuple(features[name] for name in _features.RESPONSE_FEATURES) if features else None
     return Answer(label, risk, vector)
 
 

@@ -21,7 +21,7 @@ from risk_index import asked
 from risk_swaps import SHARES, swapped
 from sklearn.model_selection import GroupKFold
 
-from llmeval_sdk.heuristics.risk import _context
+from llmeval_sdk.heuristics.risk import _features
 from llmeval_sdk.heuristics.risk.groundedness import groundedness_risk
 from llmeval_sdk.heuristics.risk.retrieval import retrieval_risk
 from llmeval_sdk.model import Chunk, Record
@@ -250,7 +250,7 @@ def cost(report: Report, folder: Path) -> None:
             if warm:
                 heuristic(record)
             else:
-                _context.forget()
+                _features.forget_contexts()
             start = time.thread_time()
             heuristic(record)
             times.append(1000 * (time.thread_time() - start))

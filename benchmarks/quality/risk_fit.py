@@ -16,9 +16,9 @@ from risk_stumps import stumps
 from risk_swaps import SHARES, swapped
 from sklearn.model_selection import GroupKFold
 
-from llmeval_sdk.heuristics.risk import _sentence, _text, groundedness, response
-from llmeval_sdk.heuristics.risk._resources import Additive
-from llmeval_sdk.heuristics.risk._sentence import Sentence
+from llmeval_sdk.heuristics.risk import _features, _text, groundedness
+from llmeval_sdk.heuristics.risk._features import Sentence
+from llmeval_sdk.heuristics.risk._words import Additive
 
 
 _PIECE = 600
@@ -98,14 +98,16 @@ def sentence_model(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> 
     labels = [
         label for row, group in zip(rows, found, strict=True) for label in span_labels(row, group)
     ]
-    return stumps(_sentence.NAMES, vectors, labels, rounds=600, rate=0.1, least=60, l2=5)
+    return stumps(
+        _features.SENTENCE_FEATURES, vectors, labels, rounds=600, rate=0.1, least=60, l2=5
+    )
 
 
 def response_vectors(
     found: Sequence[Sequence[Sentence]], model: Additive
 ) -> list[dict[str, float]]:
     return [
-        response.measure(group, [model.risk(s.features) for s in group]) if group else {}
+        _features.response_features(group, [model.risk(s.features) for s in group]) if group else {}
         for group in found
     ]
 
@@ -120,7 +122,7 @@ def stack(found: Sequence[Sequence[Sentence]], rows: Sequence[Row]) -> tuple[Add
     kept = [i for i, vector in enumerate(vectors) if vector]
     matrix = [vectors[i] for i in kept]
     whole = stumps(
-        response.NAMES,
+        _features.RESPONSE_FEATURES,
         matrix,
         [rows[i].label for i in kept],
         rounds=120,

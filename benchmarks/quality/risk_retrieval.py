@@ -9,7 +9,7 @@ from risk_index import Asked, asked
 from risk_stumps import stumps
 
 from llmeval_sdk.heuristics.risk import retrieval
-from llmeval_sdk.heuristics.risk._resources import Additive
+from llmeval_sdk.heuristics.risk._words import Additive
 
 
 PARTS = {

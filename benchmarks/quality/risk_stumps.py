@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from llmeval_sdk.heuristics.risk._resources import Additive, Table
+from llmeval_sdk.heuristics.risk._words import Additive, Table
 
 
 _LOWERS = (

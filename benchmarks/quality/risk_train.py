@@ -16,7 +16,7 @@ import risk_fit
 import risk_retrieval
 from risk_swaps import SHARES_OTHER
 
-from llmeval_sdk.heuristics.risk._resources import Additive
+from llmeval_sdk.heuristics.risk._words import Additive
 
 
 DATE = "2026-11-22"

@@ -37,7 +37,7 @@ def _aggregated_confidence(record: Record) -> Evaluation:
     config = record.field_config
     form = config.get("format") if isinstance(config, Mapping) else None
     if form is not None and record.value is not None:
-        from llmeval_sdk.heuristics._formats import matches
+        from llmeval_sdk.heuristics._reading import matches
 
         valid = matches(record.value, form)
         if valid is not None:

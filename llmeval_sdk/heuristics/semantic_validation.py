@@ -14,7 +14,7 @@ from llmeval_sdk.text.budget import WorkBudget
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.text.grounding.evidence import EvidenceText
+    from llmeval_sdk.text.grounding.support import EvidenceText
 
 
 PASS_SHARE = 0.5
@@ -52,7 +52,7 @@ def _semantic_validation(record: Record) -> Evaluation:
     Metadata: ``supported_share``, and ``verdicts``, which holds how each value was found in the
     order of the extractions (``None`` if it was not checked).
     """
-    from llmeval_sdk.text.grounding.evidence import EvidenceText
+    from llmeval_sdk.text.grounding.support import EvidenceText
 
     if not record.extractions and (_is_prose(record.value) or _is_chat(record)):
         return Evaluation("semantic_validation")

@@ -120,18 +120,18 @@ def work(name):
 METHODS = "fork", "spawn", "forkserver"
 CHILDREN = {
     "Process": """
-    child = context.Process(target=work.work, args=("child",))
+    child = _features.Process(target=work.work, args=("child",))
     child.start(); child.join(30)
     assert child.exitcode == 0
 """,
     "Pool": """
-    pool = context.Pool(2, maxtasksperchild=1)
+    pool = _features.Pool(2, maxtasksperchild=1)
     pool.map(work.work, ["child"], chunksize=1)
     pool.close(); pool.join()
 """,
     "ProcessPoolExecutor": """
     from concurrent.futures import ProcessPoolExecutor
-    with ProcessPoolExecutor(2, mp_context=context) as pool:
+    with ProcessPoolExecutor(2, mp_context=_features) as pool:
         list(pool.map(work.work, ["child"]))
 """,
 }
@@ -201,7 +201,7 @@ print(child.exitcode, time.monotonic() - begun < 3)
 
 LOCKED_AT_THE_FORK = """
 import faulthandler
-from llmeval_sdk.heuristics.risk import _context as context
+from llmeval_sdk.heuristics.risk import _features
 class Key(str):
     def __hash__(self):
         inside.set(); forked.wait(20)
@@ -225,13 +225,16 @@ print(os.waitpid(pid, 0)[1])
 """
 
 
-IMPORT_EVIDENCE = "from llmeval_sdk.text.grounding.evidence import EvidenceText\n    "
+IMPORT_EVIDENCE = "from llmeval_sdk.text.grounding.support import EvidenceText\n    "
 
 
 @pytest.mark.parametrize(
     ("hold", "ask"),
     [
-        ("context._passages.get(Key('a'), len)", "context.of(['The roof is of slate.'])"),
+        (
+            "_features._passages.get(Key('a'), len)",
+            "_features.context_of(['The roof is of slate.'])",
+        ),
         (
             f"{IMPORT_EVIDENCE}EvidenceText(Slow('The roof')).plain",
             f"{IMPORT_EVIDENCE}EvidenceText('The roof').plain",

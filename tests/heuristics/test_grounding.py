@@ -7,11 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from llmeval_sdk.text.budget import WorkBudget
-from llmeval_sdk.text.grounding.align import Words, aligned
-from llmeval_sdk.text.grounding.amounts import readings, spelled
-from llmeval_sdk.text.grounding.dates import only_date
-from llmeval_sdk.text.grounding.evidence import EvidenceText
-from llmeval_sdk.text.grounding.support import support
+from llmeval_sdk.text.grounding.amounts import only_date, readings, spelled
+from llmeval_sdk.text.grounding.support import EvidenceText, Words, aligned, support
 from llmeval_sdk.text.grounding.text import fold
 
 

@@ -7,10 +7,8 @@ import pytest
 from machine import is_within, slowdown
 
 from llmeval_sdk.text.budget import MAX_CHARACTERS, TooLargeError
-from llmeval_sdk.text.grounding.amounts import Tokens, amounts
-from llmeval_sdk.text.grounding.dates import dates, times
-from llmeval_sdk.text.grounding.evidence import EvidenceText, plain
-from llmeval_sdk.text.grounding.support import support
+from llmeval_sdk.text.grounding.amounts import Tokens, amounts, dates, times
+from llmeval_sdk.text.grounding.support import EvidenceText, plain, support
 from llmeval_sdk.text.grounding.text import words
 
 

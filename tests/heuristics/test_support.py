@@ -5,8 +5,7 @@ import decimal
 
 import pytest
 
-from llmeval_sdk.text.grounding.evidence import EvidenceText
-from llmeval_sdk.text.grounding.support import support
+from llmeval_sdk.text.grounding.support import EvidenceText, support
 
 
 SUPPORTED = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.heuristics.expected._texts import MOST_LETTERS, Texts, comparing
+from llmeval_sdk.heuristics.expected._ground_truth import MOST_LETTERS, Texts, comparing
 
 
 def _compare(texts: Texts) -> float:

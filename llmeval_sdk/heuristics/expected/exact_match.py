@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.heuristics.expected._texts import Texts, comparing, normalised
+from llmeval_sdk.heuristics.expected._ground_truth import Texts, comparing, normalised
 
 
 def _compare(texts: Texts) -> bool:

@@ -10,8 +10,7 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.heuristics.expected._patterns import compiled, searched
-from llmeval_sdk.heuristics.expected._texts import of_answer, unrated
+from llmeval_sdk.heuristics.expected._ground_truth import compiled, of_answer, searched, unrated
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation
 

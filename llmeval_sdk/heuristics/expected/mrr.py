@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.heuristics.expected._ranking import Ranking, ranked
+from llmeval_sdk.heuristics.expected._ground_truth import Ranking, ranked
 
 
 def _measure(ranking: Ranking) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.heuristics.expected._ranking import Ranking, rank_in, ranked
+from llmeval_sdk.heuristics.expected._ground_truth import Ranking, rank_in, ranked
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.heuristics.expected._patterns import SECONDS, compiled, searched
-from llmeval_sdk.heuristics.expected._texts import of_answer, unrated
+from llmeval_sdk.heuristics.expected._ground_truth import (
+    SECONDS,
+    compiled,
+    of_answer,
+    searched,
+    unrated,
+)
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation
 

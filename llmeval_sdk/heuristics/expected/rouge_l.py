@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from llmeval_sdk.heuristics.expected._texts import MOST_LETTERS, Texts, comparing
+from llmeval_sdk.heuristics.expected._ground_truth import MOST_LETTERS, Texts, comparing
 
 
 _WORD = re.compile(r"[^\W_]+")

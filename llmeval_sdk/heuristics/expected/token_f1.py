@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from llmeval_sdk.heuristics.expected._texts import Texts, comparing, normalised
+from llmeval_sdk.heuristics.expected._ground_truth import Texts, comparing, normalised
 
 
 def _compare(texts: Texts) -> float:

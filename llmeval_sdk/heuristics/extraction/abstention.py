@@ -9,8 +9,7 @@ from llmeval_sdk.heuristics.extraction.risk import FULL_CUE, MAX_EXTRACTIONS, ex
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.values import ABSTAINED
-from llmeval_sdk.text.extraction import abstained, values_of
-from llmeval_sdk.text.extraction.candidates import best_candidate
+from llmeval_sdk.text.extraction import abstained, best_candidate, values_of
 
 
 NAME = "abstention_risk"

@@ -24,18 +24,18 @@ from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.chat import bounded_question
 from llmeval_sdk.model.values import ABSTAINED
 from llmeval_sdk.text.extraction import (
+    FREE_FORM,
     MAX_SHOWN,
     MAX_VALUES,
     Reading,
     abstained,
+    cues,
     items,
     normal,
     read,
     value_of,
     values_of,
 )
-from llmeval_sdk.text.extraction.cues import cues
-from llmeval_sdk.text.extraction.reading import FREE_FORM
 
 
 if TYPE_CHECKING:

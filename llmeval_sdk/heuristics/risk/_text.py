@@ -1,15 +1,15 @@
-"""Splits text into sentences, tokens and light stems, and tells which language it is in."""
+"""Splits text into sentences, tokens and light stems, tells its language, and cuts passages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, islice, pairwise
 from operator import add
 from typing import NamedTuple
 
-from llmeval_sdk.heuristics.risk import _languages, _resources
+from llmeval_sdk.heuristics.risk import _words
 from llmeval_sdk.heuristics.risk._words import (
     ABBREVIATIONS,
     FUNCTION_WORDS,
@@ -19,6 +19,7 @@ from llmeval_sdk.heuristics.risk._words import (
     STOP_WORDS,
     SYMBOLS,
 )
+from llmeval_sdk.model import Chunk, Record, chat
 
 
 # Brings numbers into one form, so that "1,500" and "1500.0" are the same.
@@ -75,7 +76,7 @@ def scaled(value: str, scale: str) -> str | None:
 
 _FORMS: dict[str, tuple[str, str]] = {
     form: (dimension, unit)
-    for line in _resources.lines("units")
+    for line in _words.lines("units")
     for head, forms in [line.split(": ")]
     for dimension, unit in [head.split()]
     for form in forms.split()
@@ -209,7 +210,7 @@ def tokens(text: str, start: int = 0, end: int | None = None) -> list[str]:
     return _cut(piece.replace(BREAK, " ") if BREAK in piece else piece)
 
 
-def parted_tokens(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
+def _parted_tokens(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
     """Return the tokens of each span, each followed by a `BREAK`, from one search."""
     if BREAK in text:
         text = text.replace(BREAK, " ")
@@ -312,11 +313,11 @@ def stem(word: str) -> str:
 
 def _other_stem(word: str) -> str:
     """Cut a word of another language to its first letters; function words stay whole."""
-    word = _languages.fold(word)
-    if word in _languages.CLOSED or len(word) <= _STEM:
+    word = _words.fold(word)
+    if word in _words.CLOSED or len(word) <= _STEM:
         return word
     short = word[:_STEM]
-    return word[: _STEM + 1] if short in _languages.CLOSED else short
+    return word[: _STEM + 1] if short in _words.CLOSED else short
 
 
 _ENGLISH = _Stems(stem, english=True)
@@ -385,7 +386,7 @@ def language(texts: Iterable[Sequence[str]]) -> Language:
 _NUMERALS = {f"{SPELLED_OUT}{value}": str(value) for value in range(2, 100)}
 SPELLED_OUT_NUMBERS = {
     True: NUMBER_WORDS | _NUMERALS,
-    False: _languages.NUMBER_WORDS | _NUMERALS,
+    False: _words.OTHER_NUMBER_WORDS | _NUMERALS,
 }
 """The digits that each stem of a spelled-out number stands for, in English and elsewhere."""
 
@@ -399,3 +400,132 @@ def _spelled(table: Mapping[str, str]) -> dict[str, frozenset[str]]:
 
 SPELLED = {english: _spelled(table) for english, table in SPELLED_OUT_NUMBERS.items()}
 """The stems that stand for digits, in English and elsewhere."""
+
+
+# The question and the passages of a Record.
+
+
+def question(record: Record) -> str:
+    """Return what was asked, as the judges read it, or ``""`` if the request is no chat."""
+    return chat.bounded_question(record.request)
+
+
+def passages(chunks: Iterable[Chunk] | None) -> tuple[str, ...]:
+    """Return the text of chunks in rank order, without repeats."""
+    contents = (chunk.content for chunk in chunks or ())
+    return tuple(dict.fromkeys(c for c in contents if isinstance(c, str) and c.strip()))
+
+
+def question_stems(asked: str, *, english: bool) -> frozenset[str]:
+    """Return the stems of a question. A spelled-out number is there as digits too."""
+    asked_for = stems(tokens(asked), english=english)
+    digits = (number_word(stem, english=english) for stem in asked_for)
+    return frozenset(asked_for) | {number for number in digits if number is not None}
+
+
+MAX_TOKENS = 8_000
+MAX_SENTENCES = 2_000
+"""The tokens of a context that are read; each sentence counts as one more. Passages of a lower rank
+than these are left out, and the evaluation says so."""
+_AT_ONCE = 16
+"""How many sentences one search cuts into tokens. Few passages have more."""
+_WINDOW = 40
+_END = re.compile(r"\d[\])]?:")
+_MARK = re.compile(
+    r"[ \t]{0,8}(?:(?:passage|document|source|chunk|context) ?)?[\[#(]?(\d{1,3})[\])]?:",
+    re.IGNORECASE,
+)
+"""A mark before a passage, such as "passage 2:" or "[2]:". `_END` is far cheaper to look for."""
+_LONGEST_WORD = 24
+"""How many characters a mark may have."""
+
+
+class Passage:
+    """One retrieved text. Its stems are computed when they are first needed."""
+
+    __slots__ = ("_pieces", "_views", "capped", "count", "numbered", "tokens")
+
+    def __init__(self, content: str) -> None:
+        spans = list(islice(sentences(content), MAX_SENTENCES + 1))
+        self.capped = len(spans) > MAX_SENTENCES
+        """Whether not all of the text was read."""
+        self.tokens: list[str] = []
+        """The tokens of each sentence, at most forty of them, followed by a `BREAK`."""
+        for at in range(0, min(len(spans), MAX_SENTENCES), _AT_ONCE):
+            if len(self.tokens) >= MAX_TOKENS:
+                self.capped = True
+                break
+            read = spans[at : min(at + _AT_ONCE, MAX_SENTENCES)]
+            self.tokens += _parted_tokens(content, read)
+        if len(self.tokens) > MAX_TOKENS:
+            end = self.tokens.index(BREAK, MAX_TOKENS - 1) + 1
+            self.capped = self.capped or end < len(self.tokens)
+            del self.tokens[end:]
+        firsts = _part_long(self.tokens)
+        self.count = self.tokens.count(BREAK)
+        """How many sentences were read."""
+        self.numbered = _numbers(content, spans, firsts) if ":" in content else {}
+        """By sentence, the number of the passage that begins there, as in "passage 2: …"."""
+        self._views: dict[bool, tuple[list[str], list[int]]] = {}
+        self._pieces: list[list[str]] | None = None
+
+    @property
+    def pieces(self) -> list[list[str]]:
+        """The tokens, sentence by sentence."""
+        if self._pieces is None:
+            self._pieces, start = [], 0
+            for _ in range(self.count):
+                end = self.tokens.index(BREAK, start)
+                self._pieces.append(self.tokens[start:end])
+                start = end + 1
+        return self._pieces
+
+    def view(self, *, english: bool) -> tuple[list[str], list[int]]:
+        """Return the stems, by the rules for English or for any language, and their `bigrams`."""
+        known = self._views.get(english)
+        if known is None:
+            cut = stems(self.tokens, english=english)
+            known = self._views[english] = cut, bigrams(cut)
+        return known
+
+
+def bigrams(stems: Sequence[str]) -> list[int]:
+    """Hash each pair of neighbours, because numbers cost the garbage collector nothing."""
+    return list(map(hash, pairwise(stems)))
+
+
+def _part_long(tokens: list[str]) -> list[int]:
+    """Split sentences of more than forty tokens in place, and return where each one starts."""
+    firsts: list[int] = []
+    parted = start = 0
+    for _ in range(tokens.count(BREAK)):
+        end = tokens.index(BREAK, start)
+        firsts.append(len(firsts) + parted)
+        while end - start > _WINDOW:
+            start += _WINDOW
+            tokens.insert(start, BREAK)
+            start, end, parted = start + 1, end + 1, parted + 1
+        start = end + 1
+    return firsts
+
+
+def _numbers(
+    content: str, spans: Sequence[tuple[int, int]], firsts: Sequence[int]
+) -> dict[int, int]:
+    """Read the marks at the start of lines."""
+    marks = []
+    for found in _END.finditer(content):
+        end = found.end()
+        line = content.rfind("\n", max(0, end - _LONGEST_WORD), end) + 1
+        mark = _MARK.fullmatch(content, line, end) if line or end <= _LONGEST_WORD else None
+        if mark is not None:
+            marks.append((mark.start(1), int(mark[1])))
+    numbered: dict[int, int] = {}
+    at = 0
+    for (_, end), first in zip(spans, firsts, strict=False):
+        if at == len(marks):
+            break
+        while at < len(marks) and marks[at][0] < end:
+            numbered[first] = marks[at][1]
+            at += 1
+    return numbered

@@ -8,12 +8,9 @@ from itertools import islice
 from typing import Any
 
 from llmeval_sdk.heuristics.function import FunctionHeuristic
-from llmeval_sdk.heuristics.risk import _context as contexts
-from llmeval_sdk.heuristics.risk import _languages, _passage, _resources, _sentence, _text, response
-from llmeval_sdk.heuristics.risk._context import Context
-from llmeval_sdk.heuristics.risk._resources import Additive, squashed
-from llmeval_sdk.heuristics.risk._sentence import Draft, Reference, Sentence, draft
-from llmeval_sdk.heuristics.risk._words import STOP_WORDS
+from llmeval_sdk.heuristics.risk import _features, _text, _words
+from llmeval_sdk.heuristics.risk._features import Context, Draft, Reference, Sentence, draft
+from llmeval_sdk.heuristics.risk._words import STOP_WORDS, Additive, squashed
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.fields import TOOL_RESULTS
 from llmeval_sdk.model.records import evidence_of
@@ -21,6 +18,8 @@ from llmeval_sdk.text.budget import WorkBudget
 
 
 NAME = "groundedness_risk"
+FEATURES = _features.RESPONSE_FEATURES
+"""What its model weighs, in this order."""
 MAX_CHARACTERS = 10_000
 MAX_TOKENS = 1_500
 MAX_SENTENCES = 200
@@ -51,7 +50,7 @@ def compare(
 
     ``table`` replaces the shipped background table; training uses it.
     """
-    context = contexts.of(passages)
+    context = _features.context_of(passages)
     spoken, written = _text.language((_text.tokens(answer, 0, _SAMPLE),)), context.language
     if not passages:
         english = spoken.english
@@ -60,9 +59,9 @@ def compare(
     else:
         english = written.english and (spoken.english or not spoken.sure)
     if english != context.english:
-        context = contexts.of(passages, english=english)
-    weigh = _resources.weigher(table, english=english)
-    question = _passage.question_stems(request, english=english)
+        context = _features.context_of(passages, english=english)
+    weigh = _words.weigher(table, english=english)
+    question = _text.question_stems(request, english=english)
     missing, places = _asked(question, context, weigh, english=english)
     by_capitals = written.names_by_capitals and spoken.names_by_capitals
     return Reference(context, question, weigh, english, by_capitals, places, missing)
@@ -72,7 +71,7 @@ def _asked(
     question: frozenset[str], context: Context, weigh: Callable[[str], float], *, english: bool
 ) -> tuple[float, frozenset[int]]:
     """Return the share of a question that the context lacks, and the sentence with most of it."""
-    stop = STOP_WORDS if english else _languages.STOP_WORDS
+    stop = STOP_WORDS if english else _words.OTHER_STOP_WORDS
     masses = {stem: weigh(stem) for stem in question if stem not in stop}
     places_of = context.where(set(masses))
     missing = math.fsum(mass for stem, mass in masses.items() if stem not in places_of)
@@ -104,7 +103,7 @@ def sentences(answer: str, reference: Reference) -> list[Sentence]:
     numbers = [spelled[stem] for stem in spelled.keys() & wanted]
     for digits in numbers + [stem for stem in wanted if stem < ":"]:
         wanted |= {digits, *_text.SPELLED[reference.english].get(digits, ())}
-    stop = STOP_WORDS if reference.english else _languages.STOP_WORDS
+    stop = STOP_WORDS if reference.english else _words.OTHER_STOP_WORDS
     postings = reference.context.where(wanted - stop)
     last = max(1, len(drafts) - 1)
     seen: set[str] = set()
@@ -112,7 +111,7 @@ def sentences(answer: str, reference: Reference) -> list[Sentence]:
     measured = []
     for at, made in enumerate(drafts):
         budget.spend(len(made.stems))
-        measured.append(_sentence.measure(made, reference, postings, seen, at / last))
+        measured.append(_features.sentence_features(made, reference, postings, seen, at / last))
     return measured
 
 
@@ -129,7 +128,7 @@ def score(
     risks = [models[0].risk(s.features) for s in measured]
     if not claims:
         return 0.0, risks, {}
-    whole = response.measure(measured, risks)
+    whole = _features.response_features(measured, risks)
     logit = models[1].logit(whole) + _UNCOPIED * (1 - whole["worst_bigrams"]) - _USUAL
     value = squashed(logit + _NOVEL * math.log1p(whole["novel_mass"]))
     return (_DECLINED * value if declines(claims) else value), risks, whole
@@ -171,7 +170,7 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     evidence = evidence_of(record)
     if not isinstance(answer, str) or evidence is None:
         return None
-    reference = compare(_passage.question(record), _passage.passages(evidence), answer)
+    reference = compare(_text.question(record), _text.passages(evidence), answer)
     if reference is None:
         why = "response and context are in different languages, so their words cannot be compared"
         return Evaluation(NAME, None, None, why, None, {"language": "other"})
@@ -188,8 +187,8 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
         metadata["response_capped"] = True
     spoken = "english" if reference.english else "other"
     models = (
-        _resources.model("groundedness", f"{spoken}_sentence"),
-        _resources.model("groundedness", f"{spoken}_response"),
+        _words.model("groundedness", f"{spoken}_sentence"),
+        _words.model("groundedness", f"{spoken}_response"),
     )
     value, risks, features = score(measured, models)
     if weigh is not None and features:
@@ -199,7 +198,7 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     if declines(claims):
         why = "the response declines to answer" if claims else "the response claims nothing"
         return Evaluation(NAME, round(value, 5), None, why, None, metadata)
-    least = _resources.data("groundedness")["span_threshold"]
+    least = _words.data("groundedness")["span_threshold"]
     spans = [
         [claim.start, claim.end]
         for claim, risk in zip(measured, risks, strict=True)

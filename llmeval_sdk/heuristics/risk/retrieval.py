@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.heuristics._reading import DENSE, LEXICAL, key, number, side
 from llmeval_sdk.heuristics.function import FunctionHeuristic
-from llmeval_sdk.heuristics.risk import _context as contexts
-from llmeval_sdk.heuristics.risk import _languages, _passage, _resources, _text
-from llmeval_sdk.heuristics.risk._context import Context
-from llmeval_sdk.heuristics.risk._passage import bigrams
-from llmeval_sdk.heuristics.risk._sentence import NUMBER_WEIGHT
+from llmeval_sdk.heuristics.risk import _features, _text, _words
+from llmeval_sdk.heuristics.risk._features import NUMBER_WEIGHT, Context
+from llmeval_sdk.heuristics.risk._text import bigrams
 from llmeval_sdk.heuristics.risk._words import STOP_WORDS, SYMBOLS
 from llmeval_sdk.model import Chunk, Evaluation, Record
 
@@ -47,7 +45,7 @@ def _query_terms(
     question: str, context: Context, weigh: Callable[[str], float], *, english: bool
 ) -> list[Term]:
     """Return the words that a question asks about, each stem once."""
-    asking = _ASKING if english else _languages.STOP_WORDS
+    asking = _ASKING if english else _words.OTHER_STOP_WORDS
     parted = list(_parted(_text.tokens(question), english=english))
     wanted = {stem for _, stem in parted} - asking
     digits = {stem: _text.number_word(stem, english=english) for stem in wanted}
@@ -200,15 +198,15 @@ def features(
     A text is returned instead if the record cannot be measured; it says why. ``table`` replaces the
     shipped background table; training uses it.
     """
-    question = _passage.question(record)
-    context = contexts.of(_passage.passages(record.retrieved_context))
+    question = _text.question(record)
+    context = _features.context_of(_text.passages(record.retrieved_context))
     spoken, written = _text.language((_text.tokens(question),)), context.language
     if spoken.sure and written.sure and spoken.english != written.english:
         return "question and context are in different languages, so their words cannot be compared"
     english = written.english and (spoken.english or not spoken.sure)
     if english != context.english:
-        context = contexts.of(_passage.passages(record.retrieved_context), english=english)
-    weigh = _resources.weigher(table, english=english)
+        context = _features.context_of(_text.passages(record.retrieved_context), english=english)
+    weigh = _words.weigher(table, english=english)
     terms = _query_terms(question, context, weigh, english=english)
     if not terms:
         return "the question has no words to look for"
@@ -243,14 +241,14 @@ def _retrieval_risk(record: Record) -> Evaluation | None:
         return None
     if not chunks:
         return Evaluation(NAME, 1.0, None, "nothing was retrieved", None, {})
-    if not _passage.passages(record.retrieved_context):
+    if not _text.passages(record.retrieved_context):
         return Evaluation(NAME, None, None, "the chunks have no content to look at", None, {})
     measured = features(record)
     if isinstance(measured, str):
         return Evaluation(NAME, None, None, measured, None, {})
     values, terms, metadata = measured
     part = "hybrid" if "overlap" in values else "text"
-    value = _resources.model("retrieval", part).risk(values)
+    value = _words.model("retrieval", part).risk(values)
     uncovered = sorted((t for t in terms if not t.sentences), key=lambda t: -t.weight)
     metadata["uncovered_query_terms"] = [term.word for term in uncovered[:_MOST_SHOWN]]
     explanation = f"the best sentence covers {values['best_sentence']:.0%} of the question"

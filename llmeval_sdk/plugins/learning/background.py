@@ -18,7 +18,7 @@ from llmeval_sdk import registry
 from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.heuristics.function import FunctionHeuristic
-from llmeval_sdk.heuristics.risk import groundedness, response
+from llmeval_sdk.heuristics.risk import groundedness
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.pipeline.plan import Hooks
 from llmeval_sdk.plugins.learning.fits import (
@@ -99,8 +99,8 @@ def taught(
     heuristic: FunctionHeuristic[Evaluation | None], weigh: Weigh
 ) -> tuple[FunctionHeuristic[Evaluation | None], Score]:
     """Return the heuristic with ``weigh`` in it, and what `learning.background` knows it by."""
-    made_of = crc32(f"{heuristic.version} {' '.join(response.NAMES)}".encode())
-    score = Score(heuristic.name, f"{made_of:08x}", response.NAMES)
+    made_of = crc32(f"{heuristic.version} {' '.join(groundedness.FEATURES)}".encode())
+    score = Score(heuristic.name, f"{made_of:08x}", groundedness.FEATURES)
 
     def evaluate(record: Record) -> Evaluation | None:
         return groundedness.evaluated(

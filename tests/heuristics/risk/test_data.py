@@ -7,9 +7,9 @@ from importlib.resources import files
 
 import pytest
 
-from llmeval_sdk.heuristics.risk import _resources, _sentence, response, retrieval
-from llmeval_sdk.heuristics.risk._resources import Additive, Table
+from llmeval_sdk.heuristics.risk import _features, _words, retrieval
 from llmeval_sdk.heuristics.risk._text import stem
+from llmeval_sdk.heuristics.risk._words import Additive, Table
 
 
 FILES = sorted(
@@ -17,10 +17,10 @@ FILES = sorted(
     key=lambda path: path.name,
 )
 PARTS = {
-    ("groundedness", "english_sentence"): _sentence.NAMES,
-    ("groundedness", "english_response"): response.NAMES,
-    ("groundedness", "other_sentence"): _sentence.NAMES,
-    ("groundedness", "other_response"): response.NAMES,
+    ("groundedness", "english_sentence"): _features.SENTENCE_FEATURES,
+    ("groundedness", "english_response"): _features.RESPONSE_FEATURES,
+    ("groundedness", "other_sentence"): _features.SENTENCE_FEATURES,
+    ("groundedness", "other_response"): _features.RESPONSE_FEATURES,
     ("retrieval", "text"): retrieval.QUERY_NAMES,
     ("retrieval", "hybrid"): (*retrieval.QUERY_NAMES, *retrieval.RANKING_NAMES),
 }
@@ -58,7 +58,7 @@ def test_each_file_says_what_it_is_made_of(path):
 @pytest.mark.parametrize(("file", "part"), PARTS)
 def test_models_use_known_features_and_have_a_step_between_all_edges(file, part):
     """A table that does not fit would raise or mislead only on some values."""
-    model = _resources.model(file, part)
+    model = _words.model(file, part)
     assert model.features.keys() <= set(PARTS[file, part])
     for edges, steps in model.features.values():
         assert edges == sorted(edges)
@@ -67,7 +67,7 @@ def test_models_use_known_features_and_have_a_step_between_all_edges(file, part)
 
 def test_rare_words_weigh_more_than_common_ones():
     """Words the table does not hold weigh most."""
-    weigh = _resources.weigher(english=True)
+    weigh = _words.weigher(english=True)
     assert weigh(stem("people")) < weigh(stem("lighthouse")) <= weigh("xyzzyplugh")
 
 
@@ -80,8 +80,8 @@ def test_a_value_on_an_edge_takes_the_step_below():
 def test_importing_the_scores_reads_no_data_and_no_third_party_module():
     """Data is read at first use; numpy is not needed at all."""
     code = (
-        "import sys; from llmeval_sdk.heuristics.risk import _resources, groundedness, retrieval;"
+        "import sys; from llmeval_sdk.heuristics.risk import _words, groundedness, retrieval;"
         "assert not {'numpy', 'sklearn', 'scipy', 'rapidfuzz'} & set(sys.modules);"
-        "assert _resources.data.cache_info().currsize == 0"
+        "assert _words.data.cache_info().currsize == 0"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

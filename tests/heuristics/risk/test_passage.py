@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from llmeval_sdk.heuristics.risk import _context, _text
-from llmeval_sdk.heuristics.risk._passage import MAX_SENTENCES, MAX_TOKENS, Passage
+from llmeval_sdk.heuristics.risk import _features, _text
+from llmeval_sdk.heuristics.risk._text import MAX_SENTENCES, MAX_TOKENS, Passage
 from llmeval_sdk.heuristics.risk.groundedness import groundedness_risk
 from llmeval_sdk.model import Chunk, Record
 from llmeval_sdk.text.budget import TooLargeError, limit_processor_time
@@ -49,7 +49,7 @@ def test_marks_number_the_sentences_behind_them():
 
 def test_a_word_is_found_in_the_sentences_that_have_it_and_no_pair_crosses_two():
     """Sentences are counted over all passages; the same one is named once."""
-    read = _context.Context(("Old mill, old pond. New roof.", "The roof is old."))
+    read = _features.Context(("Old mill, old pond. New roof.", "The roof is old."))
     assert read.where({"old", "roof", "absent"}) == {"old": [0, 2], "roof": [1, 2]}
     assert read.chunks == [0, 0, 1]
     assert hash(("old", "pond")) in read.bigrams
@@ -71,7 +71,7 @@ def test_a_worker_limits_the_processor_time_of_a_risk_score():
         request="q", response="The mill is old. " * 500, retrieved_context=(Chunk("a"),)
     )
     assert groundedness_risk(record).value is not None
-    _context.forget()
+    _features.forget_contexts()
     limit_processor_time(0.0)
     try:
         with pytest.raises(TooLargeError, match="processor time"):
@@ -107,8 +107,8 @@ def test_the_same_record_has_the_same_risk_in_every_process():
 def test_what_was_looked_up_before_is_found_again():
     """Where stems stand does not depend on who asked before."""
     contents = ("The barn has a roof. The roof will last.", "A roof is not a floor.")
-    looked_up = _context.Context(contents)
+    looked_up = _features.Context(contents)
     assert looked_up.where({"barn", "roof", "nothing"}) == {"barn": [0], "roof": [0, 1, 2]}
     again = looked_up.where({"roof", "last", "floor"})
-    assert again == _context.Context(contents).where({"roof", "last", "floor"})
+    assert again == _features.Context(contents).where({"roof", "last", "floor"})
     assert again == {"roof": [0, 1, 2], "last": [1], "floor": [2]}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmeval_sdk.heuristics.risk import _passage
+from llmeval_sdk.heuristics.risk import _text
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import MAX_QUESTION, question, split_request
 
@@ -25,7 +25,7 @@ FORMS = [
 @pytest.mark.parametrize("request_", FORMS)
 def test_the_scores_see_the_question_that_judges_see(request_):
     """Every form of a chat, also pairs and a chat with a system message only."""
-    assert _passage.question(Record(request=request_)) == ROOF
+    assert _text.question(Record(request=request_)) == ROOF
     assert split_request(request_)[0] == ROOF
     assert question(request_) == ROOF
 
@@ -33,11 +33,11 @@ def test_the_scores_see_the_question_that_judges_see(request_):
 @pytest.mark.parametrize("request_", [None, "", {"field": "roof", "chunks": ["a", "b"]}, {}])
 def test_what_is_no_chat_asks_nothing(request_):
     """The arguments of a function may hold the chunks themselves, so they are not a question."""
-    assert _passage.question(Record(request=request_)) == ""
+    assert _text.question(Record(request=request_)) == ""
 
 
 def test_a_long_question_is_read_from_its_end():
     """A pasted document usually stands before what is asked of it."""
-    found = _passage.question(Record(request="x" * 1_000_000 + ROOF))
+    found = _text.question(Record(request="x" * 1_000_000 + ROOF))
     assert found.endswith(ROOF)
     assert len(found) == MAX_QUESTION

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from llmeval_sdk import registry
-from llmeval_sdk.heuristics.risk import response
+from llmeval_sdk.heuristics.risk import _features
 from llmeval_sdk.model import Chunk, Record
 from llmeval_sdk.plugins.learning import fits
 from llmeval_sdk.plugins.learning import outcomes as outcomes_module
@@ -21,7 +21,7 @@ from llmeval_sdk.store.files import Unusable
 from llmeval_sdk.store.state import SharedText, StateFile, state_path, text_in
 
 
-WIDTH = len(response.NAMES)
+WIDTH = len(_features.RESPONSE_FEATURES)
 RECORD = Record(
     request="When was it built?",
     response="It was built in 1921 by nine brave sailors.",

@@ -5,9 +5,16 @@ import random
 import pytest
 
 from llmeval_sdk.model import Chunk, Extraction, Record
-from llmeval_sdk.text.extraction import read, rivals
-from llmeval_sdk.text.extraction.candidates import best_candidate
-from llmeval_sdk.text.extraction.reading import MAX_TEXT, Marks, kind_of, lower, passages_of
+from llmeval_sdk.text.extraction import (
+    MAX_TEXT,
+    Marks,
+    best_candidate,
+    kind_of,
+    lower,
+    passages_of,
+    read,
+    rivals,
+)
 
 
 RECEIPT = "DATE: 25/12/2018\nSUBTOTAL 41.50\nTAX 3.32\nTOTAL DUE 44.82\nCASH 50.00"

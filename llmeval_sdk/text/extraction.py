@@ -1,10 +1,17 @@
-"""A Record's passages searched once: where a value stands, its rivals, and the cues beside both."""
+"""Reading extraction records: values, the passages they came from, and their rivals.
+
+An extraction goes wrong in its own way: the value is copied faithfully, from the right document,
+and answers another question (the subtotal instead of the total). What tells the two apart is what
+stands around the value and around every other value of its kind. This module reads that and
+judges nothing: `llmeval_sdk.heuristics.extraction` makes scores of it, and the judge
+``extraction_correctness`` shows the rivals to its model.
+"""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -12,8 +19,198 @@ from math import fsum
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
-from llmeval_sdk.text.extraction._values import abstained, items, normal, text_of
-from llmeval_sdk.text.extraction.cues import cues
+from llmeval_sdk.model.chat import bounded_question, is_answer
+
+
+MAX_CHARACTERS = 1_000
+"""Of a value; what follows is not compared."""
+MAX_ITEMS = 50
+"""Of a list or mapping, on each level."""
+MAX_DEPTH = 6
+
+_NOTHING = re.compile(
+    r"\W*(?:none|null|nil|nan|n/?a|unknown|missing|empty|not (?:found|available|applicable|stated"
+    r"|specified|given|mentioned|provided|present)(?: (?:in|by) .{1,80})?|no (?:value|answer|data"
+    r"|information|match|[\w ]{1,30} (?:found|available|given|stated))(?: available)?)\W*",
+    re.IGNORECASE,
+)
+_REFUSAL = re.compile(
+    r"""\W*(?:
+    sorry,
+    | (?:i'm|i\ am|we're|we\ are)\ (?:sorry|unable|not\ able)\b
+    | (?:unable\ to|could\ not|couldn't|cannot|can't)\ (?:be\ )?
+      (?:find|found|determin|locate|extract|answer|identif)
+    | (?:i|we)\ (?:can|could|do|did)(?:\ ?not|n't)
+      \ (?:find|determine|locate|extract|answer|identify|know|see)\b
+    | there\ (?:is|are|was|were)\ no\b
+    | (?:the|this)\ .{0,60}?\b(?:is|are|was|were|do|does|did|could|can)(?:\ ?not|n't)
+      \ (?:be\ )?(?:found|contain|mention|state|specif|provid|give|availab|say|includ|present|list)
+    )""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_LONGEST_REFUSAL = 160
+"""Characters; a longer text that begins like a refusal is a clause of a document."""
+_NUMBER = re.compile(r"[^\d\s+-]{0,3} ?([+-]?\d[\d.,']{0,30})(?: ?[^\d\s]{0,3})")
+_NOT_WORD = re.compile(r"[\W_]+")
+_SHORT = 80
+"""Characters of a value whose reading is kept."""
+_CONTAINERS = (list, tuple, set, frozenset)
+
+
+def abstained(value: Any) -> bool:
+    """Say whether a value is no answer: absent, empty, or words that say there is none.
+
+    ``0`` and ``False`` are values. A list or mapping abstains if everything in it does.
+    """
+    if value is None or (isinstance(value, float) and not is_answer(value)):
+        return True
+    if isinstance(value, str):
+        is_plain = type(value) is str and len(value) <= _SHORT
+        return _short_abstained(value) if is_plain else _abstained(value)
+    if isinstance(value, (Mapping, *_CONTAINERS)):
+        return all(abstained(item) for item in items(value))
+    return False
+
+
+def _abstained(value: str) -> bool:
+    text = value[: _LONGEST_REFUSAL + 1].replace("\u2019", "'").strip()
+    if not text.strip("-\u2013\u2014./?\u2026 "):
+        return not value.strip("-\u2013\u2014./?\u2026 \t\r\n")
+    is_short = len(text) <= _LONGEST_REFUSAL
+    return is_short and bool(_NOTHING.fullmatch(text) or _REFUSAL.match(text))
+
+
+_short_abstained = lru_cache(1024)(_abstained)
+
+
+def items(value: Any, depth: int = 0) -> Iterator[Any]:
+    """Yield the single values in a value, at most `MAX_ITEMS` on each level."""
+    if isinstance(value, Mapping):
+        value = tuple(islice(value.values(), MAX_ITEMS))
+    if not isinstance(value, _CONTAINERS):
+        yield value
+    elif depth < MAX_DEPTH:
+        for item in islice(value, MAX_ITEMS):
+            yield from items(item, depth + 1)
+
+
+def text_of(value: Any) -> str:
+    """Write a value as text; the items of a list or mapping stand side by side."""
+    if isinstance(value, str):
+        return value[:MAX_CHARACTERS].strip()
+    if value is None:
+        return ""
+    if isinstance(value, (Mapping, *_CONTAINERS)):
+        parts = (text_of(item) for item in islice(items(value), MAX_ITEMS))
+        return " ".join(filter(None, parts))[:MAX_CHARACTERS]
+    try:
+        shown = value.isoformat() if hasattr(value, "isoformat") else value
+        return str(shown)[:MAX_CHARACTERS].strip()
+    except Exception:  # a value with a broken __str__, or an int of ten thousand digits
+        return ""
+
+
+def normal(value: Any) -> str:
+    """Bring a value to a form in which its spellings are equal.
+
+    Case, punctuation and spacing do not matter, and a number keeps its value whatever its currency
+    and separators are: ``RM 1,234.50`` and ``1234.5`` are equal.
+    """
+    text = text_of(value)
+    is_plain = type(text) is str and len(text) <= _SHORT
+    return _short_normal(text) if is_plain else _normal(text)
+
+
+def _normal(text: str) -> str:
+    text = text.casefold()
+    amount = _NUMBER.fullmatch(text) if len(text) <= 40 else None
+    number = _number(amount[1]) if amount is not None else None
+    return number or _NOT_WORD.sub(" ", text).strip() or text
+
+
+_short_normal = lru_cache(2048)(_normal)
+"""One value is compared with every extraction and every rival of its record, by several scores."""
+
+
+def _number(figures: str) -> str | None:
+    """Read figures; ``None`` for what only looks like a number, such as ``1.2.3``.
+
+    A mark before three digits groups thousands unless it is the only one and a point: ``1,234`` is
+    1234 and ``1.234`` is not.
+    """
+    figures = figures.replace("'", "")
+    mark = max(figures.rfind("."), figures.rfind(","))
+    whole, part = (figures, "") if mark < 0 else (figures[:mark], figures[mark + 1 :])
+    if mark >= 0 and figures[mark] == "," and len(part) == 3:
+        whole, part = figures, ""
+    elif mark >= 0 and figures[mark] in whole:
+        return None
+    digits = whole.replace(",", "").replace(".", "").lstrip("+")
+    if not digits.lstrip("-").isdecimal() or (part and not part.isdecimal()):
+        return None
+    return f"{digits.lstrip('0') or '0'}.{part.rstrip('0')}".rstrip(".")
+
+
+# The words that announce a field: "total" before an amount, "expires" beside a date.
+
+
+MAX_CUES = 24
+_MAX_CUE_TEXT = 600
+NAME, DESCRIPTION, REQUEST = 1.0, 0.6, 0.4
+"""What a cue is worth by where it was read: the field's own name says most."""
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
+_ENDINGS = ("ations", "ation", "ing", "ies", "ied", "ers", "ed", "er", "es", "s", "e", "y")
+_STOP_WORDS = """
+a an and any are as at be been by can did do does document documents every field for
+from give given has have how if in into is it its may must name of on one or other out
+page passage please return should such than that the their them then there these they
+this those to value was were what when where which who whom whose why will with word
+words would you your all each exact extract extracted find first get look most not only
+per text tell use used using within under about after before between during also both
+"""
+_STOP = frozenset(_STOP_WORDS.split())
+
+
+def cues(config: Any, request: Any) -> tuple[tuple[str, float], ...]:
+    """Read the cue words of a field, as stems with what each is worth, the field's name first.
+
+    ``config`` is a Record's ``field_config``: its ``name``, its ``description``, and ``cues``, a
+    list of further words that count like the name. ``request`` adds the words of its question.
+    """
+    config = config if isinstance(config, Mapping) else {}
+    name, description, more = config.get("name"), config.get("description"), config.get("cues")
+    words = [name] if isinstance(name, str) else []
+    if isinstance(more, (list, tuple)):
+        words += [cue for cue in more[:MAX_CUES] if isinstance(cue, str)]
+    return _read_cues(
+        " ".join(words)[:_MAX_CUE_TEXT],
+        description[:_MAX_CUE_TEXT] if isinstance(description, str) else "",
+        bounded_question(request)[-_MAX_CUE_TEXT:],
+    )
+
+
+@lru_cache(512)
+def _read_cues(name: str, description: str, request: str) -> tuple[tuple[str, float], ...]:
+    worth: dict[str, float] = {}
+    sources = ((_JOINT.sub(" ", name), NAME), (description, DESCRIPTION), (request, REQUEST))
+    for text, weight in sources:
+        for word in _WORD.findall(text.lower()):
+            if word not in _STOP and len(worth) < MAX_CUES:
+                worth.setdefault(_stem(word), weight)
+    return tuple(worth.items())
+
+
+def _stem(word: str) -> str:
+    """Cut a word to the beginning that its inflections share."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word[: -len(ending)]
+    return word
+
+
+# A Record's passages searched once: where a value stands, its rivals, and the cues beside both.
 
 
 # The passages of a Record as one text, bounded, with a way back to the chunk of every place.
@@ -503,3 +700,33 @@ def _competes(form: str, kind: str, forms: Collection[str]) -> bool:
 def _is_part(one: str, other: str) -> bool:
     """Say whether one of two names is a part of the other."""
     return f" {one} " in f" {other} " or f" {other} " in f" {one} "
+
+
+# What a field's value could be, for a record that has none.
+
+
+def best_candidate(
+    record: Record, kinds: Sequence[str] = ()
+) -> tuple[dict[str, Any] | None, float]:
+    """Find the value of one of ``kinds`` that the field's cue words speak for most.
+
+    Returns it as `rivals` describes values, and how much the cues speak for it. Without a kind, or
+    where there is no such value, it is ``None`` with the share of the cues' worth that the passages
+    hold.
+    """
+    passages = passages_of(record)
+    words = cues(record.field_config, record.request)
+    marks = Marks.of(passages.lowered, words)
+    best: tuple[float, int, int] | None = None
+    for kind in kinds:
+        if kind in ("line", "text"):  # anything is one
+            continue
+        for start, end in candidates(kind, passages):
+            cue = marks.near(start, end)
+            if cue > 0 and (best is None or cue > best[0]):
+                best = cue, start, end
+    if best is None:
+        worth = sum(weight for _, weight in words)
+        return None, sum(marks.weights) / worth if worth else 0.0
+    cue, start, end = best
+    return passages.shown(passages.text[start:end], start, end), cue
