@@ -32,6 +32,7 @@ _COMMANDS = (
     "explain",
     "export",
     "prune",
+    "backup",
     "agreement",
     "calibrate",
     "doctor",

@@ -6,7 +6,8 @@ import json
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
@@ -113,16 +114,25 @@ def bar(counts: Sequence[int]) -> str:
 
 def tracked(items: Iterable[_T], *, total: int, what: str) -> Iterator[_T]:
     """Pass items on, and show a progress bar if standard error is a terminal."""
+    with advancing(what, total) as advance:
+        for item in items:
+            yield item
+            advance(1)
+
+
+@contextmanager
+def advancing(what: str, total: int) -> Iterator[Callable[[int], object]]:
+    """Lend what advances a progress bar, which is shown if standard error is a terminal."""
     try:
         from rich.console import Console
-        from rich.progress import track
+        from rich.progress import Progress
     except ImportError:
-        yield from items
+        yield lambda _: None
         return
     console = Console(stderr=True)
-    yield from track(
-        items, what, total=total, console=console, transient=True, disable=not console.is_terminal
-    )
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda steps: progress.advance(task, steps)
 
 
 def _encodes(text: str) -> bool:

@@ -14,7 +14,6 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.offline import forgetting
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.forgetting import (
@@ -27,7 +26,7 @@ from llmeval_sdk.store.forgetting import (
 from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.state import Belongings, StateTables, state_path
 from llmeval_sdk.store.writer import StoreWriter
-from llmeval_sdk.text.terminal import plural, printable
+from llmeval_sdk.text.terminal import megabytes, plural, printable
 
 
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -110,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             say_json(about)
             return 0
-        over = f", {_megabytes(before - size)} over --max-size" if before > size else ""
+        over = f", {megabytes(before - size)} over --max-size" if before > size else ""
         some = f"{too_old:,} of {plural(spans, 'span')}"
         say_wrapped(f"{path}: older than {days:g} days: {some}{over}")
         return 0
@@ -136,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
         return 0
     say_wrapped(
         f"{path}: {spans - left:,} of {plural(spans, 'span')} went;"
-        f" {_megabytes(before)} before, {_megabytes(_on_disk(path))} now"
+        f" {megabytes(before)} before, {megabytes(_on_disk(path))} now"
     )
     if expired:
         say_wrapped(f"{state_path(path)}: {plural(expired, 'old session or cached verdict')} went")
@@ -191,6 +190,8 @@ def _forget(args: argparse.Namespace) -> int:
         raise ConfigurationError(f"nothing was found by the id as it is, but {UNREADABLE}")
     if hidden:
         sys.stderr.write(f"llmeval prune: this is perhaps not all of that user: {UNREADABLE}\n")
+    from llmeval_sdk.offline import forgetting
+
     really, tables = not args.dry_run, _state_tables()
     try:
         beside = {
@@ -278,7 +279,3 @@ def _size(text: str) -> int:
             f"{text!r} is not a size: expected 500MB, 2GiB or a number of bytes"
         )
     return int(float(found[1]) * _UNITS[found[2] or ""])
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB"

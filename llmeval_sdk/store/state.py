@@ -429,7 +429,7 @@ ON CONFLICT (name) DO UPDATE SET text = excluded.text, version = version + 1
 """
 
 
-def open_read_only(path: Path, schema: Schema = STATE) -> sqlite3.Connection | None:
+def open_state_read_only(path: Path, schema: Schema = STATE) -> sqlite3.Connection | None:
     """Open one of the files without making or changing it; ``None`` where it holds nothing.
 
     Raises `Unusable` where it cannot be read.
@@ -472,7 +472,7 @@ def text_in(path: Path, name: str, schema: Schema = STATE) -> str:
 
     Raises `Unusable` where it cannot be read.
     """
-    connection = open_read_only(path, schema)
+    connection = open_state_read_only(path, schema)
     if connection is None:
         return ""
     try:

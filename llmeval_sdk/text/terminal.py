@@ -45,6 +45,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def megabytes(size: int) -> str:
+    """Return a number of bytes as people read it: ``12.4 MB``."""
+    return f"{size / 1e6:,.1f} MB"
+
+
 def changed_by(difference: float) -> str:
     """Return how a value changed, with a sign: ``+0.12``; ``=`` where it did not."""
     return f"{difference:+.3g}" if difference else "="

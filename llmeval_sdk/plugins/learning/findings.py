@@ -24,7 +24,7 @@ from llmeval_sdk.plugins.learning.fits import (
 from llmeval_sdk.plugins.learning.outcomes import TABLES
 from llmeval_sdk.plugins.learning.settings import LearnedSettings
 from llmeval_sdk.store.files import Unusable, path_of
-from llmeval_sdk.store.state import open_read_only, state_path, tables_of, text_in
+from llmeval_sdk.store.state import open_state_read_only, state_path, tables_of, text_in
 
 
 Finding = tuple[bool | None, str, str]
@@ -97,7 +97,7 @@ def _day(seconds: float) -> str:
 
 def _counts(path: Path) -> dict[str, int]:
     """Count outcomes by score and language."""
-    database = open_read_only(path)
+    database = open_state_read_only(path)
     if database is None:
         return {}
     with closing(database):

@@ -39,7 +39,7 @@ from llmeval_sdk.plugins.shared.redis_address import RedisAddress
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.files import Unusable
-from llmeval_sdk.store.state import open_read_only, state_path, tables_of
+from llmeval_sdk.store.state import open_state_read_only, state_path, tables_of
 
 
 if TYPE_CHECKING:
@@ -667,7 +667,7 @@ def findings(settings: Settings, *, offline: bool = False) -> Iterator[Finding]:
 def _count_unshared(path: Path) -> int | None:
     """Count the turns that Redis does not have yet; ``None`` where this host keeps no session."""
     try:
-        database = open_read_only(path)
+        database = open_state_read_only(path)
         if database is None:
             return None
         with closing(database):

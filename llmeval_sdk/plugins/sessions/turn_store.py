@@ -28,7 +28,7 @@ from llmeval_sdk.store.state import (
     Belongings,
     StateFile,
     StateTables,
-    open_read_only,
+    open_state_read_only,
     state_path,
     tables_of,
 )
@@ -533,7 +533,7 @@ def findings(settings: Settings, *, offline: bool = False) -> Iterator[Finding]:
     """Say how the sessions of this host are, without making or changing a file."""
     path = state_path(settings.store)
     try:
-        database = open_read_only(path)
+        database = open_state_read_only(path)
         if database is None:
             return
         with closing(database):
