@@ -32,7 +32,7 @@ app.start()
 answer("Is anybody there?")
 llmeval.flush()
 command = ["backup", str(folder / "monday"), "--store", str(store)]
-subprocess.run([sys.executable, "-m", "llmeval_sdk", *command], check=True)
+subprocess.run([sys.executable, "-m", "llmeval_sdk", *command], check=True)  # noqa: S603
 is_over.set()
 app.join()
 llmeval.shutdown()
