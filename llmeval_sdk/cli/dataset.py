@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.span_lists import Query
+from llmeval_sdk.store.span_lists import Query, listed_spans, unscored_sentence, worst_spans
 from llmeval_sdk.text.terminal import printable
 
 
@@ -130,11 +129,11 @@ def _add(args: argparse.Namespace) -> int:
 
 
 def _picked_ids(reader: StoreReader, args: argparse.Namespace) -> list[str]:
-    spans = _picked.listed(reader, Query(), 1) if args.last else []
+    spans = listed_spans(reader, Query(), 1) if args.last else []
     if args.worst:
-        worst = _picked.worst(reader, args.worst, 1)
+        worst = worst_spans(reader, args.worst, 1)
         if not worst:
-            raise ConfigurationError(_picked.unscored(reader, args.worst))
+            raise ConfigurationError(unscored_sentence(reader, args.worst))
         spans += worst
     return [span.span_id for span in spans]
 

@@ -217,8 +217,7 @@ def _told_elsewhere(_problem: str) -> None:
 
 def rules(settings: Settings) -> Iterator[Finding]:
     """Say what the rules that ask judges would find among the extractions that were checked."""
-    from llmeval_sdk.cli._rules import sentence
-    from llmeval_sdk.store.labels import compare_rules
+    from llmeval_sdk.store.labels import compare_rules, describe_rules
 
     path = path_of(settings.store)
     if not path.exists():
@@ -229,7 +228,7 @@ def rules(settings: Settings) -> Iterator[Finding]:
     except ConfigurationError:  # which the check of the store tells
         return
     if found.checked:
-        yield Finding(None, "escalation", sentence(found))
+        yield Finding(None, "escalation", describe_rules(found))
 
 
 def _of_plugins(

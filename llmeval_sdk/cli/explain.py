@@ -7,7 +7,6 @@ import json
 from dataclasses import fields
 from typing import Any
 
-from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import heading, say, say_wrapped
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
@@ -16,7 +15,13 @@ from llmeval_sdk.statistics.sequence import step_of
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.reasons import explain as explain_reason
-from llmeval_sdk.store.span_lists import Query
+from llmeval_sdk.store.span_lists import (
+    Query,
+    listed_spans,
+    refs_of_trace,
+    unscored_sentence,
+    worst_spans,
+)
 from llmeval_sdk.store.traces import SpanRef, spans_like
 from llmeval_sdk.store.traffic import why_unanswered
 from llmeval_sdk.text.terminal import moment, printable, score, seconds
@@ -67,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         prefix = args.span_id.strip().lower()
         found = reader.read(lambda c: spans_like(c, prefix))
         exact = [ref for ref in found if ref.span_id == prefix]
-        if not found and (spans := _picked.of_trace(reader, prefix)):
+        if not found and (spans := refs_of_trace(reader, prefix)):
             return _first_of(reader, spans)
         if len(exact or found) != 1:
             _not_one(printable(prefix), found)
@@ -77,9 +82,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _pick(reader: StoreReader, worst: str | None) -> int:
-    found = _picked.worst(reader, worst, 1) if worst else _picked.listed(reader, Query(), 1)
+    found = worst_spans(reader, worst, 1) if worst else listed_spans(reader, Query(), 1)
     if not found:
-        why = _picked.unscored(reader, worst) if worst else "no request was traced"
+        why = unscored_sentence(reader, worst) if worst else "no request was traced"
         say_wrapped(f"{printable(reader.location)}: {why}")
         return 1
     span = found[0]
@@ -91,14 +96,14 @@ def _print_json(reader: StoreReader, args: argparse.Namespace) -> int:
     """Print one object: what is known of the span, or the spans that may have been meant."""
     others: list[SpanRef] = []
     if args.span_id is None:
-        spans = _picked.worst(reader, args.worst, 1) if args.worst else None
-        listed = _picked.listed(reader, Query(), 1) if spans is None else spans
+        spans = worst_spans(reader, args.worst, 1) if args.worst else None
+        listed = listed_spans(reader, Query(), 1) if spans is None else spans
         refs = [SpanRef(s.trace_id, s.span_id, s.name, s.start_ns) for s in listed]
     else:
         prefix = args.span_id.strip().lower()
         found = reader.read(lambda c: spans_like(c, prefix))
         refs = [ref for ref in found if ref.span_id == prefix] or list(found)
-        if not refs and (of_trace := _picked.of_trace(reader, prefix)):
+        if not refs and (of_trace := refs_of_trace(reader, prefix)):
             refs, others = of_trace[:1], of_trace[1:]
     known = len(refs) == 1
     result = _known_of(reader, refs[0]) if known else dict.fromkeys(_KEYS)

@@ -14,6 +14,7 @@ from typing import TypeVar
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError, LlmevalError
 from llmeval_sdk.judges.models.prices import Prices, price_of
+from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.store.damage import damage_of
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.reader import StoreReader
@@ -34,7 +35,7 @@ def pricing(anew: Prices | None = None) -> Pricing:
 
 
 _T = TypeVar("_T")
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
 
 
 class Help(argparse.RawDescriptionHelpFormatter):

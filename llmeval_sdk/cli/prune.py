@@ -14,6 +14,7 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model import DAY_NS
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.forgetting import (
@@ -98,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
         return _reset(args)
     with open_store(args.store) as reader:
         path = Path(reader.location)
-        oldest = dump.Selection(until=time.time_ns() - int(days * 86_400e9))
+        oldest = dump.Selection(until=time.time_ns() - int(days * DAY_NS))
         too_old, spans = dump.count(reader, oldest), reader.counts().spans
     before = _on_disk(path)
     about: dict[str, object] = {
@@ -122,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
         writer.close()
     try:
         expired = expire_in_state(
-            state_path(path), time.time_ns() - int(days * 86_400e9), _state_tables()
+            state_path(path), time.time_ns() - int(days * DAY_NS), _state_tables()
         )
     except (OSError, sqlite3.Error, Unusable) as error:
         raise ConfigurationError(f"{state_path(path)} cannot be pruned: {error}") from None

@@ -12,11 +12,10 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk import config
-from llmeval_sdk.cli._rules import show_rules
 from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, pricing, since
 from llmeval_sdk.cli.output import bar, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import values
+from llmeval_sdk.model import DAY_NS, values
 from llmeval_sdk.statistics.funnels import STEPS
 from llmeval_sdk.statistics.labels import FEWEST, Correction
 from llmeval_sdk.statistics.mean import Estimate
@@ -30,11 +29,15 @@ from llmeval_sdk.store.alerts import (
     split_bounds,
 )
 from llmeval_sdk.store.labels import (
+    FEWEST_CHECKED,
+    FEWEST_WRONG,
+    RuleComparison,
     UserFeedback,
     compare_rules,
     describe_feedback,
     extent_of,
     labels_from,
+    percents,
     user_feedback,
 )
 from llmeval_sdk.store.populations import (
@@ -329,11 +332,52 @@ def _cost_of_tier(usd: float | None) -> str:
     return "-" if usd is None else f"${usd:.4f}"
 
 
+# How ``llmeval report`` shows which wrong extractions each escalation rule would find.
+
+_SWITCH = (
+    "To judge a fifth, the riskiest first: LLMEVAL_JUDGE_SHARE=0.2, or in code"
+    " Escalation('extraction_correctness', share=0.2)."
+)
+
+
+def _show_rules(rules: RuleComparison) -> None:
+    """Print the comparison as a table, or what is missing for one."""
+    heading("Which rule finds wrong extractions")
+    if not rules.is_known:
+        say_wrapped(
+            f"Extractions checked: {rules.checked}; of them wrong: {rules.wrong}. The rules are"
+            f" compared from {FEWEST_CHECKED} checked and {FEWEST_WRONG} wrong ones on. Label some"
+            " in the viewer, or let `extraction_correctness` judge a share."
+        )
+        return
+    people = f"{rules.labelled} by people, the rest by extraction_correctness"
+    say_wrapped(
+        f"{rules.checked:,} extractions were checked ({people}); {rules.wrong:,} are wrong."
+    )
+    plain, risk, share = rules.plain_interval, rules.risk_interval, rules.share_interval
+    rows = [
+        ("recall below its bound, or a hit limit", rules.plain_share, rules.plain_caught, plain),
+        ("extraction_risk, as many records", rules.plain_share, rules.risk_caught, risk),
+        (
+            f"extraction_risk, the riskiest {rules.share:.0%}",
+            rules.share,
+            rules.share_caught,
+            share,
+        ),
+        ("at random", rules.share, rules.share, None),
+    ]
+    shown = [
+        (rule, f"{judged or 0:.0%}", f"{caught or 0:.0%}", percents(interval) if interval else "-")
+        for rule, judged, caught, interval in rows
+    ]
+    table(("rule", "records judged", "wrong ones caught", "95 % interval"), shown)
+    say_wrapped(_SWITCH)
+
+
 # How ``llmeval report`` shows the app's own traffic, and how plain alerts stand.
 
 MOST_ROWS = 50
 """How many groups a table shows; ``--json`` has a thousand."""
-DAY_NS = 86_400_000_000_000
 _LEAST_SHOWN = 0.00005
 """The smallest cost, in US dollars, that four decimals do not round to zero."""
 
@@ -710,7 +754,7 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
     _show_people(judged, users)
     _show_tiers(tiered, judged)
     if compared.checked:
-        show_rules(compared)
+        _show_rules(compared)
     _show_trend(trend, args.by)
     if not_run:
         _not_run(not_run)

@@ -9,14 +9,22 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from llmeval_sdk.cli import _picked
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
 from llmeval_sdk.cli.output import say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
 from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.span_lists import ListedOutcome, ListedSpan, Query
+from llmeval_sdk.store.span_lists import (
+    ListedOutcome,
+    ListedSpan,
+    Query,
+    newest_spans,
+    outcomes_by_span,
+    queries_of_session,
+    unscored_sentence,
+    worst_spans,
+)
 from llmeval_sdk.store.traffic import has_abstained, why_unanswered
 from llmeval_sdk.text.terminal import moment, printable, score, seconds
 
@@ -76,13 +84,13 @@ def run(args: argparse.Namespace) -> int:
     """
     with open_store(args.store) as reader:
         query = Query(since=args.since, failed=args.failed, user=args.user and forms(args.user))
-        queries = _picked.of_session(query, args.session)
+        queries = queries_of_session(query, args.session)
         if args.worst:
-            requests = _picked.worst(reader, args.worst, args.limit, queries)
+            requests = worst_spans(reader, args.worst, args.limit, queries)
         else:
-            requests = _picked.newest(reader, queries, args.limit)
+            requests = newest_spans(reader, queries, args.limit)
         hidden = reader.read(lambda store: unreadable(store, args.session, args.user))
-        evaluations = _picked.outcomes_by_span(reader, requests)
+        evaluations = outcomes_by_span(reader, requests)
         ids = [each.span_id for each in requests]
         unanswered = reader.read(lambda store: why_unanswered(store, ids))
         why = "" if requests else _nothing_matches(reader, args)
@@ -117,7 +125,7 @@ def _nothing_matches(reader: StoreReader, args: argparse.Namespace) -> str:
     )
     words = " ".join(("No request", *filter(None, filters)))
     if args.worst and words == "No request":
-        return f"{printable(reader.location)}: {_picked.unscored(reader, args.worst)}"
+        return f"{printable(reader.location)}: {unscored_sentence(reader, args.worst)}"
     scored = f" was scored by {printable(args.worst, 80)}" if args.worst else ""
     return f"{words}{scored} in {printable(reader.location)}."
 

@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.model import DAY_SECONDS
 
 
 MINUTE = 60.0
-DAY = 86_400.0
 _CENT_DUST = 1e-9
 
 
@@ -89,13 +89,13 @@ class BookState:
         return sum(
             usd
             for until, day, usd, accounts in self.open.values()
-            if account in accounts and day == now // DAY and now < until
+            if account in accounts and day == now // DAY_SECONDS and now < until
         )
 
     def spent(self, account: str, now: float) -> float:
         """Return the money that was settled today."""
         found = self.accounts.get(account)
-        return found.usd if found is not None and found.day == now // DAY else 0.0
+        return found.usd if found is not None and found.day == now // DAY_SECONDS else 0.0
 
 
 def load(text: str) -> BookState:
@@ -155,7 +155,7 @@ def reserve(
         state.next, tuple(limits), now, now + hold, want.calls or 0, want.tokens or 0, want.usd or 0
     )
     state.next += 1
-    state.open[made.id] = (made.until, int(now // DAY), made.usd, made.accounts)
+    state.open[made.id] = (made.until, int(now // DAY_SECONDS), made.usd, made.accounts)
     for name in made.accounts:
         use = state.accounts.setdefault(name, Account()).seconds.setdefault(int(now), [0, 0])
         use[0] += made.calls
@@ -171,14 +171,14 @@ def settle(state: BookState, made: Reservation, actual: Want, now: float) -> Non
     calls = made.calls if actual.calls is None else actual.calls
     tokens = made.tokens if actual.tokens is None else actual.tokens
     usd = made.usd if actual.usd is None else actual.usd
-    day = int(made.at // DAY)
+    day = int(made.at // DAY_SECONDS)
     for name in made.accounts:
         account = state.accounts.setdefault(name, Account())
         use = account.seconds.get(int(made.at))
         if use is not None:
             use[0] = max(use[0] + calls - made.calls, 0)
             use[1] = max(use[1] + tokens - made.tokens, 0)
-        if day > account.day or account.day > now // DAY:
+        if day > account.day or account.day > now // DAY_SECONDS:
             account.day, account.usd = day, 0.0
         if day == account.day:
             account.usd += usd
@@ -257,7 +257,7 @@ def _money(
     detail = (
         f"USD {want:.4f} do not fit in {limit:g} a day ({spent:.4f} spent, {reserved:.4f} reserved)"
     )
-    return detail, None if want > limit else DAY - now % DAY
+    return detail, None if want > limit else DAY_SECONDS - now % DAY_SECONDS
 
 
 def prune(state: BookState, limits: Mapping[str, Budget], now: float) -> None:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import VerdictSettings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step
+from llmeval_sdk.model import DAY_SECONDS, Chunk, Evaluation, Extraction, Record, Step
 from llmeval_sdk.model.protocols import LLM, DecisionModel, Judge
 from llmeval_sdk.process import private
 from llmeval_sdk.process.forks import Locked
@@ -294,7 +294,6 @@ MAX_CHARACTERS = 1 << 20
 """The longest verdict that is kept. A longer one that stands in the file is not read."""
 MAX_WAITING = 1_000
 SECONDS_WAITING = 1.0
-_DAY = 86_400.0
 
 
 def _forget(connection: sqlite3.Connection, theirs: Belongings) -> int:
@@ -335,7 +334,7 @@ class VerdictFile:
         try:
             _take_rights_of_others(path)
             with self._file.changing() as connection:
-                _expire(connection, int((time.time() - max_days * _DAY) * 1e9))
+                _expire(connection, int((time.time() - max_days * DAY_SECONDS) * 1e9))
         except (sqlite3.Error, OSError, Unusable) as error:
             self._file.close()
             raise ConfigurationError(

@@ -5,6 +5,9 @@ epoch unless a name says seconds. Ids are W3C hex: 32 characters for a trace, 16
 """
 
 from llmeval_sdk.model._nouns import (
+    DAY_NS,
+    DAY_SECONDS,
+    HOUR_NS,
     JUDGE_TAG,
     JUDGING,
     NOTHING,
@@ -40,6 +43,9 @@ from llmeval_sdk.model._nouns import (
 
 
 __all__ = [
+    "DAY_NS",
+    "DAY_SECONDS",
+    "HOUR_NS",
     "JUDGE_TAG",
     "JUDGING",
     "NOTHING",

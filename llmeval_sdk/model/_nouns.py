@@ -312,6 +312,10 @@ def tier_name(judge: str, kind: EvaluatorKind) -> str:
     return f"{judge}.decision" if kind == "decision" else judge
 
 
+DAY_SECONDS = 86_400.0
+HOUR_NS = 3_600_000_000_000
+DAY_NS = 24 * HOUR_NS
+
 JUDGE_TAG = "llmeval.judge"
 """The tag of every span of a judge's run: which judge made it, and that it is not the app's."""
 STAND_IN = "stand-in"

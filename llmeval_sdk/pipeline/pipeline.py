@@ -9,7 +9,7 @@ from itertools import count
 from threading import get_ident
 from time import monotonic, sleep
 
-from llmeval_sdk.model import Evaluation, EvaluationEvent
+from llmeval_sdk.model import DAY_SECONDS, Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.pipeline._worker import LINGER_SECONDS, Worker
 from llmeval_sdk.pipeline.batch_exporter import Delivery
@@ -29,7 +29,6 @@ CHILD_LINGER_SECONDS = 5.0
 what it leaves, and would send again what the child had sent and not yet settled."""
 TASK_SECONDS = 1.0
 """How long each task of such a child may wait for delivery, where no file can hold its records."""
-A_DAY = 86_400.0
 
 
 class Pipeline:
@@ -99,7 +98,7 @@ class Pipeline:
     def _expect_freezing(self) -> None:
         """Have records sent within a moment, and wake no thread while there are none."""
         if not any(hooks.needs_clock for hooks in self.plan.hooks):
-            self._worker.idle_seconds = A_DAY
+            self._worker.idle_seconds = DAY_SECONDS
         for delivery in self._deliveries.values():
             delivery.linger = LINGER_SECONDS
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Any
 
+from llmeval_sdk.model import HOUR_NS
 from llmeval_sdk.statistics.mean import (
     CATEGORIES,
     NO_CHANCE,
@@ -27,7 +28,7 @@ from llmeval_sdk.statistics.mean import (
 )
 from llmeval_sdk.statistics.sequence import DROPS, HORIZON_HOURS, MEMORY, Evidence
 from llmeval_sdk.store.latest import distinct_versions
-from llmeval_sdk.store.verdicts_by_hour import HOUR_NS, LATE_NS, Arrived, Hour, Silence
+from llmeval_sdk.store.verdicts_by_hour import LATE_NS, Arrived, Hour, Silence
 from llmeval_sdk.text.terminal import moment
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.model import DAY_NS, DAY_SECONDS
 from llmeval_sdk.store.alert_state import ALPHA, AlertCourse, Bound, Event
 from llmeval_sdk.store.labels import UserFeedback, extent_of, user_feedback
 from llmeval_sdk.store.reader import StoreReader, names_in
 from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall, unanswered
 from llmeval_sdk.store.verdicts_by_hour import (
-    DAY_NS,
     Wanted,
     arrived,
     first_ns,
@@ -33,7 +33,6 @@ from llmeval_sdk.store.verdicts_by_hour import (
 from llmeval_sdk.text.terminal import plural
 
 
-DAY_SECONDS = 86_400.0
 _Read = Callable[[TrafficGroup, float], float | None]
 
 

@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from llmeval_sdk.model import JUDGE_TAG
+from llmeval_sdk.model import HOUR_NS, JUDGE_TAG
 
 
-HOUR_NS = 3_600_000_000_000
 MOST_HOURS = 31 * 24
 """How many hours are kept, counted from the newest."""
 MOST_NAMES = 100

@@ -109,19 +109,31 @@ MAX_FEEDBACK = 10_000
 """How much feedback the overview looks at: the latest."""
 
 _THUMB = "thumb"
-IS_LATEST_FEEDBACK = """
-NOT EXISTS (SELECT 1 FROM feedback o WHERE o.span_id = {table}.span_id AND +o.name = {table}.name
-  AND {table}.span_id != '' AND (o.time_ns, o.seq) > ({table}.time_ns, {table}.seq))
-"""
-"""SQL: leaves out what somebody replaced by saying something else."""
-IS_WANTED_FEEDBACK = f"ifnull({_THUMB}({{table}}.value) = :said_good, :said_good IS NULL)"
-"""SQL: whether feedback is good, or bad, where one of the two is asked for.
 
-`add_feedback_function` gives the connection the function."""
+
+def is_latest_feedback(f: str) -> str:
+    """Return SQL that leaves out feedback which newer feedback under its name has replaced.
+
+    ``f`` is the name by which a statement calls its row of the table ``feedback``.
+    """
+    return f"""
+NOT EXISTS (SELECT 1 FROM feedback o WHERE o.span_id = {f}.span_id AND +o.name = {f}.name
+  AND {f}.span_id != '' AND (o.time_ns, o.seq) > ({f}.time_ns, {f}.seq))
+"""  # noqa: S608 - the name of a table
+
+
+def is_wanted_feedback(f: str) -> str:
+    """Return SQL for whether feedback is good, or bad, where one of the two is asked for.
+
+    `add_feedback_function` gives the connection the function that tells them apart.
+    """
+    return f"ifnull({_THUMB}({f}.value) = :feedback_good, :feedback_good IS NULL)"
+
+
 HAS_FEEDBACK = f"""
 EXISTS (SELECT 1 FROM feedback f WHERE f.span_id = s.span_id AND f.error_type IS NULL
-  AND (:said = '{ANY_NAME}' OR +f.name = :said) AND {IS_LATEST_FEEDBACK.format(table="f")}
-  AND {IS_WANTED_FEEDBACK.format(table="f")})
+  AND (:feedback = '{ANY_NAME}' OR +f.name = :feedback) AND {is_latest_feedback("f")}
+  AND {is_wanted_feedback("f")})
 """  # noqa: S608 - constants
 
 
@@ -222,7 +234,7 @@ def _mean_of(numbers: Sequence[float]) -> float | None:
 
 _RECENT_FEEDBACK = f"""
 SELECT time_ns, value FROM feedback AS f WHERE name = :name AND time_ns >= :since
-  AND error_type IS NULL AND {IS_LATEST_FEEDBACK.format(table="f")}
+  AND error_type IS NULL AND {is_latest_feedback("f")}
 ORDER BY time_ns DESC LIMIT :limit
 """  # noqa: S608 - constants
 
@@ -421,6 +433,30 @@ def compare_rules(
     return RuleComparison(
         len(wrong), labelled, bad, share, by_rule, by_risk, RISKIEST_SHARE, by_share, *intervals
     )
+
+
+def describe_rules(rules: RuleComparison) -> str:
+    """Return the comparison as one line, for `llmeval doctor`."""
+    if not rules.is_known:
+        return f"{rules.checked} extractions were checked so far: too few to compare the rules"
+    return (
+        f"of {rules.wrong} wrong extractions, the recall rule would catch"
+        f" {_share(rules.plain_caught, rules.plain_interval)} by judging"
+        f" {rules.plain_share or 0:.0%}; extraction_risk"
+        f" {_share(rules.risk_caught, rules.risk_interval)} by judging as many,"
+        f" {_share(rules.share_caught, rules.share_interval)} by judging {rules.share:.0%}"
+        " (LLMEVAL_JUDGE_SHARE)"
+    )
+
+
+def _share(caught: float | None, interval: tuple[float, float] | None) -> str:
+    surely = f" (95 % interval {percents(interval)})" if interval else ""
+    return f"{caught or 0:.0%}{surely}"
+
+
+def percents(interval: tuple[float, float]) -> str:
+    """Return an interval within 0..1 as whole percent: ``12% to 31%``."""
+    return f"{interval[0]:.0%} to {interval[1]:.0%}"
 
 
 _CHECKED = f"""

@@ -19,7 +19,7 @@ from sqlite3 import Connection
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from llmeval_sdk import registry
-from llmeval_sdk.model import values
+from llmeval_sdk.model import DAY_NS, HOUR_NS, values
 from llmeval_sdk.statistics.funnels import NOT_SELECTED, Funnel, funnel
 from llmeval_sdk.statistics.labels import (
     PASS,
@@ -664,7 +664,7 @@ def _read_at_once(reader: StoreReader, readings: Sequence[Callable[[Connection],
         return list(pool.map(read, readings))
 
 
-PERIODS = {"hour": 3_600_000_000_000, "day": 86_400_000_000_000}
+PERIODS = {"hour": HOUR_NS, "day": DAY_NS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -825,10 +825,12 @@ def _population(
     steps = funnel(sample.answered, sample.reasons)
     estimate, note = _estimate(steps, sample, scored)
     correction = None
-    if estimate is not None and not sample.is_out_of_scale:
+    if labelled and estimate is not None and not sample.is_out_of_scale:
         correction = tallied_correction(
             sample.tally, sample.passed_weight, sample.passed, labelled, mean=estimate.mean
         )
+    pairs = [(side_of(each.label), side_of(each.verdict)) for each in labelled]
+    doubt = doubt_about(pairs) if pairs else ""
     return Population(
         *key,
         steps,
@@ -839,7 +841,7 @@ def _population(
         dict(sample.categories.most_common()),
         correction,
         len(labelled),
-        doubt_about((side_of(each.label), side_of(each.verdict)) for each in labelled),
+        doubt,
     )
 
 

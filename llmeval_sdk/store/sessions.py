@@ -51,9 +51,9 @@ def stored_sessions(
         session_id: Only this session.
         most: How many evaluations are read, from the newest on.
     """
-    which = f"{SESSION} IS NOT NULL" if session_id is None else _OF_ONE
+    sql = _ALL_VERDICTS if session_id is None else _VERDICTS_OF_ONE
     about = {"session": (session_id or "")[:LONGEST_ID], "most": most}
-    rows = reader.read(lambda c: c.execute(_VERDICTS.format(which), about).fetchall())
+    rows = reader.read(lambda c: c.execute(sql, about).fetchall())
     return _by_session(map(_rows.evaluation_of, rows))
 
 
@@ -78,12 +78,16 @@ A_NAME = f"""name IN (WITH RECURSIVE names(name) AS (
 ) SELECT name FROM names)
 """  # noqa: S608 - constants
 """The index begins with the evaluator's name, so the few names that there are come first."""
-_OF_ONE = f"{SESSION} = :session AND {A_NAME}"
 
-_VERDICTS = f"""
-SELECT {", ".join(_rows.COLUMNS["evaluations"])} FROM evaluations
-WHERE {OF_SESSION} AND {{}} ORDER BY time_ns DESC, span_id DESC, seq DESC LIMIT :most
-"""  # noqa: S608
+_COLUMNS = ", ".join(_rows.COLUMNS["evaluations"])
+_ALL_VERDICTS = f"""
+SELECT {_COLUMNS} FROM evaluations WHERE {OF_SESSION} AND {SESSION} IS NOT NULL
+ORDER BY time_ns DESC, span_id DESC, seq DESC LIMIT :most
+"""  # noqa: S608 - constants
+_VERDICTS_OF_ONE = f"""
+SELECT {_COLUMNS} FROM evaluations WHERE {OF_SESSION} AND {SESSION} = :session AND {A_NAME}
+ORDER BY time_ns DESC, span_id DESC, seq DESC LIMIT :most
+"""  # noqa: S608 - constants
 
 
 PAGE_TURNS = 30
@@ -159,7 +163,7 @@ def session_turns(
     """
     about = {"session": session_id, "most": most, "before": max(first, 1) - 1}
     seqs = [seq for (seq,) in connection.execute(_PLACES, about)]
-    rows = connection.execute(_TURNS.format(",".join("?" * len(seqs))), seqs)
+    rows = connection.execute(_TURNS, (dumps(seqs),))
     by_seq = {row[0]: SessionTurn(*row[1:]) for row in rows}
     return [by_seq[seq] for seq in seqs]
 
@@ -244,8 +248,7 @@ def sessions_page(
 
 def users_of(connection: sqlite3.Connection, span_ids: Sequence[str]) -> list[str]:
     """Return the ids of the users whom some spans name, each once."""
-    marks = ",".join("?" * len(span_ids))
-    return [user for (user,) in connection.execute(_USERS.format(marks), span_ids)]
+    return [user for (user,) in connection.execute(_USERS, (dumps(list(span_ids)),))]
 
 
 def is_of_user(span: str) -> str:
@@ -304,7 +307,7 @@ SELECT seq, trace_id, span_id, name, kind, start_ns, end_ns, error_type,
   CASE WHEN length(request) <= {READ_TEXT} THEN request END,
   CASE WHEN length(response) <= {READ_TEXT} THEN response END,
   substr(request, 1, {_START}), substr(response, 1, {_START})
-FROM spans WHERE seq IN ({{}})
+FROM spans WHERE seq IN (SELECT value FROM json_each(?))
 """  # noqa: S608
 
 _COUNTED = f"SELECT count(*) FROM (SELECT 1 FROM spans WHERE {_IS_TURN} LIMIT :most)"  # noqa: S608
@@ -322,24 +325,25 @@ SELECT name, error_type, start_ns FROM (
 """
 
 _END = 2**63 - 1, 2**63 - 1
-_LATEST_ROOTS = """
+
+
+def _latest_roots_sql(of_user: str, same_user: str) -> str:
+    return f"""
 SELECT seq, start_ns, session_id, substr(request, 1, 300),
   CASE WHEN session_id IS NOT NULL AND {of_user} THEN seq = (
     SELECT r.seq FROM spans r WHERE r.session_id = spans.session_id
-      AND {may_be_turn} AND r.parent_id IS NULL AND {same_user}
+      AND {MAY_BE_TURN} AND r.parent_id IS NULL AND {same_user}
     ORDER BY r.start_ns DESC, r.end_ns DESC, r.seq DESC LIMIT 1) END
 FROM spans WHERE parent_id IS NULL AND (start_ns, seq) < (:start, :seq)
 ORDER BY start_ns DESC, seq DESC
-"""
-_LATEST = _LATEST_ROOTS.format(of_user="1", same_user="1", may_be_turn=MAY_BE_TURN)
-_LATEST_OF_USER = _LATEST_ROOTS.format(
-    of_user=is_request_of_user("spans"),
-    same_user=is_request_of_user("r"),
-    may_be_turn=MAY_BE_TURN,
-)
+"""  # noqa: S608 - constants
+
+
+_LATEST = _latest_roots_sql("1", "1")
+_LATEST_OF_USER = _latest_roots_sql(is_request_of_user("spans"), is_request_of_user("r"))
 
 _USERS = """
 SELECT DISTINCT CAST(t.value AS TEXT) FROM spans, json_each(
-  CASE WHEN json_valid(tags) THEN tags ELSE '{{}}' END) t
-WHERE span_id IN ({}) AND t.key IN ('user_id', 'user.id')
+  CASE WHEN json_valid(tags) THEN tags ELSE '{}' END) t
+WHERE span_id IN (SELECT value FROM json_each(?)) AND t.key IN ('user_id', 'user.id')
 """

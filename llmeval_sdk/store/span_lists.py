@@ -12,23 +12,31 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from functools import partial
+from itertools import chain
+from math import inf
+from typing import Literal, NamedTuple
 
 from llmeval_sdk import model
+from llmeval_sdk.errors import did_you_mean
 from llmeval_sdk.model import values
 from llmeval_sdk.model.chat import question
 from llmeval_sdk.store.encode import cell, dumps, loads
+from llmeval_sdk.store.identities import forms
 from llmeval_sdk.store.labels import (
     ANY_NAME,
     HAS_FEEDBACK,
-    IS_LATEST_FEEDBACK,
-    IS_WANTED_FEEDBACK,
     add_feedback_function,
+    is_latest_feedback,
+    is_wanted_feedback,
 )
-from llmeval_sdk.store.latest import RANK, is_latest, is_newest_row
+from llmeval_sdk.store.latest import RANK, StoredValue, is_latest, is_newest_row
+from llmeval_sdk.store.reader import StoreReader, known_names
 from llmeval_sdk.store.sessions import is_request_of_user, is_turn
+from llmeval_sdk.store.traces import SpanRef, outline_of, traces_like
+from llmeval_sdk.text.terminal import printable
 
 
 Order = Literal["newest", "oldest", "slowest", "fastest", "lowest", "highest"]
@@ -55,10 +63,10 @@ class Query:
     sample; ``no``: none ran."""
     reason: str | None = None
     """Show the spans on which the judge named by ``evaluator`` did not run for this reason."""
-    said: str | None = None
-    """Show the spans of which somebody said something under this name; ``*`` stands for all."""
-    said_good: bool | None = None
-    """Whether what was said last is good (0.5 of 1 or more) or bad; ``None`` for either."""
+    feedback: str | None = None
+    """Show the spans that have feedback under this name; ``*`` stands for all names."""
+    feedback_good: bool | None = None
+    """Whether the latest of it is good (0.5 of 1 or more) or bad; ``None`` for either."""
     failed: bool = False
     """Show the spans that raised an error while their parent did not."""
     text: str | None = None
@@ -97,7 +105,7 @@ class Place(NamedTuple):
     seq: int
 
 
-Arguments = dict[str, Any]
+Arguments = dict[str, StoredValue]
 JUDGE_TAG = f'"{model.JUDGE_TAG}"'
 """The tag that every span of a judge's own run has, as the stored JSON contains it."""
 
@@ -124,18 +132,15 @@ class IndexScan:
         """
         way, sign = ("DESC", "<") if self.descending else ("ASC", ">")
         seq = f"{self.key[0]}.seq"
-        sql = _CANDIDATES.format(
-            source=self.source, where=self.where, key=self.key, seq=seq, way=way,
-            beyond=f"AND ({self.key}, {seq}) {sign} (:key, :seq)" if after else "",
-            matches=" AND ".join(("s.seq IS NOT NULL", *self.conditions)),
-        )  # fmt: skip
+        beyond = f"AND ({self.key}, {seq}) {sign} (:key, :seq)" if after else ""
+        sql = f"""
+SELECT {self.key}, {seq}, s.seq, {" AND ".join(("s.seq IS NOT NULL", *self.conditions))}
+FROM {self.source} WHERE {self.where} {beyond}
+ORDER BY {self.key} {way}, {seq} {way}
+"""  # noqa: S608 - constants
         return sql, {**self.arguments, **(after._asdict() if after else {})}
 
 
-_CANDIDATES = """
-SELECT {key}, {seq}, s.seq, {matches} FROM {source} WHERE {where} {beyond}
-ORDER BY {key} {way}, {seq} {way}
-"""
 _SCORED = "evaluations w LEFT JOIN spans s ON s.span_id = w.span_id AND s.trace_id = w.trace_id"
 _UNSCORED = _SCORED.replace("evaluations", "not_run")
 
@@ -166,31 +171,29 @@ def scan_of(query: Query) -> IndexScan:
     if query.evaluator is not None and query.reason is not None:
         where = f"w.evaluator = :evaluator{since}"
         return IndexScan(_UNSCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
-    if query.evaluator is not None and query.said is None:
+    if query.evaluator is not None and query.feedback is None:
         checks.pop("evaluator")
         checks["counts"] = f"{_IS_LATEST} AND {is_newest_row('w')}"
         where = f"w.name = :evaluator{since}{_value('+w', query)}"
         return IndexScan(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
-    if query.judged not in ("", "no") and query.said is None:
+    if query.judged not in ("", "no") and query.feedback is None:
         checks["once"] = _LATEST_JUDGEMENT
         where = f"w.evaluator_kind = 'judge'{since}"
         return IndexScan(_SCORED, where, "w.time_ns", tuple(checks.values()), arguments, newest)
-    walk = _of_spans if query.said is None else _of_feedback
+    walk = _of_spans if query.feedback is None else _of_feedback
     return walk(query, checks, arguments)
 
 
 def _of_feedback(query: Query, checks: dict[str, str], arguments: Arguments) -> IndexScan:
     """Walk along what people said: by time under one name, and as it arrived under any."""
-    checks["said"] = (
-        f"{IS_LATEST_FEEDBACK.format(table='w')} AND {IS_WANTED_FEEDBACK.format(table='w')}"
-    )
+    checks["feedback"] = f"{is_latest_feedback('w')} AND {is_wanted_feedback('w')}"
     newest = query.order != "oldest"
-    if query.said == ANY_NAME:
+    if query.feedback == ANY_NAME:
         checks["since"] = "ifnull(w.time_ns >= :since, 1)"
         where, key = "w.error_type IS NULL", "w.seq"
     else:
         since = "" if query.since is None else " AND w.time_ns >= :since"
-        where, key = f"w.name = :said{since}", "w.time_ns"
+        where, key = f"w.name = :feedback{since}", "w.time_ns"
     source = _SCORED.replace("evaluations", "feedback")
     return IndexScan(source, where, key, tuple(checks.values()), arguments, newest)
 
@@ -224,8 +227,8 @@ def _checks(query: Query) -> Iterator[tuple[str, str]]:
         yield "evaluator", _EVALUATED + _value("e", query) + ")"
     if query.judged:
         yield "judged", _JUDGED[query.judged]
-    if query.said is not None:
-        yield "said", HAS_FEEDBACK
+    if query.feedback is not None:
+        yield "feedback", HAS_FEEDBACK
     if query.failed:
         yield "failed", _FAILED
     if query.text is not None:
@@ -247,7 +250,7 @@ def _value(table: str, query: Query) -> str:
 def _arguments(query: Query) -> Arguments:
     names = (
         "since", "until", "span_name", "evaluator", "below", "above", "verdict", "reason",
-        "said", "said_good", "session", "user", "tag", "tag_value", "model", "slower_ns",
+        "feedback", "feedback_good", "session", "user", "tag", "tag_value", "model", "slower_ns",
         "dearer_usd",
     )  # fmt: skip
     arguments: Arguments = {name: getattr(query, name) for name in names}
@@ -286,18 +289,20 @@ EXISTS (SELECT 1 FROM not_run n WHERE n.span_id = s.span_id AND +n.evaluator = :
 """
 
 _RAN = """
-EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND e.evaluator_kind = 'judge'{})
+EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND e.evaluator_kind = 'judge')
 """
-_WHY = """e.metadata LIKE '%"why":"%'"""
-_CONTROL = """e.metadata LIKE '%"why":"%control sample%'"""
-_UNASKED = """e.metadata LIKE '%"why":"every record%' OR e.metadata LIKE '%"why":"sample_rate %'"""
-
+_RAN_AS_CONTROL = """
+EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND e.evaluator_kind = 'judge'
+  AND e.metadata LIKE '%"why":"%control sample%')
+"""
+_RAN_ESCALATED = """
+EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = s.span_id AND e.evaluator_kind = 'judge'
+  AND e.metadata LIKE '%"why":"%' AND NOT (e.metadata LIKE '%"why":"%control sample%'
+    OR e.metadata LIKE '%"why":"every record%' OR e.metadata LIKE '%"why":"sample_rate %'))
+"""
 _JUDGED = {
-    "yes": _RAN.format(""),
-    "control": _RAN.format(f" AND {_CONTROL}"),
-    "escalated": _RAN.format(f" AND {_WHY} AND NOT ({_CONTROL} OR {_UNASKED})"),
-    "no": f"NOT {_RAN.format('')}",
-}
+    "yes": _RAN, "control": _RAN_AS_CONTROL, "escalated": _RAN_ESCALATED, "no": f"NOT {_RAN}",
+}  # fmt: skip
 
 _LATEST_JUDGEMENT = """
 NOT EXISTS (SELECT 1 FROM evaluations later WHERE later.span_id = s.span_id
@@ -309,15 +314,15 @@ s.error_type IS NOT NULL AND NOT EXISTS (SELECT 1 FROM spans p WHERE p.trace_id 
   AND p.span_id = s.parent_id AND p.error_type IS NOT NULL)
 """
 
-_TAGGED = """EXISTS (
-  SELECT 1 FROM json_each(CASE WHEN json_valid(s.tags) THEN s.tags ELSE '{{}}' END) t WHERE {})"""
 _CONDITIONS = {
     "since": "s.start_ns >= :since",
     "until": "s.start_ns < :until",
     "span_name": "s.name = :span_name",
     "session": "s.session_id = :session",
     "slower_ns": "s.end_ns - s.start_ns > :slower_ns",
-    "tag": _TAGGED.format("t.key = :tag AND ifnull(t.value = :tag_value, 1)"),
+    "tag": """EXISTS (
+  SELECT 1 FROM json_each(CASE WHEN json_valid(s.tags) THEN s.tags ELSE '{}' END) t
+  WHERE t.key = :tag AND ifnull(t.value = :tag_value, 1))""",
     "user": is_request_of_user("s"),
     "model": """EXISTS (
   SELECT 1 FROM spans m WHERE m.trace_id = s.trace_id AND m.model_name = :model)""",
@@ -404,18 +409,17 @@ def list_page(
 
 def _items(connection: sqlite3.Connection, wanted: Iterable[int]) -> tuple[ListedSpan, ...]:
     seqs = list(wanted)
-    sql = _ITEMS.format(",".join("?" * len(seqs)))
-    listed = (ListedSpan(*row) for row in connection.execute(sql, seqs))
+    listed = (ListedSpan(*row) for row in connection.execute(_ITEMS, (dumps(seqs),)))
     by_seq = {item.seq: replace(item, request=_asked(item.request)) for item in listed}
     return tuple(by_seq[seq] for seq in seqs)
 
 
-def _asked(stored: Any) -> Any:
+def _asked(stored: str | None) -> str | None:
     """Return the beginning of a request, or of the last question where it is a chat.
 
     All chats of an app begin with the same instructions.
     """
-    if not (isinstance(stored, str) and stored.startswith(_CHAT)):
+    if stored is None or not stored.startswith(("{", "[")):
         return stored
     try:
         asked = question(loads(stored))
@@ -429,7 +433,7 @@ class ListedOutcome:
     """What a list shows under one name for a span: a score, a refusal or a person's label."""
 
     name: str
-    value: Any = None
+    value: StoredValue = None
     """The value as the store holds it: a float, 0 or 1 for a bool, a text, or ``None``."""
     label: str | None = None
     error: str | None = None
@@ -443,42 +447,137 @@ def outcomes_of(
     connection: sqlite3.Connection, span_ids: Iterable[str]
 ) -> tuple[dict[str, dict[str, ListedOutcome]], dict[str, dict[str, ListedOutcome]]]:
     """Return the latest scores and the latest labels of some spans, by span id and name."""
-    wanted = list(span_ids)
-    marks = ",".join("?" * len(wanted))
+    ids = (dumps(list(span_ids)),)
     scores: dict[str, dict[str, ListedOutcome]] = {}
-    for span_id, name, reason in connection.execute(_REFUSALS.format(marks), wanted):
+    for span_id, name, reason in connection.execute(_REFUSALS, ids):
         scores.setdefault(span_id, {})[name] = ListedOutcome(name, reason=reason)
     people: dict[str, dict[str, ListedOutcome]] = {}
-    for table, into in (("evaluations", scores), ("feedback", people)):
-        for span_id, name, value, label, error, same in connection.execute(
-            _OUTCOMES.format(table, marks), wanted
-        ):
-            said = ListedOutcome(
-                name,
-                value,
-                label,
-                error,
-                near_constant=bool(same),
+    for sql, into in ((_EVALUATIONS, scores), (_FEEDBACK, people)):
+        for span_id, name, value, label, error, same in connection.execute(sql, ids):
+            into.setdefault(span_id, {})[name] = ListedOutcome(
+                name, value, label, error, near_constant=bool(same)
             )
-            into.setdefault(span_id, {})[name] = said
     return scores, people
 
 
-_CHAT = '{"messages":['
-_IS_CHAT = f"substr(request, 1, {len(_CHAT)}) = '{_CHAT}'".replace("{", "{{")
-_LONGEST_CHAT = 200_000
+_MAX_CHAT = 200_000
 """Characters of the longest chat, as JSON, that is searched for its last question."""
 _ITEMS = f"""
 SELECT seq, trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, session_id,
-  CASE WHEN {_IS_CHAT} AND length(request) <= {_LONGEST_CHAT} THEN request
+  CASE WHEN substr(request, 1, 1) IN ('{{', '[') AND length(request) <= {_MAX_CHAT} THEN request
     ELSE substr(request, 1, {_BEGINNING}) END, substr(response, 1, {_BEGINNING})
-FROM spans WHERE seq IN ({{}})
+FROM spans WHERE seq IN (SELECT value FROM json_each(?))
 """  # noqa: S608 - constants
 
-_OUTCOMES = f"""
-SELECT span_id, name, value, label, error_type,
-  instr(ifnull(metadata, ''), '"{values.NEAR_CONSTANT}":true') FROM {{}}
-WHERE span_id IN ({{}}) ORDER BY {RANK}, time_ns, seq
-"""  # noqa: S608
+_IS_NEAR_CONSTANT = f"""instr(ifnull(metadata, ''), '"{values.NEAR_CONSTANT}":true')"""
+_EVALUATIONS = f"""
+SELECT span_id, name, value, label, error_type, {_IS_NEAR_CONSTANT} FROM evaluations
+WHERE span_id IN (SELECT value FROM json_each(?)) ORDER BY {RANK}, time_ns, seq
+"""  # noqa: S608 - constants
+_FEEDBACK = f"""
+SELECT span_id, name, value, label, error_type, {_IS_NEAR_CONSTANT} FROM feedback
+WHERE span_id IN (SELECT value FROM json_each(?)) ORDER BY {RANK}, time_ns, seq
+"""  # noqa: S608 - constants
+_REFUSALS = """
+SELECT span_id, evaluator, reason FROM not_run
+WHERE span_id IN (SELECT value FROM json_each(?)) ORDER BY seq
+"""
 
-_REFUSALS = "SELECT span_id, evaluator, reason FROM not_run WHERE span_id IN ({}) ORDER BY seq"
+
+SEARCHED_SPANS = 2_000
+"""Spans that a search among categories looks at, newest first."""
+SEARCH_SECONDS = 5.0
+"""How long one page may take."""
+
+
+def listed_spans(reader: StoreReader, query: Query, count: int) -> list[ListedSpan]:
+    """Return at most so many spans of a query, in its order."""
+    found = reader.read(lambda c: list_page(c, query, rows=count, seconds=SEARCH_SECONDS))
+    return list(found.items)
+
+
+def queries_of_session(query: Query, session: str | None) -> list[Query]:
+    """Limit a query to a session, in whichever form the store holds its id."""
+    return [replace(query, session=form) for form in forms(session)] if session else [query]
+
+
+def newest_spans(reader: StoreReader, queries: Sequence[Query], count: int) -> list[ListedSpan]:
+    """Return the newest spans of some queries."""
+    items = [item for query in queries for item in listed_spans(reader, query, count)]
+    return sorted(items, key=lambda item: (item.start_ns, item.seq), reverse=True)[:count]
+
+
+def worst_spans(
+    reader: StoreReader, evaluator: str, count: int, queries: Sequence[Query] = (Query(),)
+) -> list[ListedSpan]:
+    """Return the spans that an evaluator scored worst, the worst first; neutral ones are none."""
+    known = reader.read(known_names)  # which also says which values are better
+    if evaluator in known.numeric:
+        highest = values.high_is_bad(evaluator)
+        order: Order = "highest" if highest else "lowest"
+        ordered = [replace(query, order=order, order_by=evaluator) for query in queries]
+        found = [item for query in ordered for item in listed_spans(reader, query, count)]
+        if len(ordered) > 1:
+            scores = outcomes_by_span(reader, found)
+            found.sort(key=lambda item: _worst_first(scores[item.span_id].get(evaluator), highest))
+        return found[:count]
+    rated: list[tuple[float, ListedSpan]] = []
+    scored = (replace(query, evaluator=evaluator) for query in queries)
+    for items in chain.from_iterable(_pages(reader, query) for query in scored):
+        scores = outcomes_by_span(reader, items)
+        for item in items:
+            score = scores[item.span_id].get(evaluator)
+            good = None if score is None else values.goodness(evaluator, score.value, score.label)
+            if good is not None:
+                rated.append((good, item))
+    return [item for _, item in sorted(rated, key=lambda each: each[0])[:count]]
+
+
+def _worst_first(said: ListedOutcome | None, highest: bool) -> float:  # noqa: FBT001
+    """Return a sort key for a score; what is no number, because it was replaced, comes last."""
+    number = None if said is None else values.number(said.value)
+    if number is None:
+        return inf
+    return -number if highest else number
+
+
+def unscored_sentence(reader: StoreReader, evaluator: str) -> str:
+    """Say that an evaluator scored no request of a store, and which one was probably meant."""
+    known = reader.read(known_names).evaluators
+    hint = "" if evaluator in known else did_you_mean(evaluator, known)
+    return f"{printable(evaluator, 80)} has scored no request of this store{hint and f': {hint}'}"
+
+
+def outcomes_by_span(
+    reader: StoreReader, items: list[ListedSpan]
+) -> dict[str, dict[str, ListedOutcome]]:
+    """Return what evaluators said of each span, by its id."""
+    reader.read(known_names)  # so that what they declare is known
+    ids = {item.span_id for item in items}
+    scores, _ = reader.read(lambda c: outcomes_of(c, ids))
+    return {span_id: scores.get(span_id, {}) for span_id in ids}
+
+
+def refs_of_trace(reader: StoreReader, prefix: str) -> list[SpanRef]:
+    """Return the spans of the one trace whose id begins so, those with scores first."""
+    found = {trace for trace, span in reader.read(lambda c: traces_like(c, prefix)) if not span}
+    if len(found) != 1:
+        return []
+    trace_id = found.pop()
+    spans, _ = reader.read(lambda c: outline_of(c, trace_id))
+    return [
+        SpanRef(trace_id, span.span_id, span.name, span.start_ns)
+        for span in sorted(spans, key=lambda span: not span.evaluations)
+    ]
+
+
+def _pages(reader: StoreReader, query: Query) -> Iterator[list[ListedSpan]]:
+    after: Place | None = None
+    looked_at = 0
+    while looked_at < SEARCHED_SPANS:
+        page = reader.read(partial(list_page, query=query, after=after, seconds=SEARCH_SECONDS))
+        yield list(page.items)
+        looked_at += page.looked_at
+        after = page.next
+        if after is None:
+            return

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from llmeval_sdk.model.records import EFFECT_TAG, OWNERS
+from llmeval_sdk.store.encode import dumps
 
 
 MAX_OUTLINE_SPANS = 2_000
@@ -192,9 +193,8 @@ def texts_of(
     connection: sqlite3.Connection, trace_id: str, span_ids: Iterable[str]
 ) -> dict[str, CallTexts]:
     """Return what some spans were called with and returned, by span id."""
-    wanted = list(span_ids)
-    sql = _TEXTS.format(",".join("?" * len(wanted)))
-    return {row[0]: CallTexts(*row[1:]) for row in connection.execute(sql, (trace_id, *wanted))}
+    about = trace_id, dumps(list(span_ids))
+    return {row[0]: CallTexts(*row[1:]) for row in connection.execute(_TEXTS, about)}
 
 
 def longest_calls(
@@ -216,7 +216,7 @@ _TEXTS = f"""
 SELECT span_id, CASE WHEN length(request) <= {MAX_READ_TEXT} THEN request END,
   CASE WHEN length(response) <= {MAX_READ_TEXT} THEN response END,
   substr(request, 1, {_START}), substr(response, 1, {_START})
-FROM spans WHERE trace_id = ? AND span_id IN ({{}})
+FROM spans WHERE trace_id = ? AND span_id IN (SELECT value FROM json_each(?))
 """  # noqa: S608
 
 _LONGEST = """

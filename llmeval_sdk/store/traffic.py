@@ -24,6 +24,7 @@ from llmeval_sdk.model import JUDGE_TAG, Usage, values
 from llmeval_sdk.model.fields import CACHED
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
+from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import LIMIT_LENGTH
 
 
@@ -89,11 +90,8 @@ def why_unanswered(
     connection: sqlite3.Connection, span_ids: Iterable[str]
 ) -> dict[str, Literal["abstained", "lost"]]:
     """Return why some requests have no answer, by span id; those that have one are left out."""
-    ids = list(span_ids)
-    scope: dict[str, Any] = {"since": 0, "until": 1 << 62, "name": None}
-    scope |= {f"id{place}": span_id for place, span_id in enumerate(ids)}
-    marks = ",".join(f":id{place}" for place in range(len(ids)))
-    found = connection.execute(_WHY.format(marks), scope)
+    scope = {"since": 0, "until": 1 << 62, "name": None, "ids": dumps(list(span_ids))}
+    found = connection.execute(_WHY, scope)
     return {span_id: state for span_id, state in found if state != "given"}
 
 
@@ -107,7 +105,7 @@ def answers_by_version(
     """
     scope = {"since": since, "until": until, "name": None, **arguments}
     if connection.execute(f"SELECT EXISTS ({_STATES})", scope).fetchone()[0]:
-        yield from connection.execute(_ANSWERS.format(version=version), scope)
+        yield from connection.execute(_answers_sql(version), scope)
 
 
 def has_abstained(found: Mapping[str, Any]) -> bool:
@@ -116,12 +114,17 @@ def has_abstained(found: Mapping[str, Any]) -> bool:
 
 
 _MAYBE = re.sub(r"\b(kind|error_type|request|value|response|expected)\b", r"s.\1", MAYBE_UNANSWERED)
-_ABSTAINED = """instr(ifnull({table}.expected, ''), '"abstained"') > 0"""
-_STATE = f"""CASE WHEN {_ABSTAINED.format(table="s")} THEN 'abstained'
+
+
+def _abstained(span: str) -> str:
+    return f"""instr(ifnull({span}.expected, ''), '"abstained"') > 0"""
+
+
+_STATE = f"""CASE WHEN {_abstained("s")} THEN 'abstained'
   WHEN EXISTS (SELECT 1 FROM spans c WHERE c.trace_id = s.trace_id AND c.span_id != s.span_id
     AND c.value IS NOT NULL) THEN 'given'
   WHEN EXISTS (SELECT 1 FROM spans c WHERE c.trace_id = s.trace_id AND c.span_id != s.span_id
-    AND {_ABSTAINED.format(table="c")}) THEN 'abstained'
+    AND {_abstained("c")}) THEN 'abstained'
   ELSE 'lost' END"""  # noqa: S608 - constants
 """What a span without an answer of its own has: a step below may have noted the value, or that the
 app abstains."""
@@ -143,7 +146,8 @@ WHERE {_MAYBE} AND {_IS_REQUEST} AND {_COMPLETE} AND s.parent_id IS NULL AND {_S
 
 _WHY = f"""
 SELECT s.span_id, {_STATE} FROM spans s
-WHERE s.span_id IN ({{}}) AND {_MAYBE} AND {_IS_REQUEST} AND {_COMPLETE}
+WHERE s.span_id IN (SELECT value FROM json_each(:ids))
+  AND {_MAYBE} AND {_IS_REQUEST} AND {_COMPLETE}
 """  # noqa: S608 - constants
 
 _REQUESTS_BY_NAME = f"""
@@ -154,8 +158,10 @@ HAVING EXISTS (SELECT 1 FROM (
 ORDER BY s.name
 """  # noqa: S608 - constants
 
-_ANSWERS = f"""
-SELECT {{version}}, s.name, s.start_ns, CASE WHEN {_MAYBE} THEN {_STATE} ELSE 'given' END
+
+def _answers_sql(version: str) -> str:
+    return f"""
+SELECT {version}, s.name, s.start_ns, CASE WHEN {_MAYBE} THEN {_STATE} ELSE 'given' END
 FROM spans s JOIN spans e ON e.seq = s.seq
 WHERE {_IS_REQUEST} AND {_COMPLETE} AND s.request IS NOT NULL AND s.name IN (
   SELECT s.name FROM spans s WHERE {_MAYBE} AND {_IS_REQUEST})
@@ -413,7 +419,11 @@ def key_of(by: str) -> str:
     if by in ("request", "session"):
         return {"request": "name", "session": "session_id"}[by]
     tag = ({"user": "user_id"}.get(by) or by.removeprefix(TAG)).replace("'", "''")
-    return (_ODD_TAG_OF if set(tag) & {'"', "\\"} else _TAG_OF).format(tag=tag)
+    if set(tag) & {'"', "\\"}:  # which a path of SQLite's cannot hold
+        return f"""CASE WHEN json_valid(tags)
+  THEN (SELECT CAST(value AS TEXT) FROM json_each(tags) WHERE key = '{tag}') END"""  # noqa: S608
+    return f"""CASE WHEN json_valid(tags)
+  THEN CAST(json_extract(tags, '$."{tag}"') AS TEXT) END"""
 
 
 class TrafficReading:
@@ -433,7 +443,7 @@ class TrafficReading:
         """Sum up by span name or model, in the order of the index; return what is counted."""
         units: dict[str | None, str] = {}
         where = f"{self._where} AND {_CALL}" if by == "model" else self._where
-        sql = _IN_ORDER.format(where=where)
+        sql = _in_order_sql(where)
         with _long_lists(self._connection):
             rows = self._connection.execute(sql, self._arguments).fetchall()
         for (
@@ -481,7 +491,7 @@ class TrafficReading:
             self.pricing.unpriced[group[2] or "-"] += lacking
             return cost, lacking
         about = dict(zip(("name", "kind", "model", "error"), group, strict=True))
-        sql = _OF_GROUP.format(where=self._where, which="1" if is_anew else "cost_usd IS NULL")
+        sql = _of_group_sql(self._where, "1" if is_anew else "cost_usd IS NULL")
         row = self._connection.execute(sql, {**self._arguments, **about}).fetchone()
         usd = cost_of(price, CallTokens(*map(int, row)))
         return (usd if is_anew else usd + (cost or 0.0)), 0
@@ -509,7 +519,7 @@ class TrafficReading:
         asked: set[str] = set()
         if with_answers:
             asked = {each.span_name for each in unanswered(self._connection, **self._period)}
-        sql = _REQUESTS.format(where=self._where, key=key)
+        sql = _requests_sql(self._where, key)
         for trace, value, duration, error, name, kind in self._connection.execute(
             sql, self._arguments
         ):
@@ -538,7 +548,7 @@ class TrafficReading:
     ) -> None:
         sums, calls, is_part = self.sums, self.all_calls, self._arguments["span_name"] is not None
         where = self._where.replace(_NAMED, "1")
-        rows = self._connection.execute(_CALLS.format(where=where, key=key), self._arguments)
+        rows = self._connection.execute(_calls_sql(where, key), self._arguments)
         for trace, value, model, error, took, first, cost, read, written, *used in rows:
             if is_part and trace not in request_of:
                 continue
@@ -618,11 +628,6 @@ _LONGEST_LIST = 1_000_000_000
 """Bytes, the most that SQLite takes: 90 million durations."""
 _MODELS = frozenset(("llm", "embedding"))
 _CALL = "kind IN ('llm', 'embedding')"
-_TAG_OF = """CASE WHEN json_valid(tags) THEN CAST(json_extract(tags, '$."{tag}"') AS TEXT) END"""
-_ODD_TAG_OF = """CASE WHEN json_valid(tags)
-  THEN (SELECT CAST(value AS TEXT) FROM json_each(tags) WHERE key = '{tag}') END"""
-"""Of a tag with a quote or a backslash in its name, which a path of SQLite's cannot hold."""
-_FROM = "FROM spans INDEXED BY spans_summed WHERE {where}"
 _TOOK = "CAST(end_ns - start_ns AS INTEGER)"
 _FIRST = "CAST(time_to_first_token * 1000000000 AS INTEGER)"
 _SPEED = f"""CASE WHEN output_tokens > 0 AND end_ns - start_ns > {_FIRST}
@@ -632,28 +637,40 @@ _WRITTEN = f"min(ifnull(cache_write_input_tokens, 0), input_tokens - {_READ})"
 _SUMS = f"""count(input_tokens), total(input_tokens), total(output_tokens), total(total_tokens),
   total({_READ}), total({_WRITTEN}), total(reasoning_output_tokens)"""
 
-_IN_ORDER = f"""
+
+def _in_order_sql(where: str) -> str:
+    return f"""
 SELECT name, kind, model_name, error_type, count(*),
   group_concat(CASE WHEN end_ns >= start_ns THEN {_TOOK} END),
   group_concat({_FIRST}), group_concat({_SPEED}), sum(cost_usd), count(cost_usd), {_SUMS}
-{_FROM} GROUP BY name, kind, model_name, error_type
-"""
+FROM spans INDEXED BY spans_summed WHERE {where}
+GROUP BY name, kind, model_name, error_type
+"""  # noqa: S608 - constants
 
-_OF_GROUP = f"""
-SELECT {_SUMS} {_FROM} AND name = :name AND kind = :kind AND model_name IS :model
-  AND error_type IS :error AND {{which}} AND input_tokens IS NOT NULL
-"""
 
-_REQUESTS = f"""
-SELECT trace_id, {{key}}, {_TOOK}, error_type, name, kind {_FROM} AND parent_id IS NULL
-"""
+def _of_group_sql(where: str, which: str) -> str:
+    return f"""
+SELECT {_SUMS} FROM spans INDEXED BY spans_summed
+WHERE {where} AND name = :name AND kind = :kind AND model_name IS :model
+  AND error_type IS :error AND {which} AND input_tokens IS NOT NULL
+"""  # noqa: S608 - constants
 
-_CALLS = f"""
-SELECT trace_id, {{key}}, model_name, error_type, {_TOOK}, {_FIRST}, cost_usd + 0.0,
+
+def _requests_sql(where: str, key: str) -> str:
+    return f"""
+SELECT trace_id, {key}, {_TOOK}, error_type, name, kind FROM spans INDEXED BY spans_summed
+WHERE {where} AND parent_id IS NULL
+"""  # noqa: S608 - constants
+
+
+def _calls_sql(where: str, key: str) -> str:
+    return f"""
+SELECT trace_id, {key}, model_name, error_type, {_TOOK}, {_FIRST}, cost_usd + 0.0,
   cache_read_input_tokens + 0, cache_write_input_tokens + 0, input_tokens + 0, output_tokens + 0,
   total_tokens + 0, reasoning_output_tokens + 0
-{_FROM} AND {_CALL}
-"""
+FROM spans INDEXED BY spans_summed WHERE {where} AND {_CALL}
+"""  # noqa: S608 - constants
+
 
 GROUPINGS = ("name", "request", "model", "user", "session", "tag:KEY")
 MOST_GROUPS = 1_000

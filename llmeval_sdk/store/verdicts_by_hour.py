@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
-from llmeval_sdk.model import values
+from llmeval_sdk.model import DAY_NS, HOUR_NS, values
 from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.sequence import step_of
 from llmeval_sdk.store.latest import (
@@ -29,8 +29,6 @@ from llmeval_sdk.store.latest import (
 from llmeval_sdk.text.terminal import moment
 
 
-HOUR_NS = 3_600_000_000_000
-DAY_NS = 24 * HOUR_NS
 LATE_NS = 7 * DAY_NS
 """How late a record may arrive and still be counted."""
 
@@ -180,16 +178,13 @@ def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
     after: Arrived | None = None,
 ) -> None:
     """Put each row of a period into the hour that ``at`` returns for its time."""
-    condition = _OF_TIME if after is None else _LATE
     about: dict[str, Any] = {
         "name": wanted.evaluator, "span": wanted.span_name, "start": period[0], "end": period[1],
     }  # fmt: skip
-    scored = _SCORED.format(condition.format("name"))
-    for row in connection.execute(scored, {**about, "after": after and after.scored}):
+    for row in connection.execute(_SCORED, {**about, "after": after.scored if after else -1}):
         _add_score(at(row[0]), row, predicted)
     steps: dict[str, str | None] = {}
-    not_run = _NOT_RUN.format(condition.format("evaluator"))
-    for row in connection.execute(not_run, {**about, "after": after and after.not_run}):
+    for row in connection.execute(_NOT_RUN, {**about, "after": after.not_run if after else -1}):
         time_ns, span_id, reason = row
         if reason not in steps:
             steps[reason] = step_of(reason)
@@ -247,21 +242,20 @@ _ARRIVED = """
 SELECT (SELECT ifnull(max(seq), 0) FROM evaluations), (SELECT ifnull(max(seq), 0) FROM not_run)
 """
 
-_OF_TIME = "{} = :name AND time_ns >= :start AND time_ns < :end"
-_LATE = _OF_TIME + " AND seq > :after"
-
 _SCORED = f"""
 SELECT time_ns, span_id, value, {chance_of("evaluations")}, evaluator_version,
   {model_of("evaluations")}, {decider_of("evaluations")}
 FROM evaluations
-WHERE {{}} AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)
+WHERE name = :name AND time_ns >= :start AND time_ns < :end AND seq > :after
+  AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)
   AND {is_verdict("evaluations")}
   AND {is_newest("evaluations", ":name")}
 """  # noqa: S608 - our own words
 
 _NOT_RUN = """
 SELECT time_ns, span_id, reason FROM not_run
-WHERE {} AND ifnull(span_name = :span, :span IS NULL)
+WHERE evaluator = :name AND time_ns >= :start AND time_ns < :end AND seq > :after
+  AND ifnull(span_name = :span, :span IS NULL)
 """
 
 _PREDICTED = """

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import values
+from llmeval_sdk.model import HOUR_NS, values
 from llmeval_sdk.statistics.mean import (
     CATEGORIES,
     NO_CHANCE,
@@ -41,7 +41,6 @@ from llmeval_sdk.store.latest import (
 )
 from llmeval_sdk.store.reader import TAG_DIMENSION, StoreReader, known_names
 from llmeval_sdk.store.traffic import answers_by_version
-from llmeval_sdk.store.verdicts_by_hour import HOUR_NS
 
 
 MAX_VERSIONS = 1_000
@@ -136,7 +135,7 @@ def collect(
     period = {"name": evaluator, "since": since, "until": until_ns, **_parameters(by)}
     about = _predictions(connection, evaluator, since - HOUR_NS, until_ns)
     version_sql = _VERSION[_kind(by)]
-    for row in connection.execute(_SCORED.format(version=version_sql), period):
+    for row in connection.execute(_scored_sql(version_sql), period):
         name, span_id, span_name, time_ns, language, value, chance, is_judge = row
         number = values.number(value)
         if number is None:
@@ -152,7 +151,7 @@ def collect(
             version = _version_of(collected, name, time_ns)
             version.add(stratum, Seen(number, chance or 1.0, score))
     steps: dict[str, str | None] = {}
-    for row in connection.execute(_NOT_RUN.format(version=version_sql), period):
+    for row in connection.execute(_not_run_sql(version_sql), period):
         name, span_id, span_name, time_ns, language, reason = row
         step = steps[reason] if reason in steps else steps.setdefault(reason, step_of(reason))
         if reason == "no_judge_model":
@@ -300,8 +299,10 @@ _VERSION = {
   FROM spans m WHERE m.trace_id = e.trace_id AND json_valid(m.prompt) ORDER BY p))""",
 }
 
-_SCORED = f"""
-SELECT {{version}}, e.span_id, e.span_name, e.time_ns,
+
+def _scored_sql(version: str) -> str:
+    return f"""
+SELECT {version}, e.span_id, e.span_name, e.time_ns,
   CASE WHEN json_valid(s.tags) THEN json_extract(s.tags, '$.language') END,
   e.value, {chance_of("e")}, e.evaluator_kind = 'judge'
 FROM evaluations e LEFT JOIN spans s ON s.trace_id = e.trace_id AND s.span_id = e.span_id
@@ -309,12 +310,15 @@ WHERE e.name = :name AND e.time_ns >= :since AND e.time_ns < :until AND e.error_
   AND {is_verdict("e")} AND {is_newest("e", ":name")}
 """  # noqa: S608 - constants
 
-_NOT_RUN = """
+
+def _not_run_sql(version: str) -> str:
+    return f"""
 SELECT {version}, e.span_id, e.span_name, e.time_ns,
   CASE WHEN json_valid(s.tags) THEN json_extract(s.tags, '$.language') END, e.reason
 FROM not_run e LEFT JOIN spans s ON s.trace_id = e.trace_id AND s.span_id = e.span_id
 WHERE e.evaluator = :name AND e.time_ns >= :since AND e.time_ns < :until
-"""
+"""  # noqa: S608 - constants
+
 
 _PREDICTED = """
 SELECT span_id, value, CASE WHEN json_valid(metadata) THEN json_extract(metadata, '$.language') END

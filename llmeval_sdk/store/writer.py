@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.model import Batch
+from llmeval_sdk.model import DAY_NS, Batch
 from llmeval_sdk.store import _prune, _rows
 from llmeval_sdk.store._rows import COLUMNS, Row
 from llmeval_sdk.store.connection import Database, Inherited
@@ -148,7 +148,7 @@ class StoreWriter:
         while True:
             gone = 0
             if by_age and self._max_days:
-                oldest = time.time_ns() - int(self._max_days * 86_400e9)
+                oldest = time.time_ns() - int(self._max_days * DAY_NS)
                 gone += self._transact(partial(_prune.drop_oldest, before_ns=oldest))
                 self._transact(partial(_forget_losses, before_ns=oldest))
             if self._max_bytes and self._transact(_prune.live_bytes, begin="") > self._bound:

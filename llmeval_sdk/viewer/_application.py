@@ -18,22 +18,27 @@ from starlette.staticfiles import StaticFiles
 from llmeval_sdk.store.damage import damage_of
 from llmeval_sdk.store.hourly_traffic import HourlyTraffic
 from llmeval_sdk.viewer import (
-    _compare,
-    _experiments,
+    _comparisons,
     _labelling,
     _overview,
     _scores,
     _sessions,
     _trace,
     _traces,
-    _versions,
 )
-from llmeval_sdk.viewer._background import Background, BusyError, busy_page
 from llmeval_sdk.viewer._guard import Guard
-from llmeval_sdk.viewer._menu import Menu
-from llmeval_sdk.viewer._readers import NoStoreError, Readers, Watch, stream
 from llmeval_sdk.viewer._render import page, root_of
-from llmeval_sdk.viewer._site import Site
+from llmeval_sdk.viewer._site import (
+    Background,
+    BusyError,
+    Menu,
+    NoStoreError,
+    Readers,
+    Site,
+    Watch,
+    busy_page,
+    stream,
+)
 
 
 class Viewer(Guard):
@@ -73,16 +78,16 @@ def build(
         Route("/traces/{trace_id}/{span_id}/{field}", _trace.text),
         Route("/sessions", _sessions.show_list),
         Route("/session", _sessions.show),
-        Route("/compare", _compare.show),
+        Route("/compare", _comparisons.show_traces),
         Route("/scores", _scores.overview),
         Route("/scores/{evaluator:path}", _scores.detail),
         Route("/label", _labelling.show),
         Route("/label", _labelling.submit, methods=["POST"]),
-        Route("/versions", _versions.show),
+        Route("/versions", _comparisons.show_versions),
         Route("/overview", _overview.show),
-        Route("/experiments", _experiments.show_list),
-        Route("/experiments/report", _experiments.show),
-        Route("/experiments/compare", _experiments.show_pair),
+        Route("/experiments", _comparisons.show_reports),
+        Route("/experiments/report", _comparisons.show_report),
+        Route("/experiments/compare", _comparisons.show_report_pair),
         Route("/feedback", _trace.submit_label, methods=["POST"]),
         Route("/golden", _trace.submit, methods=["POST"]),
         Route("/events", stream),
@@ -99,7 +104,7 @@ def build(
         **dict.fromkeys(_OF_DAMAGE, _damaged),
     }
     inner = Starlette(routes=routes, exception_handlers=handlers)
-    folder = _experiments.folder_of(readers, reports)
+    folder = _comparisons.folder_of(readers, reports)
     inner.state.site = Site(
         readers, Watch(readers), feedback, HourlyTraffic(), Background(),
         Menu(readers, folder, labels=feedback), folder,

@@ -24,9 +24,8 @@ from llmeval_sdk.store.labelling import (
     shown,
 )
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer._cells import MarkedText, marked, places
-from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import as_text, page, root_of, url
+from llmeval_sdk.viewer._render import MarkedText, as_text, marked, page, places, root_of, url
+from llmeval_sdk.viewer._site import state_of
 from llmeval_sdk.viewer._trace import form_of, labelled_site, storing, submitter_of
 
 

@@ -12,16 +12,22 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
-from llmeval_sdk.store.hourly_traffic import HOUR_NS, TrafficHour
+from llmeval_sdk.model import HOUR_NS
+from llmeval_sdk.store.hourly_traffic import TrafficHour
 from llmeval_sdk.store.labels import FeedbackInPeriod, feedback_of_period
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import RecentEvaluations
 from llmeval_sdk.text.terminal import seconds
 from llmeval_sdk.viewer import _charts
-from llmeval_sdk.viewer._background import WAIT_SECONDS, BackgroundTask, counting_page
 from llmeval_sdk.viewer._charts import Point, means_by_period, period_of
-from llmeval_sdk.viewer._readers import NoStoreError, state_of
 from llmeval_sdk.viewer._render import money, page
+from llmeval_sdk.viewer._site import (
+    WAIT_SECONDS,
+    BackgroundTask,
+    NoStoreError,
+    counting_page,
+    state_of,
+)
 
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from llmeval_sdk import config
 from llmeval_sdk.evaluation import books
 from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.statistics.funnels import STEPS
 from llmeval_sdk.store.files import Unusable, path_of
@@ -30,8 +31,7 @@ from llmeval_sdk.store.populations import Population, SharedReadings, overall, p
 from llmeval_sdk.store.reader import StoreReader, undelivered
 from llmeval_sdk.store.scores import EvaluationScope
 from llmeval_sdk.store.state import LEDGER, ledger_path, text_in
-from llmeval_sdk.viewer._background import Background, BackgroundTask
-from llmeval_sdk.viewer._readers import NoStoreError
+from llmeval_sdk.viewer._site import Background, BackgroundTask, NoStoreError
 
 
 # What ``/metrics`` says of the judges' budget of this host, from the books beside the store.
@@ -92,7 +92,7 @@ def _budget_of(store: Path) -> Budget:
 # These are gauges over the last 24 hours of the store. They are the estimates that `llmeval
 # report` prints, so a mean stands for all traffic and not only for what was judged.
 
-PERIOD_SECONDS = 86_400
+PERIOD_SECONDS = DAY_SECONDS
 MOST_PAIRS = 100
 """How many pairs of an evaluator and a span name have figures. The means of the rest cannot be
 added up into one, so the rest is counted."""

@@ -30,7 +30,6 @@ from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.scores import RecentEvaluations, effort_of, recent_evaluations, summed_since
 from llmeval_sdk.text.terminal import plural
 from llmeval_sdk.viewer import _charts
-from llmeval_sdk.viewer._cells import cell_of
 from llmeval_sdk.viewer._charts import (
     Figures,
     Point,
@@ -41,8 +40,8 @@ from llmeval_sdk.viewer._charts import (
     quantile,
     words_by_period,
 )
-from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import page
+from llmeval_sdk.viewer._render import cell_of, page
+from llmeval_sdk.viewer._site import state_of
 from llmeval_sdk.viewer._traces import RANGES
 
 

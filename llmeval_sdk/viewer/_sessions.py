@@ -30,17 +30,20 @@ from llmeval_sdk.store.sessions import (
     users_of,
 )
 from llmeval_sdk.store.span_lists import outcomes_of
-from llmeval_sdk.viewer._cells import (
+from llmeval_sdk.viewer._render import (
     Cell,
     Content,
     MarkedText,
+    as_text,
     cell_of,
-    cells_of_said,
+    cells_of_outcomes,
     content_of,
+    integer,
+    page,
+    preview,
     text_content,
 )
-from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import as_text, integer, page, preview
+from llmeval_sdk.viewer._site import state_of
 
 
 _MOST_TEXT = 2_000
@@ -145,8 +148,8 @@ def show(request: Request) -> Response:
             _text(row.response, row.response_start),
             tuple(called[:_MOST_TOOLS]),
             max(len(called) - _MOST_TOOLS, 0),
-            cells_of_said(own),
-            cells_of_said(people.get(row.span_id, {})),
+            cells_of_outcomes(own),
+            cells_of_outcomes(people.get(row.span_id, {})),
             tuple((verdict.event.evaluation.name, verdict.cell) for verdict in naming),
         )
         turns.append(turn)

@@ -1,11 +1,16 @@
-"""The page of one trace: its spans on a time line, one of them in detail, and labels for it."""
+"""The page of one trace: its spans on a time line, one of them in detail, and labels for it.
+
+The run of an agent is shown as a time line of its own: its messages, which tools were called, and
+what went wrong.
+"""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
@@ -24,33 +29,57 @@ from llmeval_sdk.model import (
     EvaluationEvent,
     Extraction,
     NotRun,
+    Record,
     SpanData,
+    Step,
     Target,
     is_stand_in,
     values,
 )
+from llmeval_sdk.model.chat import is_note_of_a_cut, to_text
+from llmeval_sdk.model.records import contributions_of, request_of, with_steps
+from llmeval_sdk.model.runs import Run, hands_over, is_write
 from llmeval_sdk.statistics.funnels import FAILED
 from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader, known_names
 from llmeval_sdk.store.reasons import Reason, explain
-from llmeval_sdk.store.traces import JudgeRun, Outline, judge_runs, outline_of
+from llmeval_sdk.store.traces import (
+    CallTexts,
+    JudgeRun,
+    Outline,
+    RunSpan,
+    ToolSpan,
+    judge_runs,
+    longest_calls,
+    outline_of,
+    spans_of_run,
+    texts_of,
+    tools_below,
+)
 from llmeval_sdk.store.traffic import has_abstained
-from llmeval_sdk.text.terminal import number
-from llmeval_sdk.viewer import _run
-from llmeval_sdk.viewer._cells import (
+from llmeval_sdk.text.terminal import number as score_text
+from llmeval_sdk.viewer._render import (
     Cell,
     Content,
     MarkedText,
+    Node,
+    as_text,
     cell,
     cell_of,
     colourless,
     content_of,
+    folded,
+    integer,
     marked,
+    page,
     places,
+    preview,
+    root_of,
+    text_content,
+    url,
 )
-from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import as_text, integer, page, root_of, url
+from llmeval_sdk.viewer._site import state_of
 
 
 # The golden sets beside the viewer's store, where offline evaluation is installed.
@@ -227,7 +256,7 @@ def _who(event: EvaluationEvent) -> str:
 def _short(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         return ", ".join(value)[:500]
-    return number(value) if isinstance(value, float) else as_text(value)[:500]
+    return score_text(value) if isinstance(value, float) else as_text(value)[:500]
 
 
 def _sides(event: EvaluationEvent) -> tuple[str, str] | None:
@@ -317,13 +346,13 @@ def show(request: Request) -> Response:
             )
         span = detail.span
         events = latest_of_span(verdict.event for verdict in detail.verdicts)
-        run = _run.read_run(reader, span, events, integer(request.query_params.get("step"), 1))
+        run = read_run(reader, span, events, integer(request.query_params.get("step"), 1))
         known = reader.read(known_names)
         state = reader.read(state_of)
     return page(
         request, "trace.html",
         detail=detail, bars=bars(spans), complete=complete, known=known, state=state,
-        run=run, page_steps=_run.PAGE_STEPS, golden=_kept_in(request, span.span_id),
+        run=run, page_steps=PAGE_STEPS, golden=_kept_in(request, span.span_id),
     )  # fmt: skip
 
 
@@ -547,3 +576,246 @@ def _add(request: Request, form: dict[str, str]) -> Response:
         raise HTTPException(400, str(error)) from error
     query = {"span": span_id, "golden": golden.name}
     return RedirectResponse(f"{url(root_of(request), f'/traces/{trace_id}', query)}#golden", 303)
+
+
+PAGE_STEPS = 40
+_MAX_STEP_TEXT = 4_000
+_MAX_NAMED = 200
+"""Steps that are taken from the metadata of one evaluation."""
+_NO_RUN = ("tool", "retrieval", "embedding")
+"""Kinds of spans that are a part of a run and have none of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What one evaluation says of a step."""
+
+    name: str
+    cell: Cell
+    why: str
+    """Its explanation; at a step only if it is about that step."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """One step as the page shows it."""
+
+    number: int
+    step: Step
+    text: Content | None
+    """What was said; ``None`` for a tool call."""
+    arguments: Node | None
+    result: Node | None
+    after_ns: int | None
+    """How long after the beginning of the run it began."""
+    took_ns: int | None
+    parallel: tuple[int, ...]
+    """The numbers of calls that were under way at the same time and began before it."""
+    inside: int | None
+    """The number of the tool call that made it."""
+    writes: bool
+    hands_over: bool
+    is_cut: bool
+    """Whether it stands for steps that were left out."""
+    faults: tuple[Fault, ...]
+    span_id: str
+    """The span of the call; empty if it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A page of the steps of a run."""
+
+    steps: tuple[ShownStep, ...]
+    first: int
+    total: int
+    calls: int
+    faults: tuple[tuple[Fault, tuple[int, ...]], ...]
+    """What evaluations say of the run's steps: a fault with the numbers of its steps."""
+    is_complete: bool
+    """Whether all spans of the trace were read."""
+    was_cut: bool
+    """Whether an evaluation says that it did not read all of the run."""
+
+    @property
+    def last_page(self) -> int:
+        """Return the number of the first step of the last page."""
+        return (self.total - 1) // PAGE_STEPS * PAGE_STEPS + 1
+
+
+def read_run(
+    reader: StoreReader, span: SpanData, events: Sequence[EvaluationEvent], wanted: int
+) -> RunPage | None:
+    """Read the page of a span's run that holds the step ``wanted``; ``None`` if it is no run."""
+    if span.kind in _NO_RUN or (span.kind == "llm" and not events):
+        return None  # the request of a model call shows its messages
+    spans, is_complete = reader.read(lambda c: spans_of_run(c, span.trace_id))
+    top = RunSpan(span.span_id, span.parent_id, span.name, span.kind, 0, 0, None, None)
+    calls = tools_below(spans, top)
+    steps = _shown_steps(reader, span, calls)
+    if not any(step.role == "tool" for step in steps):
+        return None
+    first = (min(max(wanted, 1), len(steps)) - 1) // PAGE_STEPS * PAGE_STEPS + 1
+    shown = steps[first - 1 : first - 1 + PAGE_STEPS]
+    offset = next((n for n, step in enumerate(steps) if step.role == "tool"), 0) if calls else 0
+    by_number = {offset + n: call for n, call in enumerate(calls, 1)}
+    page = {number: by_number.get(number) for number in range(first, first + len(shown))}
+    ids = [call.span.span_id for call in page.values() if call is not None]
+    texts = reader.read(lambda c: texts_of(c, span.trace_id, ids)) if ids else {}
+    faults = _faults(events)
+    at: dict[int, list[Fault]] = {}
+    for fault, numbers in faults:
+        for number in numbers:
+            is_about = re.search(rf"\bstep {number}\b", fault.why) is not None
+            at.setdefault(number, []).append(fault if is_about else replace(fault, why=""))
+    for number, rating in _step_ratings(events):
+        at.setdefault(number, []).append(rating)
+    parallel = _parallel(by_number)
+    numbers_by_id = {call.span.span_id: number for number, call in by_number.items()}
+    shown_steps = []
+    for number, step in enumerate(shown, first):
+        call = page[number]
+        seen = _shown_step(number, step, call, texts, tuple(at.get(number, ())))
+        if call is not None:
+            seen = replace(
+                seen,
+                after_ns=max(call.span.start_ns - span.start_ns, 0),
+                parallel=parallel.get(number, ()),
+                inside=numbers_by_id.get(call.inside or ""),
+            )
+        shown_steps.append(seen)
+    return RunPage(
+        tuple(shown_steps),
+        first,
+        len(steps),
+        sum(step.role == "tool" for step in steps),
+        tuple(faults),
+        is_complete,
+        any(event.evaluation.metadata.get("cut") is True for event in events),
+    )
+
+
+def _shown_steps(
+    reader: StoreReader, span: SpanData, calls: Sequence[ToolSpan]
+) -> tuple[Step, ...]:
+    """Return the steps of a run with the numbers by which evaluators name them.
+
+    Of tools that have spans only what tells them apart is known here; their texts are read later.
+    """
+    response = span.response if isinstance(span.response, str) else to_text(span.response)
+    record = Record(request=request_of(span), response=response)
+    if calls:
+        record = replace(record, steps=tuple(_light(call) for call in calls))
+    elif span.kind == "llm":
+        record = with_steps(record, contributions_of(span, keeps=False))
+    else:
+        ids = reader.read(lambda c: longest_calls(c, span.trace_id))
+        models = [reader.span(span_id, span.trace_id) for span_id in ids]
+        left = [item for model in models if model for item in contributions_of(model, keeps=False)]
+        record = with_steps(record, left)
+    return Run(record).steps if record.steps else ()
+
+
+def _light(call: ToolSpan) -> Step:
+    span = call.span
+    effect: Any = span.effect if span.effect in ("read", "write") else None
+    return Step(
+        "tool", None, span.name, None, None, span.error, effect, span.start_ns, span.end_ns,
+        call.agent,
+    )  # fmt: skip
+
+
+def _shown_step(
+    number: int,
+    step: Step,
+    call: ToolSpan | None,
+    texts: Mapping[str, CallTexts],
+    faults: tuple[Fault, ...],
+) -> ShownStep:
+    """Return what is shown of one step; what depends on other calls is added later."""
+    arguments = result = None
+    if call is not None:
+        held = texts.get(call.span.span_id, CallTexts(None, None, None, None))
+        arguments = _step_value(held.request, held.request_start)
+        result = _step_value(held.response, held.response_start)
+    elif step.role == "tool":
+        arguments = None if step.arguments is None else folded(step.arguments)
+        result = None if step.result is None else folded(step.result)
+    start, end = step.start_ns, step.end_ns
+    is_call = step.role == "tool"
+    return ShownStep(
+        number,
+        step,
+        None if is_call else text_content(as_text(step.content or ""), limit=_MAX_STEP_TEXT),
+        arguments,
+        result,
+        None,
+        None if start is None or end is None else max(end - start, 0),
+        (),
+        None,
+        is_call and is_write(step),
+        is_call and hands_over(step),
+        is_note_of_a_cut(step),
+        faults,
+        "" if call is None else call.span.span_id,
+    )
+
+
+def _step_value(whole: str | None, start: str | None) -> Node | None:
+    """Return a stored value as a tree; of one that is too long to be read, its beginning."""
+    if start is None:
+        return None
+    with suppress(ValueError, RecursionError):
+        if whole is not None:
+            return folded(json.loads(whole))
+    node = folded("")
+    return replace(node, text=MarkedText(((preview(start, _MAX_STEP_TEXT), False),), 1))
+
+
+_MAX_PARALLEL = 8
+
+
+def _parallel(calls: Mapping[int, ToolSpan]) -> dict[int, tuple[int, ...]]:
+    """Return for each call the calls beside it that were still under way when it began."""
+    overlapping: dict[int, tuple[int, ...]] = {}
+    open_calls: dict[str | None, list[tuple[int, int]]] = {}
+    for number, call in calls.items():
+        beside = open_calls.setdefault(call.inside, [])
+        beside[:] = [one for one in beside if one[0] > call.span.start_ns][-_MAX_PARALLEL:]
+        if beside:
+            overlapping[number] = tuple(other for _, other in beside)
+        beside.append((call.span.end_ns, number))
+    return overlapping
+
+
+def _faults(events: Sequence[EvaluationEvent]) -> list[tuple[Fault, tuple[int, ...]]]:
+    """Return what evaluations of the run say of its steps, the bad ones first."""
+    faults = []
+    for event in events:
+        evaluation = event.evaluation
+        numbers = evaluation.metadata.get("steps")
+        if evaluation.metadata.get("scope") == "session" or not isinstance(numbers, list):
+            continue
+        named = tuple(n for n in numbers[:_MAX_NAMED] if type(n) is int and n > 0)
+        shown = cell_of(evaluation)
+        if shown.tone == "good":  # few of many calls failed, or a judge found nothing wrong
+            if evaluation.evaluator_kind in JUDGING:
+                continue
+            shown = replace(shown, tone="fair")
+        if named:
+            faults.append(
+                (Fault(evaluation.name, shown, (evaluation.explanation or "")[:500]), named)
+            )
+    return sorted(faults, key=lambda fault: (fault[0].cell.tone != "bad", fault[0].name))
+
+
+def _step_ratings(events: Sequence[EvaluationEvent]) -> Iterator[tuple[int, Fault]]:
+    """Yield how judges of steps rated them, each with the number of its step."""
+    for event in events:
+        metadata = event.evaluation.metadata
+        arrays = [metadata.get(name) for name in ("rated_steps", "ratings", "rationales")]
+        steps, ratings, reasons = (array if isinstance(array, list) else [] for array in arrays)
+        for place, (number, rating) in enumerate(zip(steps, ratings, strict=False)):
+            if type(number) is int and isinstance(rating, (str, bool, float)):
+                why = as_text(reasons[place] or "")[:500] if place < len(reasons) else ""
+                yield number, Fault(event.evaluation.name, cell(event.evaluation.name, rating), why)

@@ -31,9 +31,16 @@ from llmeval_sdk.store.span_lists import (
     outcomes_of,
 )
 from llmeval_sdk.store.traces import traces_like
-from llmeval_sdk.viewer._cells import Cell, cell_of_said, cells_of_said
-from llmeval_sdk.viewer._readers import state_of
-from llmeval_sdk.viewer._render import integer, page, root_of, url
+from llmeval_sdk.viewer._render import (
+    Cell,
+    cell_of_outcome,
+    cells_of_outcomes,
+    integer,
+    page,
+    root_of,
+    url,
+)
+from llmeval_sdk.viewer._site import state_of
 
 
 # Chooses the score columns of a list: what tells its spans apart, the app's own scores first.
@@ -295,7 +302,7 @@ def _feedback(said: str) -> dict[str, Any]:
     """Return the filter by what people said: a name or ``*``, after ``-`` if bad, ``+`` if good."""
     name = said.lstrip("+-")
     good = {"+": True, "-": False}.get(said[:1])
-    return {"said": name, "said_good": good} if name else {}
+    return {"feedback": name, "feedback_good": good} if name else {}
 
 
 def _order(sort: str) -> tuple[Order, str | None]:
@@ -360,9 +367,10 @@ def show(request: Request) -> Response:
     rows = [
         ListRow(
             item,
-            cells_of_said(scores.get(item.span_id, {})),
+            cells_of_outcomes(scores.get(item.span_id, {})),
             tuple(
-                (name, cell_of_said(label)) for name, label in people.get(item.span_id, {}).items()
+                (name, cell_of_outcome(label))
+                for name, label in people.get(item.span_id, {}).items()
             ),
         )
         for item in result.items

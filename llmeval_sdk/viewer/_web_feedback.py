@@ -26,7 +26,7 @@ from starlette.routing import Route
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.store.feedback import add_feedback, human_label
-from llmeval_sdk.viewer._readers import NoStoreError, Readers
+from llmeval_sdk.viewer._site import NoStoreError, Readers
 
 
 MAX_BODY = 8_192

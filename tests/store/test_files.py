@@ -442,7 +442,7 @@ def test_what_was_kept_in_memory_is_counted_and_told(tmp_path, monkeypatch, caps
     import llmeval_sdk as llmeval
     from llmeval_sdk.cli import main
     from llmeval_sdk.pipeline import runtime
-    from llmeval_sdk.viewer._readers import NoStoreError, Readers
+    from llmeval_sdk.viewer._site import NoStoreError, Readers
 
     folder = tmp_path / "open"
     folder.mkdir()

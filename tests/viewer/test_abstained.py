@@ -4,7 +4,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.span_lists import Query, list_page, outcomes_of
-from llmeval_sdk.viewer._cells import cells_of_said
+from llmeval_sdk.viewer._render import cells_of_outcomes
 
 
 def stored(tmp_path):
@@ -30,7 +30,7 @@ def test_scores_of_an_empty_answer_have_no_colour(tmp_path):
         result = reader.read(lambda c: list_page(c, Query()))
         spans = [item.span_id for item in result.items]
         scores, _ = reader.read(lambda c: outcomes_of(c, spans))
-    empty, answered = (cells_of_said(scores[span_id]) for span_id in spans)
+    empty, answered = (cells_of_outcomes(scores[span_id]) for span_id in spans)
     assert answered["context_recall_heuristic"].tone == "bad"
     assert {cell.tone for cell in empty.values()} <= {"plain", "quiet"}
 

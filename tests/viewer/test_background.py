@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from llmeval_sdk.viewer._background import MOST_TASKS, Background, BusyError, StoppedError
+from llmeval_sdk.viewer._site import MAX_TASKS, Background, BusyError, StoppedError
 
 
 DEADLINE = 20
@@ -49,7 +49,7 @@ def test_many_tasks_need_one_thread(background, gate):
         try:
             background.start(key, lambda tick: None)
         except BusyError:
-            assert key >= MOST_TASKS - 1
+            assert key >= MAX_TASKS - 1
     ours = [
         thread for thread in set(threading.enumerate()) - before if thread.name == "llmeval-view"
     ]
@@ -58,7 +58,7 @@ def test_many_tasks_need_one_thread(background, gate):
 
 def test_pages_that_reload_do_not_evict_each_others_tasks(background, gate):
     """Every page of twice as many as fit is shown in the end, though all of them reload."""
-    pages = list(range(2 * MOST_TASKS))
+    pages = list(range(2 * MAX_TASKS))
     held_up(background, gate)
     starts = dict.fromkeys(pages, 0)
     shown = {}
@@ -92,7 +92,7 @@ def test_pages_that_reload_do_not_evict_each_others_tasks(background, gate):
 def test_a_full_line_is_busy_and_leaves_the_running_task_alone(background, gate):
     """A page that finds no room is told to try again; no unfinished task makes way for it."""
     first = held_up(background, gate)
-    waiting = [background.start(key, lambda tick: 7) for key in range(MOST_TASKS - 1)]
+    waiting = [background.start(key, lambda tick: 7) for key in range(MAX_TASKS - 1)]
     with pytest.raises(BusyError, match="try again"):
         background.start("one too many", lambda tick: None)
     gate.set()
@@ -107,8 +107,8 @@ def test_a_waiting_task_that_its_page_left_makes_way(background, gate, monkeypat
     """It is removed from the line and never runs; the running task stays."""
     first = held_up(background, gate)
     ran = []
-    waiting = [background.start(key, lambda tick: ran.append(1)) for key in range(MOST_TASKS - 1)]
-    monkeypatch.setattr("llmeval_sdk.viewer._background.LEFT_SECONDS", -1.0)
+    waiting = [background.start(key, lambda tick: ran.append(1)) for key in range(MAX_TASKS - 1)]
+    monkeypatch.setattr("llmeval_sdk.viewer._site.LEFT_SECONDS", -1.0)
     newer = background.start("newer", lambda tick: 8)
     assert waiting[0].is_done(0)
     with pytest.raises(StoppedError):
@@ -116,7 +116,7 @@ def test_a_waiting_task_that_its_page_left_makes_way(background, gate, monkeypat
     gate.set()
     assert newer.is_done(DEADLINE)
     assert (first.result(), newer.result()) == ("held up", 8)
-    assert len(ran) == MOST_TASKS - 2
+    assert len(ran) == MAX_TASKS - 2
 
 
 @pytest.mark.parametrize("error", [StoppedError("it took too long"), ValueError("broken")])

@@ -8,8 +8,7 @@ from machine import is_within
 from seen_pages import Tags, text_of
 from viewer_store import HOSTILE
 
-from llmeval_sdk.viewer import _cells
-from llmeval_sdk.viewer._cells import content_of
+from llmeval_sdk.viewer._render import content_of, rendered
 
 
 def shown(store, site, **given):
@@ -93,13 +92,13 @@ HARD = {
 @pytest.mark.parametrize("text", HARD.values(), ids=HARD)
 def test_hard_markdown_takes_no_time(text):
     began = time.process_time()
-    _cells.rendered(text)
+    rendered(text)
     assert is_within(time.process_time() - began, 0.6)
 
 
 @pytest.mark.parametrize("text", ["x **y** " * 10_000, "# a\n" * 1_000])
 def test_too_much_markdown_stays_text(text):
-    assert _cells.rendered(text) is None
+    assert rendered(text) is None
 
 
 @pytest.mark.parametrize(

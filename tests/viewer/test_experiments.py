@@ -312,7 +312,7 @@ def test_a_page_without_room_says_busy_and_tries_again(site, folder, monkeypatch
     """It is a 503 with a sentence; the browser asks again by itself, and is answered then."""
     saved(folder, "one", ["slate"])
     with monkeypatch.context() as patch:
-        patch.setattr("llmeval_sdk.viewer._background.MOST_TASKS", 0)
+        patch.setattr("llmeval_sdk.viewer._site.MAX_TASKS", 0)
         page = site.get("/experiments/report?name=one.jsonl")
     assert page.status == 503
     assert "try again" in text_of(page)

@@ -336,7 +336,7 @@ def store_first(store):
         (Query(evaluator="a", below=0.5), "evaluations_by_time"),
         (Query(evaluator="a", reason="b"), "not_run_by_time"),
         (Query(order="lowest", order_by="a"), "evaluations_by_value"),
-        (Query(said="thumbs"), "feedback_by_time"),
+        (Query(feedback="thumbs"), "feedback_by_time"),
     ],
 )
 def test_a_list_walks_an_index(store, query, index):

@@ -13,13 +13,13 @@ from starlette.routing import Mount
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer import _readers
+from llmeval_sdk.viewer._site import RETRY_MS, Watch
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """Look at the store every 50 ms."""
-    monkeypatch.setattr(_readers, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("llmeval_sdk.viewer._site.LOOK_SECONDS", 0.05)
 
 
 def state_of(page):
@@ -58,22 +58,22 @@ def test_what_happened_between_two_streams_is_not_missed(store, site, quick):
 
 def test_a_quiet_stream_ends_by_itself(store, site, quick, monkeypatch):
     """A server that waits for open requests is not kept from stopping."""
-    monkeypatch.setattr(_readers, "STREAM_SECONDS", 0.3)
+    monkeypatch.setattr("llmeval_sdk.viewer._site.STREAM_SECONDS", 0.3)
     store.trace()
     known = state_of(site.get())
     begun = time.monotonic()
     answer = site.get("/events", state=known)
-    assert answer.text == f"retry: {_readers.RETRY_MS}\n\n"
+    assert answer.text == f"retry: {RETRY_MS}\n\n"
     assert time.monotonic() - begun < 15
 
 
 def test_watching_an_idle_store_reads_one_number(store, quick):
     """While nothing is written, a look is SQLite's own version of the file and no query."""
     store.trace()
-    from llmeval_sdk.viewer._readers import Readers
+    from llmeval_sdk.viewer._site import Readers
 
     readers = Readers(store.path)
-    watch, statements = _readers.Watch(readers), []
+    watch, statements = Watch(readers), []
     with readers.lend() as reader:
         reader.read(lambda c: c.set_trace_callback(statements.append))
     for _ in range(3):

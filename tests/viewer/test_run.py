@@ -11,7 +11,7 @@ from viewer_store import HOSTILE
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.model import Failure
-from llmeval_sdk.viewer import _cells
+from llmeval_sdk.viewer._render import MAX_NODES, folded
 
 
 def step_of(page, number):
@@ -227,12 +227,12 @@ def nodes(node):
     ],
 )  # fmt: skip
 def test_any_value_folds_into_a_bounded_tree(value):
-    tree = _cells.folded(value)
-    assert nodes(tree) <= _cells.MOST_NODES + 1
+    tree = folded(value)
+    assert nodes(tree) <= MAX_NODES + 1
 
 
 def test_a_tree_says_what_it_leaves_out():
-    tree = _cells.folded({"rows": list(range(1_000)), "deep": json.loads("[" * 50 + "]" * 50)})
+    tree = folded({"rows": list(range(1_000)), "deep": json.loads("[" * 50 + "]" * 50)})
     (rows, _) = tree.nodes
     assert rows.left_out == 1_000 - len(rows.nodes)
-    assert _cells.folded('{"a": 1}').nodes[0].name == "a"
+    assert folded('{"a": 1}').nodes[0].name == "a"

@@ -7,7 +7,8 @@ from seen_pages import Tags, text_of
 from viewer_store import HOSTILE
 
 from llmeval_sdk.model import Chunk
-from llmeval_sdk.viewer import _cells, _trace
+from llmeval_sdk.viewer import _trace
+from llmeval_sdk.viewer._render import marked
 
 
 def test_a_trace_shows_all_its_spans_and_the_first_evaluated_one(store, site):
@@ -194,7 +195,7 @@ def test_bars_lie_within_the_time_line(store):
 )
 def test_marks_are_the_ranges_that_make_sense(spans, expected):
     """Stored ranges are not trusted."""
-    assert list(_cells.marked("hello world", spans).parts) == expected
+    assert list(marked("hello world", spans).parts) == expected
 
 
 def test_a_judges_verdict_comes_first_and_says_who_gave_it(store, site):

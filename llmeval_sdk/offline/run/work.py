@@ -40,7 +40,7 @@ from llmeval_sdk.evaluation.unanswered import without_answer
 from llmeval_sdk.evaluation.unlimited import Unlimited
 from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, signer_of
 from llmeval_sdk.judges.models.prices import price_of
-from llmeval_sdk.model import Evaluation, Failure, Record
+from llmeval_sdk.model import DAY_SECONDS, Evaluation, Failure, Record
 from llmeval_sdk.model.fields import lacking, missing
 from llmeval_sdk.model.protocols import LLM, Evaluator, Exporter, Heuristic, Judge
 from llmeval_sdk.offline.report.aggregate import Aggregate
@@ -180,9 +180,6 @@ def choose(evaluators: Sequence[Any] | None, settings: Settings, *, has_model: b
     needs = tuple(tuple(heuristic.needs) for heuristic in heuristics)
     all_needs = frozenset(name for each in chosen for name in each.needs)
     return Chosen(heuristics, judges, evaluators is not None, needs, needs=all_needs)
-
-
-DAY = 86_400.0
 
 
 class InputRow(NamedTuple):
@@ -329,7 +326,7 @@ class Engine:
     def _timeout(self, judge: Judge, record: Record) -> float:
         """Return the seconds for a judgement; its calls wait for each other, each has its own."""
         if self.is_throttled:
-            return DAY
+            return DAY_SECONDS
         calls = 1
         if judge.per == "chunk":
             calls = len(record.retrieved_context or ())
@@ -435,7 +432,7 @@ class Work:
             self.settings,
             limiter=self.limiter,
             concurrency=self.places,
-            timeout=DAY if self.is_throttled else self.settings.judge_timeout,
+            timeout=DAY_SECONDS if self.is_throttled else self.settings.judge_timeout,
             thresholds=self.thresholds,
             patience=PATIENCE_SECONDS,
         )

@@ -18,7 +18,7 @@ from typing import Literal, NamedTuple
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.judges.prompt import shortened
-from llmeval_sdk.model import Record, Step
+from llmeval_sdk.model import DAY_NS, Record, Step
 from llmeval_sdk.model.chat import as_text, both_ends, question, to_text
 from llmeval_sdk.model.conversation import SESSION
 from llmeval_sdk.plugins.sessions.heuristics import COUNTED
@@ -198,9 +198,9 @@ FILE_BYTES = 8 << 30
 """The size from which on the file takes no new session until others are forgotten."""
 MEMORY_BYTES = 64 << 20
 """The size from which on sessions in memory take no further turn, until others are forgotten."""
-KEPT_NS = 7 * 86_400 * 10**9
+KEPT_NS = 7 * DAY_NS
 """How long an evaluated session is remembered: who resumes it later begins a new one."""
-LONGEST_NS = 86_400 * 10**9
+LONGEST_NS = DAY_NS
 """A session that is never idle is evaluated once in this time all the same."""
 LEASE_SECONDS = 30.0
 """The longest lease: after it a session that a process took is free again, unless it is renewed."""

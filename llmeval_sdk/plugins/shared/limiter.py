@@ -17,9 +17,10 @@ from uuid import uuid4
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
-from llmeval_sdk.evaluation.books import DAY, Reservation, Want
+from llmeval_sdk.evaluation.books import Reservation, Want
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, BudgetLimiter, Ledger
+from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.plugins.shared._breaker import SharedBreaker
 from llmeval_sdk.plugins.shared._lease import (
     AMOUNTS,
@@ -75,7 +76,9 @@ class SharedLimiter(BudgetLimiter):
     )  # fmt: skip
 
     short_wait = BRIEF_SECONDS
-    hold_seconds = DAY  # or a rebuild would miss what a process was spending when it was killed
+    hold_seconds = (
+        DAY_SECONDS  # or a rebuild would miss what a process was spending when it was killed
+    )
 
     def __init__(
         self,
@@ -312,7 +315,7 @@ class SharedLimiter(BudgetLimiter):
             usd = micros(use.usd + use.reserved_usd)
             used[name] = {"calls": use.calls, "tokens": use.tokens, "usd": usd}
         return {
-            "day": int(self.now() // DAY),
+            "day": int(self.now() // DAY_SECONDS),
             "used": used,
             "known": self._host.known(self._name) or False,
         }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk.evaluation.admission import Admitted, Refused
 from llmeval_sdk.evaluation.conditions import Evaluations, score_of
 from llmeval_sdk.evaluation.gate import JudgeGate
-from llmeval_sdk.model import Record
+from llmeval_sdk.model import DAY_SECONDS, Record
 from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.plugins.shared.client import KEYS
 from llmeval_sdk.plugins.shared.link import RedisLink
@@ -28,7 +28,6 @@ MOST_READ = 10
 """Messages that a process reads with a beat, the newest ones: as many as fill a window."""
 MOST_SENT = 50
 """Scores in a message. Of more since the latest beat, a process sends a sample."""
-DAY_MILLISECONDS = 86_400_000
 _MOST_NAME = 200
 _BEGINNING = b"0-0"
 
@@ -79,7 +78,7 @@ class SharedGate(JudgeGate):
         if entries:
             text = json.dumps(list(entries))
             redis.xadd(STREAM, {"by": self._self, "scores": text}, maxlen=MOST_ENTRIES)
-            redis.pexpire(STREAM, DAY_MILLISECONDS)
+            redis.pexpire(STREAM, int(DAY_SECONDS * 1_000))
         news: Any = redis.xrevrange(STREAM, "+", b"(" + self._read, count=MOST_READ)
         news.reverse()
         for number, fields in news:

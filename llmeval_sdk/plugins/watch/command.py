@@ -26,7 +26,7 @@ from llmeval_sdk.cli.options import (
 )
 from llmeval_sdk.cli.output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, ExportError
-from llmeval_sdk.model import values
+from llmeval_sdk.model import DAY_NS, HOUR_NS, values
 from llmeval_sdk.plugins.watch.delivery import AlertMessage, Telemetry, Webhook
 from llmeval_sdk.plugins.watch.settings import WatchSettings
 from llmeval_sdk.store.alert_state import AlertCourse, Bound, Event
@@ -46,7 +46,6 @@ from llmeval_sdk.store.latest import is_latest, is_newest
 from llmeval_sdk.store.populations import Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.state import SharedText, StateFile, state_path
-from llmeval_sdk.store.verdicts_by_hour import HOUR_NS
 from llmeval_sdk.text.terminal import moment, number, plural, printable
 
 
@@ -57,7 +56,7 @@ MAX_TRIES = 20
 """How often a look begins anew where another process looked at the same store meanwhile."""
 LEASE_NS = 600_000_000_000
 """How long a message belongs to the process that took it: after that, another one may send it."""
-KEPT_NS = 7 * 86_400_000_000_000
+KEPT_NS = 7 * DAY_NS
 """How long delivery of a message is tried, counted from when it was put into the outbox."""
 
 T = TypeVar("T")

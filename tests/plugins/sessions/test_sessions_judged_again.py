@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from viewer_store import Store
 
-from llmeval_sdk.model import Usage
+from llmeval_sdk.model import HOUR_NS, Usage
 from llmeval_sdk.plugins.watch import command
 from llmeval_sdk.store import versions
 from llmeval_sdk.store.alert_state import AlertCourse, Bound
@@ -16,7 +16,7 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope, recent_evaluations
 from llmeval_sdk.store.sessions import stored_sessions
 from llmeval_sdk.store.span_lists import Query, list_page
-from llmeval_sdk.store.verdicts_by_hour import HOUR_NS, Wanted, hours
+from llmeval_sdk.store.verdicts_by_hour import Wanted, hours
 
 
 NOW = time.time_ns() // HOUR_NS * HOUR_NS

@@ -1,8 +1,9 @@
-"""The saved reports of offline runs: a list, one of them, and two of them side by side."""
+"""Pages that compare: two traces, versions of the app, and saved reports of offline runs."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,18 +14,116 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from llmeval_sdk.errors import LlmevalError
+from llmeval_sdk.errors import ConfigurationError, LlmevalError
+from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.saved import SavedReports
-from llmeval_sdk.viewer._background import (
+from llmeval_sdk.store.latest import latest_of_span
+from llmeval_sdk.store.reader import StoreReader, dimensions
+from llmeval_sdk.store.traces import outline_of, traces_like
+from llmeval_sdk.store.versions import compare, dimension
+from llmeval_sdk.viewer._render import Cell, MarkedText, cell_of, marked, page
+from llmeval_sdk.viewer._site import (
     WAIT_SECONDS,
     Background,
     BackgroundTask,
+    Readers,
     StoppedError,
     counting_page,
+    state_of,
 )
-from llmeval_sdk.viewer._cells import Cell, MarkedText, cell_of, marked
-from llmeval_sdk.viewer._readers import Readers
-from llmeval_sdk.viewer._render import page
+from llmeval_sdk.viewer._trace import Detail, read_detail
+
+
+_MAX_ID_LENGTH = 64
+_HEX = frozenset("0123456789abcdef-")
+
+
+@dataclass(frozen=True, slots=True)
+class ScorePair:
+    """What one evaluator said of two spans."""
+
+    name: str
+    first: Cell | None
+    second: Cell | None
+    difference: float | None
+    """The second score less the first, if both are numbers."""
+
+
+def show_traces(request: Request) -> Response:
+    """Answer with two spans side by side.
+
+    The address names each by the beginning of a trace's or a span's id, or by both ids with a
+    hyphen between them.
+    """
+    named = [request.query_params.get(side, "").strip() for side in ("a", "b")]
+    with request.app.state.site.readers.lend() as reader:
+        sides = [_read(reader, text) for text in named]
+        state = reader.read(state_of)
+    missing = [text for text, side in zip(named, sides, strict=True) if text and side is None]
+    first, second = sides
+    pairs = _score_pairs(first, second) if first is not None and second is not None else []
+    return page(
+        request, "compare.html", 404 if missing else 200,
+        named=named, sides=sides, pairs=pairs, missing=missing, state=state,
+    )  # fmt: skip
+
+
+def _read(reader: StoreReader, text: str) -> Detail | None:
+    """Return what an address names; ``None`` if no span or several have such an id."""
+    if not text or len(text) > _MAX_ID_LENGTH or not _HEX.issuperset(text):
+        return None
+    trace_id, _, span_id = text.partition("-")
+    if not span_id:
+        matches = reader.read(lambda c: traces_like(c, trace_id))
+        if len(matches) != 1:
+            return None
+        trace_id, span_id = matches[0][0], matches[0][1] or ""
+    spans, _ = reader.read(lambda c: outline_of(c, trace_id))
+    return read_detail(reader, trace_id, span_id or None, spans)
+
+
+def _score_pairs(first: Detail, second: Detail) -> list[ScorePair]:
+    by_name = [_evaluations(side) for side in (first, second)]
+    pairs = []
+    for name in sorted({*by_name[0], *by_name[1]}):
+        one, other = (side.get(name) for side in by_name)
+        cells = [None if each is None else cell_of(each) for each in (one, other)]
+        values = [None if each is None else each.value for each in (one, other)]
+        difference = None
+        if isinstance(values[0], float) and isinstance(values[1], float):
+            difference = values[1] - values[0]
+        pairs.append(ScorePair(name, cells[0], cells[1], difference))
+    return pairs
+
+
+def _evaluations(side: Detail) -> dict[str, Evaluation]:
+    events = latest_of_span(verdict.event for verdict in side.verdicts)
+    return {event.evaluation.name: event.evaluation for event in events}
+
+
+def show_versions(request: Request) -> Response:
+    """Answer with the comparison of each judge; the page says what cannot be compared, and why."""
+    wanted = request.query_params.get("by", "").strip()
+    baseline = request.query_params.get("baseline", "").strip() or None
+    comparison, problem = None, ""
+    with request.app.state.site.readers.lend() as reader:
+        known = reader.read(dimensions)
+        by = wanted or (known[0] if known else "")
+        if by:
+            try:
+                comparison = compare(
+                    reader, dimension(by), until_ns=time.time_ns() + 1, baseline=baseline
+                )
+            except ConfigurationError as error:
+                problem = str(error)
+        state = reader.read(state_of)
+    versions = sorted({name for pair in (comparison.compared if comparison else ())
+                       for name in (pair.baseline, pair.version)})  # fmt: skip
+    return page(
+        request, "versions.html", 400 if problem else 200,
+        by=by, known=known, comparison=comparison, problem=problem, baseline=baseline,
+        versions=versions, state=state,
+    )  # fmt: skip
 
 
 COLUMNS = 5
@@ -83,7 +182,7 @@ def folder_of(readers: Readers, reports: str | os.PathLike[str] | None) -> LateF
     return LateFolder(SavedReports, readers, None if reports is None else Path(reports))
 
 
-def show_list(request: Request) -> Response:
+def show_reports(request: Request) -> Response:
     """Answer with the list of reports."""
     saved = _saved(request)
     listing = saved.listed()
@@ -106,7 +205,7 @@ def show_list(request: Request) -> Response:
     )  # fmt: skip
 
 
-def show(request: Request) -> Response:
+def show_report(request: Request) -> Response:
     """Answer with one report: its metrics, and the rows that went worst."""
     saved, name = _saved(request), request.query_params.get("name", "")
 
@@ -119,12 +218,12 @@ def show(request: Request) -> Response:
 
     return _when_done(
         request, name, start, "experiment.html",
-        lambda found: {"report": found, "rows": [_row(row) for row in found.worst]},
+        lambda found: {"report": found, "rows": [_row_shown(row) for row in found.worst]},
         name=name,
     )  # fmt: skip
 
 
-def show_pair(request: Request) -> Response:
+def show_report_pair(request: Request) -> Response:
     """Answer with two reports: what changed, and the rows that changed side by side."""
     saved = _saved(request)
     before, now = (request.query_params.get(side, "") for side in ("a", "b"))
@@ -142,7 +241,7 @@ def show_pair(request: Request) -> Response:
 
     return _when_done(
         request, "Two reports", start, "experiments_compared.html",
-        lambda found: {"compared": found, "pairs": [_pair(pair) for pair in found.rows]},
+        lambda found: {"compared": found, "pairs": [_pair_shown(pair) for pair in found.rows]},
         before=before, now=now,
     )  # fmt: skip
 
@@ -190,7 +289,7 @@ def _problem(request: Request, title: str, problem: str, status: int) -> Respons
     )  # fmt: skip
 
 
-def _row(row: Any) -> RowShown:
+def _row_shown(row: Any) -> RowShown:
     told = dict(row.texts)
     asked, answer = told.pop("request", ""), told.pop("response", told.pop("value", None))
     error = f"{row.error.type}: {row.error.message}"[: row.most_text] if row.error else ""
@@ -211,7 +310,7 @@ def _row(row: Any) -> RowShown:
     )
 
 
-def _pair(pair: Any) -> PairShown:
+def _pair_shown(pair: Any) -> PairShown:
     before, after = pair.before.evaluations, pair.after.evaluations
     scores = []
     for name in dict.fromkeys((*after, *before)):
@@ -221,7 +320,7 @@ def _pair(pair: Any) -> PairShown:
         step = pair.steps.get(name)
         scores.append((name, cells[0], cells[1], why, None if step is None else step > 0))
     scores.sort(key=lambda each: (each[4] is None, each[4] is True))
-    return PairShown(_row(pair.before), _row(pair.after), tuple(scores))
+    return PairShown(_row_shown(pair.before), _row_shown(pair.after), tuple(scores))
 
 
 def _why(evaluation: Any) -> str:
