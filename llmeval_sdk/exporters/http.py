@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.process.exits import thread_deadline
+from llmeval_sdk.process.retries import retry_after
 
 
 MAX_ANSWER = 1 << 20
@@ -54,7 +55,7 @@ class ServerAnswer(NamedTuple):
             f"http_{self.status}",
             self.body[:200].decode("utf-8", "replace"),
             retryable=self.status in RETRYABLE,
-            retry_after=retry_after(self.headers.get("retry-after")),
+            retry_after=retry_after(self.headers),
         )
 
 
@@ -200,23 +201,6 @@ close them for the parent."""
 
 def _lost(error: Exception) -> ExportError:
     return ExportError("connection_lost", type(error).__name__, retryable=True, answered=False)
-
-
-def retry_after(text: str | None) -> float | None:
-    """Read a Retry-After header, seconds or a date; returns seconds."""
-    if not text:
-        return None
-    try:
-        return max(0.0, float(text))
-    except ValueError:
-        pass
-    from email.utils import parsedate_to_datetime
-    from time import time
-
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time())
-    except ValueError:
-        return None
 
 
 class _TimedSocket(io.RawIOBase):

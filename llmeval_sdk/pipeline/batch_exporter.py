@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
-from random import uniform
 from time import monotonic
 from typing import Any
 
@@ -19,6 +18,7 @@ from llmeval_sdk.model.protocols import BaseExporter
 from llmeval_sdk.pipeline.queue import BoundedQueue
 from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.process.exits import ending_by, seconds_left
+from llmeval_sdk.process.retries import pauses
 from llmeval_sdk.process.shield import Counts, shield, swallow, tell
 from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing.internals import off
@@ -27,6 +27,9 @@ from llmeval_sdk.tracing.internals import off
 MAX_BATCH = 500
 LINGER_SECONDS = 0.2
 BACKOFF_SECONDS = 0.2
+MAX_BACKOFF_SECONDS = 10.0
+MAX_PAUSE_SECONDS = 60.0
+"""How long a far end that names a time is waited for at most."""
 GIVE_UP_SECONDS = 600.0
 Emitted = SpanData | EvaluationEvent | NotRun
 """What the pipeline hands to exporters."""
@@ -254,13 +257,14 @@ class Delivery:
         Minutes in which the process was frozen are not waited, and a flush does not wait at all,
         unless the far end itself has named the time.
         """
-        begun, waited, backoff = monotonic(), 0.0, BACKOFF_SECONDS
+        begun, waited = monotonic(), 0.0
+        waits = pauses(BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, spread=(1.0, 1.5))
         while True:
-            jitter = uniform(0, BACKOFF_SECONDS)  # noqa: S311 - not for a secret
-            pause = min(error.retry_after or backoff + jitter, 60.0)
+            backoff = next(waits)
+            pause = min(error.retry_after or backoff, MAX_PAUSE_SECONDS)
             (self._closing if error.retry_after else self._hurry).wait(pause)
             self._hurry.clear()
-            waited, backoff = waited + pause, min(2 * backoff, 10.0)
+            waited += pause
             try:
                 return self.exporter.export(batch) or {}
             except ExportError as again:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 import ssl
-import time
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
-from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Usage
+from llmeval_sdk.process.retries import pauses, retry_after
+
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 
 class AnswerRefusedError(Exception):
@@ -186,29 +188,8 @@ def _root(error: BaseException) -> BaseException:
     return network or error
 
 
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how many seconds the server asks to wait, from a number or an HTTP date."""
-    milliseconds = _number(headers.get("retry-after-ms"))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    text = headers.get("retry-after")
-    seconds = _number(text)
-    if seconds is not None or not text:
-        return seconds
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (ValueError, TypeError, OverflowError):
-        return None
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return number if 0 <= number < float("inf") else None
-
-
+MAX_PAUSE_SECONDS = 8.0
+"""The longest wait between two attempts, unless the server asks for a longer one."""
 T = TypeVar("T")
 
 
@@ -239,17 +220,19 @@ async def retrying(
             raise
         failed = [error]  # the first attempt, as the retrying below sees it
 
-    from tenacity import AsyncRetrying, retry_if_exception, wait_random_exponential
+    from tenacity import AsyncRetrying, retry_if_exception
 
-    pause = wait_random_exponential(multiplier=backoff, max=8.0)
+    waits = pauses(backoff, MAX_PAUSE_SECONDS, spread=(0.0, 1.0))
 
-    def wait(state: Any) -> float:
-        asked = getattr(state.outcome.exception(), "retry_after", None)
-        return float(pause(state) if asked is None else asked * random.uniform(1.0, 1.1))  # noqa: S311
+    def wait(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome is not None else None
+        asked = error.retry_after if isinstance(error, CallFailed) else None
+        pause = next(waits)
+        return pause if asked is None else next(pauses(asked, asked, spread=(1.0, 1.1)))
 
-    def stop(state: Any) -> bool:
+    def stop(state: RetryCallState) -> bool:
         late = asyncio.get_running_loop().time() + state.upcoming_sleep >= deadline
-        return bool(late or state.attempt_number >= attempts)
+        return late or state.attempt_number >= attempts
 
     async def attempt() -> T:
         if failed:

@@ -13,7 +13,6 @@ from concurrent.futures import Future
 from hashlib import blake2b
 from math import inf
 from pathlib import Path
-from random import random
 from socket import gethostname
 from time import monotonic
 from typing import Any
@@ -39,6 +38,7 @@ from llmeval_sdk.plugins.fleet._message import (
 )
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
 from llmeval_sdk.plugins.shared.client import connect, is_redis_error
+from llmeval_sdk.process.retries import pauses
 from llmeval_sdk.process.shield import Counts, shield, tell
 from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing.internals import off
@@ -335,14 +335,13 @@ class FleetClient(Judging):
         body = body_of([text for *_, text in written], ids, host=self._host)
         name = signature(body, key)
         message = envelope(body, name, uuid4().hex)
-        pause = FIRST_PAUSE
+        waits = pauses(FIRST_PAUSE, LONGEST_PAUSE, spread=(0.5, 1.5))
         while not self._put(message, ids, name):
             if self._shut:
                 return  # `shut` emits what became of them
             if all(turn.done.done() for turn, *_ in written):
                 return  # all of them were given up meanwhile
-            self._urgent.wait(pause * (0.5 + random()))  # noqa: S311 - spreads attempts
-            pause = min(2 * pause, LONGEST_PAUSE)
+            self._urgent.wait(next(waits))
         for turn, *_ in written:
             if turn.take():
                 self.fleet.add("handed_over")

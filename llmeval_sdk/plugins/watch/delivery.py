@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.plugins.watch.settings import WatchSettings
+from llmeval_sdk.process.retries import pauses
 
 
 @dataclass(slots=True)
@@ -37,6 +38,7 @@ class AlertMessage:
 # To an HTTP address, as a JSON object of our own or as text in Slack's form.
 
 ATTEMPTS = 4
+MAX_PAUSE_SECONDS = 8.0
 SECONDS = 10.0
 """How long one attempt may take, as a whole."""
 FORMATS = ("generic", "slack")
@@ -86,15 +88,15 @@ class Webhook:
         Raises `ExportError` if it was not taken.
         """
         from tenacity import Retrying, retry_if_exception, stop_after_attempt
-        from tenacity import wait_random_exponential as wait
 
         def is_passing(error: BaseException) -> bool:
             return isinstance(error, ExportError) and error.retryable
 
         body = {"text": message["text"]} if self._format == "slack" else message
         data = json.dumps(body).encode()
+        waits = pauses(self._pause, MAX_PAUSE_SECONDS, spread=(0.0, 1.0))
         for attempt in Retrying(
-            wait=wait(multiplier=self._pause, max=8.0),
+            wait=lambda _: next(waits),
             stop=stop_after_attempt(ATTEMPTS),
             retry=retry_if_exception(is_passing),
             reraise=True,

@@ -10,8 +10,8 @@ from machine import is_in_time
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models import OpenAILLM
-from llmeval_sdk.judges.models.failures import retry_after
 from llmeval_sdk.model import Message
+from llmeval_sdk.process.retries import retry_after
 from llmeval_sdk.testing.judge_server import ServedAnswer
 
 
