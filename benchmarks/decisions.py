@@ -41,8 +41,7 @@ from benchmarks.quality import decided
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation.budget import DECISION_BUDGET
 from llmeval_sdk.evaluation.decisions import ACCOUNT, Decider
-from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.evaluation.unlimited import Unlimited
+from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
 from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.judges.models.decisions import HttpDecisions
 from llmeval_sdk.model import Decision

@@ -25,7 +25,7 @@ from benchmarks.loopback import running
 from benchmarks.measures import Table, latencies, quantile
 from llmeval_sdk import registry
 from llmeval_sdk.judges.models import OpenAILLM
-from llmeval_sdk.judges.verdict import YES_NO
+from llmeval_sdk.judges.prompt import YES_NO
 from llmeval_sdk.model import Completion, Record
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.pipeline import runtime

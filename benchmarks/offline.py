@@ -31,7 +31,7 @@ from benchmarks.loopback import running
 from benchmarks.measures import Table
 from llmeval_sdk import registry
 from llmeval_sdk.judges.models import OpenAILLM
-from llmeval_sdk.judges.verdict import YES_NO
+from llmeval_sdk.judges.prompt import YES_NO
 
 
 HEURISTICS = [

@@ -17,7 +17,7 @@ from statistics import median
 from time import perf_counter_ns
 
 from llmeval_sdk.exporters.redaction import Redactor
-from llmeval_sdk.pipeline._privacy import Privacy
+from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.pipeline.recovery import Spooling
 from llmeval_sdk.pipeline.spool import Folder
 from llmeval_sdk.tracing import Span

@@ -15,8 +15,14 @@ from llmeval_sdk import process
 if TYPE_CHECKING:
     from llmeval_sdk import errors, testing, tracing, viewer
     from llmeval_sdk.evaluation.budget import Budget
-    from llmeval_sdk.evaluation.conditions import above, below, between, flagged
-    from llmeval_sdk.evaluation.escalation import Cascade, Escalation
+    from llmeval_sdk.evaluation.escalation import (
+        Cascade,
+        Escalation,
+        above,
+        below,
+        between,
+        flagged,
+    )
     from llmeval_sdk.evaluation.sampling import SamplingRule
     from llmeval_sdk.heuristics import heuristic
     from llmeval_sdk.judges import LLMJudge, judge
@@ -62,8 +68,7 @@ _HOMES = {
     "pipeline.runtime": "configure enabled flush shutdown stats",
     "pipeline.submit": "submit_evaluation submit_feedback",
     "evaluation.sampling": "SamplingRule",
-    "evaluation.escalation": "Cascade Escalation",
-    "evaluation.conditions": "below above between flagged",
+    "evaluation.escalation": "Cascade Escalation above below between flagged",
     "evaluation.budget": "Budget",
     "heuristics": "heuristic",
     "plugins.instrument.patching": "instrument",

@@ -18,7 +18,7 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from benchmarks.quality.sampling import BAD, SHARE, requests
-from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.sequence import Evidence

@@ -11,7 +11,7 @@ import random
 from statistics import mean
 from typing import NamedTuple
 
-from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.mean import assisted_mean, population_mean
 

@@ -21,7 +21,7 @@ from statistics import mean, median
 from typing import NamedTuple
 
 from benchmarks.quality.sampling import SHARE, Judgement, requests
-from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.labels import Labelled, corrected_mean
 from llmeval_sdk.statistics.mean import Estimate, assisted_mean

@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 import risk_fit
 from risk_data import ANSWER_SETS, Row, answers, auroc, paragraphs
 
-from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.heuristics.risk import _features, groundedness
 from llmeval_sdk.plugins.learning.fits import FEWEST, LATER, FitState, Source, advanced
 from llmeval_sdk.plugins.learning.fitting import Outcome, Slices, fitted, logit_of

@@ -8,8 +8,7 @@ import random
 
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation import run_heuristic
-from llmeval_sdk.evaluation.escalation import Escalation, default_escalation
-from llmeval_sdk.evaluation.gate import Gate
+from llmeval_sdk.evaluation.escalation import Escalation, Gate, default_escalation
 from llmeval_sdk.model import Chunk, Extraction, Record
 
 

@@ -14,7 +14,7 @@ from math import exp, sqrt
 from statistics import NormalDist, mean, median, stdev
 from typing import NamedTuple
 
-from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.mean import assisted_mean
 

@@ -16,7 +16,7 @@ from math import exp, sqrt
 from statistics import mean, median
 
 from benchmarks.quality.sampling import LIFT, SHARE
-from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.standardised import Standardised, Tally, standardised_difference

@@ -4,14 +4,15 @@ The pipeline and ``evaluate()`` both use this room, so an evaluator means the sa
 and costs the same online and offline.
 """
 
-from llmeval_sdk.evaluation._budgeted_llm import BudgetedLLM
-from llmeval_sdk.evaluation._heuristics import Heuristics
-from llmeval_sdk.evaluation._judging import Judgement, WorkerPool, judge_record
-from llmeval_sdk.evaluation._models import Models, NoModel, configured_model
-from llmeval_sdk.evaluation._running import (
+from llmeval_sdk.evaluation.models import BudgetedLLM, Models, NoModel, configured_model
+from llmeval_sdk.evaluation.running import (
+    Heuristics,
+    Judgement,
+    WorkerPool,
     addressed,
     failed,
     is_built_in,
+    judge_record,
     not_applicable,
     outcome,
     own_copy,

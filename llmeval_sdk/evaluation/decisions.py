@@ -12,16 +12,15 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, JudgeError
-from llmeval_sdk.evaluation._account import CHARACTERS_PER_TOKEN, Spending
-from llmeval_sdk.evaluation._rate_limiter import RateLimiter
-from llmeval_sdk.evaluation._running import failed, not_applicable
 from llmeval_sdk.evaluation.budget import DECISION_BUDGET
 from llmeval_sdk.evaluation.calibrations import Calibrations
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.evaluation.models import CHARACTERS_PER_TOKEN, RateLimiter, Spending
+from llmeval_sdk.evaluation.running import failed, not_applicable
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts, key_of
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.judges.base import LEAST_CHANCE, Typed, TypedForm, typed_form_of
-from llmeval_sdk.judges.models.decisions.data import neutral_texts
+from llmeval_sdk.judges.models.decisions.client import neutral_texts
 from llmeval_sdk.judges.prompt import SECTION_CHARACTERS, fair_limit, shortened
 from llmeval_sdk.model import (
     Answer,

@@ -285,3 +285,24 @@ def _times(want: Want, count: int) -> Want:
     """Return what so many such calls want."""
     usd = None if want.usd is None else want.usd * count
     return Want((want.calls or 0) * count, (want.tokens or 0) * count, usd)
+
+
+# The limiter of runs that have no budget.
+
+
+class Unlimited(BudgetLimiter):
+    """Grants everything and keeps no books, for offline runs without a budget."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(Budget(calls_per_minute=None, usd_per_day=None))
+
+    def reserve(
+        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None, **how: Any
+    ) -> Reservation:
+        """Grant the reservation."""
+        return Reservation(0, (), 0.0, 0.0, calls, tokens, usd or 0.0)
+
+    def settle(self, reservation: Reservation, **used: Any) -> None:
+        """Do nothing."""

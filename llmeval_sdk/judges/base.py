@@ -14,9 +14,16 @@ from types import MappingProxyType
 from typing import Any, Literal, Protocol, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError, JudgeError
-from llmeval_sdk.judges.prompt import JudgePrompt, Section, Template, sections_for, title_of
-from llmeval_sdk.judges.stand_in import Rule
-from llmeval_sdk.judges.verdict import VerdictForm, read
+from llmeval_sdk.judges.prompt import (
+    JudgePrompt,
+    Rule,
+    Section,
+    Template,
+    VerdictForm,
+    read,
+    sections_for,
+    title_of,
+)
 from llmeval_sdk.model import (
     Answer,
     Chunk,
@@ -140,7 +147,7 @@ class BaseJudge:
     metric_path: str | None = None
     """What its aggregate is called; ``None`` follows from ``report_path``."""
     stand_in: Rule | None = None
-    """How a stand-in answers its prompt, in demos and tests; see `judges.stand_in`."""
+    """How a stand-in answers its prompt, in demos and tests; see `judges.prompt`."""
 
     def lacks(self, record: Record, /) -> str | None:
         """Name an input that is missing although ``needs`` are met; ``None`` where nothing is."""

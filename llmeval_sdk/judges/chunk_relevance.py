@@ -7,9 +7,17 @@ from typing import Any
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask, rate_chunks
-from llmeval_sdk.judges.prompt import Example, Section, render, request
-from llmeval_sdk.judges.stand_in import Sections, chunks_of, rating, share
-from llmeval_sdk.judges.verdict import YES_NO
+from llmeval_sdk.judges.prompt import (
+    YES_NO,
+    Example,
+    Section,
+    Sections,
+    chunks_of,
+    rating,
+    render,
+    request,
+    share,
+)
 from llmeval_sdk.model import Chunk, Evaluation, Record, Unit
 from llmeval_sdk.model.fields import CHUNK_TEXT
 from llmeval_sdk.model.protocols import LLM

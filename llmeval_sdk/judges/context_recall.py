@@ -10,12 +10,23 @@ from typing import Any
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges._precheck import decided
 from llmeval_sdk.judges.base import BaseJudge, Forms, Metered, Typed, ask
 from llmeval_sdk.judges.context_sufficiency import expected_of
-from llmeval_sdk.judges.prompt import Example, Section, context, expected, render, request, response
-from llmeval_sdk.judges.stand_in import Sections, chunks_of, share
-from llmeval_sdk.judges.verdict import RECALL, in_range
+from llmeval_sdk.judges.prompt import (
+    RECALL,
+    Example,
+    Section,
+    Sections,
+    chunks_of,
+    context,
+    expected,
+    in_range,
+    render,
+    request,
+    response,
+    share,
+)
+from llmeval_sdk.judges.yes_no import decided
 from llmeval_sdk.model import Chunk, Evaluation, Record, Request, Usage
 from llmeval_sdk.model.fields import CHUNK_TEXT
 from llmeval_sdk.model.protocols import LLM

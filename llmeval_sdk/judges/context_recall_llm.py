@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask
-from llmeval_sdk.judges.prompt import Example, Section, as_text, context, render, request
-from llmeval_sdk.judges.stand_in import Sections, chunks_of, share
-from llmeval_sdk.judges.verdict import SCORE, in_range
+from llmeval_sdk.judges.prompt import (
+    SCORE,
+    Example,
+    Section,
+    Sections,
+    as_text,
+    chunks_of,
+    context,
+    in_range,
+    render,
+    request,
+    share,
+)
 from llmeval_sdk.model import Evaluation, Record, Unit
 from llmeval_sdk.model.fields import CHUNK_TEXT
 from llmeval_sdk.model.protocols import LLM

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmeval_sdk.judges._yes_no import YesNoJudge
-from llmeval_sdk.judges.prompt import Example, context, expected, request
-from llmeval_sdk.judges.stand_in import (
+from llmeval_sdk.judges.prompt import (
+    Example,
     Sections,
     chunks_of,
+    context,
+    expected,
     rating,
+    request,
     share,
     words,
 )
+from llmeval_sdk.judges.yes_no import YesNoJudge
 from llmeval_sdk.model.fields import CHUNK_TEXT
 
 

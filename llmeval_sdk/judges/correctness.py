@@ -6,11 +6,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges._precheck import decided
 from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask
-from llmeval_sdk.judges.prompt import Example, Section, expected, render, request, response
-from llmeval_sdk.judges.stand_in import Sections, rating, share
-from llmeval_sdk.judges.verdict import FACTS, YES_NO
+from llmeval_sdk.judges.prompt import (
+    FACTS,
+    YES_NO,
+    Example,
+    Section,
+    Sections,
+    expected,
+    rating,
+    render,
+    request,
+    response,
+    share,
+)
+from llmeval_sdk.judges.yes_no import decided
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.protocols import LLM
 

@@ -7,10 +7,19 @@ from typing import Any, Literal
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges import verdict as _verdict
 from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask, rate_chunks
 from llmeval_sdk.judges.function import FunctionJudge, judge, unit_of
-from llmeval_sdk.judges.prompt import Example, Template, render
+from llmeval_sdk.judges.prompt import (
+    SCORE,
+    YES_NO,
+    Example,
+    Template,
+    VerdictForm,
+    category,
+    in_range,
+    render,
+    score_of,
+)
 from llmeval_sdk.model import Chunk, Evaluation, Record, values
 from llmeval_sdk.model.protocols import LLM
 
@@ -112,7 +121,7 @@ class LLMJudge(BaseJudge):
             self._examples,
         )
         verdict: dict[str, Any] = await ask(llm, prompt, self._form, max_tokens=1024)
-        value = verdict["rating"] if "rating" in verdict else _verdict.in_range(verdict["score"])
+        value = verdict["rating"] if "rating" in verdict else in_range(verdict["score"])
         return Evaluation(
             self.name,
             value,
@@ -123,22 +132,22 @@ class LLMJudge(BaseJudge):
 
 def _form(
     name: str, output: Literal["yes_no", "score"] | Sequence[str], levels: Sequence[str]
-) -> _verdict.VerdictForm:
+) -> VerdictForm:
     if levels and not (output == "score" and _are_words(levels) and _differ(levels)):
         raise ConfigurationError(
             f"the judge {name!r}: levels are at least two different words, for output='score'"
         )
     if output == "yes_no":
-        return _verdict.YES_NO
+        return YES_NO
     if output == "score":
-        return _verdict.score_of(levels) if levels else _verdict.SCORE
+        return score_of(levels) if levels else SCORE
     if not _are_words(output):
         raise ConfigurationError(
             f"the judge {name!r}: output is 'yes_no', 'score' or a list of categories"
         )
     if not _differ(output):
         raise ConfigurationError(f"the judge {name!r} needs at least two different categories")
-    return _verdict.category(*output)
+    return category(*output)
 
 
 def _are_words(words: Sequence[str]) -> bool:

@@ -9,9 +9,19 @@ from typing import Any
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask
-from llmeval_sdk.judges.prompt import Example, Section, as_text, render, request, shortened
-from llmeval_sdk.judges.stand_in import Sections, share, words
-from llmeval_sdk.judges.verdict import TEXT, form
+from llmeval_sdk.judges.prompt import (
+    TEXT,
+    Example,
+    Section,
+    Sections,
+    as_text,
+    form,
+    render,
+    request,
+    share,
+    shortened,
+    words,
+)
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.text.extraction import abstained, rivals, value_of

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmeval_sdk.judges._yes_no import YesNoJudge
-from llmeval_sdk.judges.prompt import Example, context, request, response
-from llmeval_sdk.judges.stand_in import Sections, chunks_of, rating, share
+from llmeval_sdk.judges.prompt import (
+    Example,
+    Sections,
+    chunks_of,
+    context,
+    rating,
+    request,
+    response,
+    share,
+)
+from llmeval_sdk.judges.yes_no import YesNoJudge
 from llmeval_sdk.model.fields import EVIDENCE
 from llmeval_sdk.model.records import evidence_of
 

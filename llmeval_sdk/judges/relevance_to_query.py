@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmeval_sdk.judges._yes_no import YesNoJudge
-from llmeval_sdk.judges.prompt import Example, request, response
-from llmeval_sdk.judges.stand_in import Sections, rating, share
+from llmeval_sdk.judges.prompt import Example, Sections, rating, request, response, share
+from llmeval_sdk.judges.yes_no import YesNoJudge
 
 
 RUBRIC = """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmeval_sdk.judges._yes_no import YesNoJudge
-from llmeval_sdk.judges.prompt import Example, request, response
-from llmeval_sdk.judges.stand_in import Sections, words
+from llmeval_sdk.judges.prompt import Example, Sections, request, response, words
+from llmeval_sdk.judges.yes_no import YesNoJudge
 
 
 RUBRIC = """

@@ -9,11 +9,9 @@ from time import monotonic, perf_counter, sleep
 from typing import Any
 
 from llmeval_sdk.heuristics import limit_processor_time
-from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
-from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.pipeline.batch_exporter import Barrier, Barriers, Delivery
-from llmeval_sdk.pipeline.dispatcher import Dispatcher
-from llmeval_sdk.pipeline.evaluating import Evaluating, Subject
+from llmeval_sdk.pipeline.dispatcher import Dispatcher, Privacy
+from llmeval_sdk.pipeline.evaluating import AppHeuristics, Evaluating, Subject
 from llmeval_sdk.pipeline.judging import Judging
 from llmeval_sdk.pipeline.plan import Hooks, Plan, Running
 from llmeval_sdk.pipeline.recovery import Spooled, Spooling

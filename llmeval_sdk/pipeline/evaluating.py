@@ -7,21 +7,96 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation import Heuristics, addressed, own_copy, run_requested
+from llmeval_sdk.evaluation import (
+    Heuristics,
+    addressed,
+    failed,
+    is_built_in,
+    own_copy,
+    raised,
+    run_heuristic,
+    run_requested,
+)
 from llmeval_sdk.evaluation.admission import Admitted, Refused
-from llmeval_sdk.evaluation.unanswered import without_answer
+from llmeval_sdk.evaluation.running import without_answer
 from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.judges.models.prices import total, with_cost
 from llmeval_sdk.model import Evaluation, Record, Target
-from llmeval_sdk.model.protocols import Evaluator, Judge
+from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
 from llmeval_sdk.model.records import ANSWERED, record_of, spent_by, with_steps
-from llmeval_sdk.pipeline._app_heuristics import AppHeuristics
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.judging import DecisionJob, Job, Judging, not_decided, not_run
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.process.shield import Counts, shield, swallow
+from llmeval_sdk.process.threads import (
+    HelperThreads,
+    NoAnswerError,
+    NotCalledError,
+    NoThreadError,
+)
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.internals import span_data
+
+
+# Runs the heuristics of the app beside the worker.
+#
+# Built-in heuristics run in the worker itself. A function of the app may never return, so it runs
+# on a thread that can be abandoned, by the rules of `llmeval_sdk.process.threads`.
+
+
+PATIENCE_SECONDS = 5.0
+"""How long the worker waits for one heuristic and one record."""
+LAST_PATIENCE_SECONDS = 0.2
+"""How long it waits while the process ends. Each call that misses this deadline halves it for the
+next one, so that code that hangs costs less than 0.4 s in all, and all records are delivered."""
+
+
+class AppHeuristics:
+    """Runs heuristics for one worker; ``ending`` says whether the worker has no time to lose."""
+
+    def __init__(self, ending: Callable[[], bool]) -> None:
+        self._ending = ending
+        self._helpers: dict[str, HelperThreads] = {}
+        self._last_patience = LAST_PATIENCE_SECONDS
+
+    def run(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
+        """Run a heuristic; one of the app as `run_with_deadline` does."""
+        run = run_heuristic if is_built_in(heuristic) else self.run_with_deadline
+        return run(heuristic, record)
+
+    def run_with_deadline(self, heuristic: Heuristic, record: Record) -> Evaluation | None:
+        """Run a heuristic that calls code of the app, and wait for it until its deadline.
+
+        Returns ``None`` where it is not called because too many of its calls hang; this is counted.
+        """
+        name = heuristic.name
+        helper = self._helpers.get(name)
+        if helper is None:
+            helper = self._helpers[name] = HelperThreads(f"heuristic {name}")
+        try:
+            return helper.call(_run, heuristic, own_copy(record), patience=self._patience)
+        except NoThreadError as error:
+            return failed(heuristic, error.type, str(error))
+        except NotCalledError:
+            return None
+        except NoAnswerError as error:
+            if self._ending():
+                self._last_patience /= 2
+            return failed(heuristic, error.type, str(error))
+
+    def _patience(self) -> float:
+        return self._last_patience if self._ending() else PATIENCE_SECONDS
+
+
+def _run(heuristic: Heuristic, record: Record) -> Evaluation:
+    """Run a heuristic on a thread where any exception can only be its own."""
+    try:
+        return run_heuristic(heuristic, record)
+    except BaseException as error:
+        return raised(heuristic, error)
+
+
+# What the worker does with a finished span: hand it on, score it, decide which judges see it.
 
 
 MAX_KNOWN = 1_000

@@ -10,9 +10,9 @@ from threading import get_ident
 from time import monotonic, sleep
 
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, EvaluationEvent
-from llmeval_sdk.pipeline._privacy import Privacy
 from llmeval_sdk.pipeline._worker import LINGER_SECONDS, Worker
 from llmeval_sdk.pipeline.batch_exporter import Delivery
+from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.pipeline.recovery import Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.config import Settings
     from llmeval_sdk.evaluation import Heuristics, Models
     from llmeval_sdk.evaluation.decisions import Decider
-    from llmeval_sdk.evaluation.gate import JudgeGate
+    from llmeval_sdk.evaluation.escalation import JudgeGate
     from llmeval_sdk.evaluation.limiter import BudgetLimiter
     from llmeval_sdk.evaluation.verdicts import Verdicts
     from llmeval_sdk.exporters.redaction import Redactor

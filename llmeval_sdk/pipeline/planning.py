@@ -13,9 +13,13 @@ from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import Heuristics, configured_model
 from llmeval_sdk.evaluation.budget import DECISION_BUDGET, Budget
-from llmeval_sdk.evaluation.conditions import compared_by
-from llmeval_sdk.evaluation.escalation import Cascade, Escalation, default_escalation
-from llmeval_sdk.evaluation.gate import JudgeGate
+from llmeval_sdk.evaluation.escalation import (
+    Cascade,
+    Escalation,
+    JudgeGate,
+    compared_by,
+    default_escalation,
+)
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.resolve import (
     considered_judges,

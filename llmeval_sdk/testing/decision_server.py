@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from llmeval_sdk import registry
-from llmeval_sdk.judges.stand_in import Rule, share
+from llmeval_sdk.judges.prompt import Rule, share
 from llmeval_sdk.model import STAND_IN, Option, Question
 from llmeval_sdk.testing.judge_server import JudgeServer, ReceivedRequest, ServedAnswer, error, main
 

@@ -29,8 +29,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from llmeval_sdk import registry
-from llmeval_sdk.judges.prompt import Section, edge_line
-from llmeval_sdk.judges.stand_in import Rule, chunks_of, share, words
+from llmeval_sdk.judges.prompt import Rule, Section, chunks_of, edge_line, share, words
 from llmeval_sdk.model import STAND_IN
 
 
@@ -64,7 +63,7 @@ def sections_of(text: str) -> list[Section]:
 #
 # The stand-in is for demos and tests and replaces a judge model by rules on shared words. It
 # recognises a judge's prompt by its ``Task:`` line, reads the sections, and answers by the rule
-# that the judge itself declares (`judges.stand_in`). Every rationale begins with ``stand-in:``,
+# that the judge itself declares (`judges.prompt`). Every rationale begins with ``stand-in:``,
 # so that nobody takes it for a model's verdict.
 
 MODEL = STAND_IN

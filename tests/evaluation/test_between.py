@@ -4,7 +4,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation.conditions import above, below, between, score_of
+from llmeval_sdk.evaluation.escalation import above, below, between, score_of
 from llmeval_sdk.model import Evaluation, Failure
 
 

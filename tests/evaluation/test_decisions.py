@@ -13,8 +13,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.evaluation.budget import DECISION_BUDGET, Budget
 from llmeval_sdk.evaluation.decisions import ACCOUNT, Decider, divided
-from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.evaluation.unlimited import Unlimited
+from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts, Signer, VerdictFile
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Answer, Chunk, Completion, Evaluation, Failure, Record, Target, Usage

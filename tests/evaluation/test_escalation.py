@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation.conditions import above, below, flagged
-from llmeval_sdk.evaluation.escalation import Escalation, default_escalation
+from llmeval_sdk.evaluation.escalation import Escalation, above, below, default_escalation, flagged
 from llmeval_sdk.model import Evaluation, Failure
 
 

@@ -7,9 +7,7 @@ import json
 import pytest
 
 from llmeval_sdk.evaluation.admission import NOT_RUN_REASONS, Admitted, Refused
-from llmeval_sdk.evaluation.conditions import below
-from llmeval_sdk.evaluation.escalation import Escalation
-from llmeval_sdk.evaluation.gate import STREAMS, JudgeGate
+from llmeval_sdk.evaluation.escalation import STREAMS, Escalation, JudgeGate, below
 from llmeval_sdk.evaluation.sampling import parse_rules
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation, Record

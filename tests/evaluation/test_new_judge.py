@@ -21,8 +21,8 @@ THE_FILE = '''
 """Judge: is the response polite?"""
 
 from llmeval_sdk.judges.prompt import request, response
-from llmeval_sdk.judges.stand_in import words
-from llmeval_sdk.judges._yes_no import YesNoJudge
+from llmeval_sdk.judges.prompt import words
+from llmeval_sdk.judges.yes_no import YesNoJudge
 
 
 def _by_words(sections):

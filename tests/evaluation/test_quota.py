@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmeval_sdk.evaluation._quota import Quota, RecentScores
 from llmeval_sdk.evaluation.escalation import Escalation
+from llmeval_sdk.evaluation.sampling import Quota, RecentScores
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.statistics.allocation import Allocation, default_control
 
@@ -203,7 +203,7 @@ def test_an_escalation_with_a_budget_goes_by_its_score():
 
 FORK = """
 import os, sys, threading
-from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.evaluation.sampling import Quota
 quota = Quota(0.2, 0.02)
 held, done = threading.Event(), threading.Event()
 def hold():

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation._quota import Quota
 from llmeval_sdk.evaluation.escalation import Escalation
+from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.model import Evaluation
 
 

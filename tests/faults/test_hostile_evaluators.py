@@ -9,7 +9,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
-from llmeval_sdk.pipeline import _app_heuristics
+from llmeval_sdk.pipeline import evaluating
 from llmeval_sdk.process import threads as helper_threads
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.process.threads import MAX_ABANDONED
@@ -153,7 +153,7 @@ def test_nonsense_is_an_error_and_never_a_score(kind, what):
 @pytest.fixture
 def impatient(monkeypatch):
     """Wait for heuristics of the app only so long; gives what releases those that hang."""
-    monkeypatch.setattr(_app_heuristics, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(evaluating, "PATIENCE_SECONDS", 0.1)
     released = threading.Event()
     yield released
     released.set()

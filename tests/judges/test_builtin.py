@@ -194,21 +194,21 @@ def test_examples_fit_the_form_they_teach(name):
     """Each few-shot reply is one that the strict reader takes."""
     import importlib
 
-    from llmeval_sdk.judges import extraction_correctness, verdict
+    from llmeval_sdk.judges import extraction_correctness, prompt
 
     module = importlib.import_module(registry.judges()[name].partition(":")[0])
-    of_its_kind = getattr(registry.evaluator(name), "form", verdict.YES_NO)
+    of_its_kind = getattr(registry.evaluator(name), "form", prompt.YES_NO)
     taught = {
-        "context_recall_llm": {"EXAMPLES": verdict.SCORE},
-        "context_recall": {"EXAMPLES": verdict.RECALL},
+        "context_recall_llm": {"EXAMPLES": prompt.SCORE},
+        "context_recall": {"EXAMPLES": prompt.RECALL},
         "extraction_correctness": {"EXAMPLES": extraction_correctness.FORM},
-        "correctness": {"CHECK_EXAMPLES": verdict.FACTS, "COMPARE_EXAMPLES": verdict.YES_NO},
+        "correctness": {"CHECK_EXAMPLES": prompt.FACTS, "COMPARE_EXAMPLES": prompt.YES_NO},
     }.get(name, {"EXAMPLES": of_its_kind})
     for attribute, form in taught.items():
         examples = getattr(module, attribute)
         assert examples
         for example in examples:
-            assert verdict.read(json.dumps(example.answer), form) == dict(example.answer)
+            assert prompt.read(json.dumps(example.answer), form) == dict(example.answer)
 
 
 def test_earlier_turns_are_history_and_the_last_user_message_is_the_request(scripted, judged):

@@ -11,12 +11,12 @@ from llmeval_sdk.judges.groundedness import groundedness
 from llmeval_sdk.judges.prompt import (
     SECTION_CHARACTERS,
     TOTAL_CHARACTERS,
+    YES_NO,
     Section,
     render,
     sanitized,
     shortened,
 )
-from llmeval_sdk.judges.verdict import YES_NO
 from llmeval_sdk.model import Chunk, Record
 from llmeval_sdk.testing.judge_server import sections_of
 

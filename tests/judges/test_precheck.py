@@ -3,7 +3,7 @@
 import pytest
 
 from llmeval_sdk import registry
-from llmeval_sdk.judges._precheck import empty_answer
+from llmeval_sdk.judges.yes_no import empty_answer
 from llmeval_sdk.model import Chunk, Record
 
 

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges import verdict as _verdict
-from llmeval_sdk.judges.verdict import FACTS, RECALL, SCORE, YES_NO, category, in_range, read
+from llmeval_sdk.judges import prompt
+from llmeval_sdk.judges.prompt import FACTS, RECALL, SCORE, YES_NO, category, in_range, read
 from llmeval_sdk.model.json_object import MAX_CHARACTERS
 
 
@@ -102,7 +102,7 @@ def test_a_rationale_can_always_be_exported():
     text = json.dumps({"rating": "no", "rationale": "\ud800" + "x" * 10_000})
     rationale = read(text, YES_NO)["rationale"]
     assert rationale.encode("utf-8").startswith(b"?x")
-    assert len(rationale) == _verdict.RATIONALE_CHARACTERS
+    assert len(rationale) == prompt.RATIONALE_CHARACTERS
 
 
 FORMS = (YES_NO, SCORE, RECALL, FACTS, category("a", "b"))

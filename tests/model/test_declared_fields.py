@@ -23,7 +23,7 @@ from llmeval_sdk.model import (
 from llmeval_sdk.model.records import PROMPTED
 from llmeval_sdk.model.span_fields import DATA_FIELDS, SPAN_FIELDS, STORED_FIELDS, Form
 from llmeval_sdk.offline.data.spans import read_span
-from llmeval_sdk.pipeline._privacy import Privacy
+from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
 from llmeval_sdk.tracing import Span, _finished

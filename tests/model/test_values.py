@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmeval_sdk.evaluation.conditions import below, flagged, score_of
+from llmeval_sdk.evaluation.escalation import below, flagged, score_of
 from llmeval_sdk.model import Evaluation, Record, values
 from llmeval_sdk.offline.agreement import side
 from llmeval_sdk.offline.report.row import Row

@@ -4,7 +4,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
-from llmeval_sdk.evaluation._budgeted_llm import MAX_PROMPT_CHARACTERS
+from llmeval_sdk.evaluation.models import MAX_PROMPT_CHARACTERS
 from llmeval_sdk.judges import FunctionJudge
 
 

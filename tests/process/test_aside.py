@@ -17,7 +17,7 @@ from machine import is_within
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.exporters.redaction import FAILED, Redactor
-from llmeval_sdk.pipeline import _app_heuristics
+from llmeval_sdk.pipeline import evaluating
 from llmeval_sdk.process import threads as runner
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.process.threads import (
@@ -82,7 +82,7 @@ def requests(number):
 
 
 def as_heuristic(hanging, monkeypatch):
-    monkeypatch.setattr(_app_heuristics, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(evaluating, "PATIENCE_SECONDS", 0.05)
     mine = llmeval.heuristic(name="mine")(lambda record: hanging(record))
     return {"evaluators": [mine]}, "heuristic mine"
 

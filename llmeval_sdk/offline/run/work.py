@@ -34,10 +34,9 @@ from llmeval_sdk.evaluation import (
     run_heuristic,
 )
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
 from llmeval_sdk.evaluation.resolve import load, resolve, resolve_all, standing_heuristics
-from llmeval_sdk.evaluation.unanswered import without_answer
-from llmeval_sdk.evaluation.unlimited import Unlimited
+from llmeval_sdk.evaluation.running import without_answer
 from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, signer_of
 from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, Failure, Record

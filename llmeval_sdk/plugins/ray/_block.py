@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.evaluation.unlimited import Unlimited
+from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
 from llmeval_sdk.offline.data.source import Data, Located
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Row

@@ -9,8 +9,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.evaluation.admission import Admitted, Refused
-from llmeval_sdk.evaluation.conditions import Evaluations, score_of
-from llmeval_sdk.evaluation.gate import JudgeGate
+from llmeval_sdk.evaluation.escalation import Evaluations, JudgeGate, score_of
 from llmeval_sdk.model import DAY_SECONDS, Record
 from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.plugins.shared.client import KEYS

@@ -7,7 +7,7 @@ from decisions_asked import CHANCES, DATA, WIRES, YES_NO, numbers, yes_no
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models.decisions import Limits
-from llmeval_sdk.judges.models.decisions._client import DecisionCall
+from llmeval_sdk.judges.models.decisions.client import DecisionCall
 from llmeval_sdk.judges.models.sending import Sender
 from llmeval_sdk.model import Option, Question
 from llmeval_sdk.model.protocols import further_request

@@ -7,7 +7,7 @@ import pytest
 from decisions_asked import CHANCES, CHOICE, DATA, QUESTIONS, SCORE, YES_NO, numbers, yes_no
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges.models.decisions._reading import distribution
+from llmeval_sdk.judges.models.decisions.wires import distribution
 from llmeval_sdk.model import Option, Question
 
 

@@ -12,7 +12,7 @@ from llmeval_sdk.exporters.redaction import Redactor
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Target
 from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.model.records import record_of
-from llmeval_sdk.pipeline._privacy import Privacy
+from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing.internals import span_data
 

@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.plugins.learning.fits import (
     FEWEST,
     LATER,

@@ -3,7 +3,7 @@
 import random
 from statistics import mean, stdev
 
-from llmeval_sdk.evaluation._quota import Quota
+from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.plugins.learning.fits import FitState, Source, advanced
 from llmeval_sdk.plugins.learning.fitting import Outcome, risk_of
 from llmeval_sdk.statistics.allocation import default_control

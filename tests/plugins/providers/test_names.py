@@ -8,7 +8,7 @@ import pytest
 import llmeval_sdk
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
-from llmeval_sdk.evaluation._models import configured_model
+from llmeval_sdk.evaluation.models import configured_model
 from llmeval_sdk.judges.models import OpenAILLM, resolve
 from llmeval_sdk.plugins.providers import AnthropicLLM, GoogleLLM
 from llmeval_sdk.testing import capture

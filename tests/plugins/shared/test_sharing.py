@@ -12,8 +12,7 @@ from shared_hosts import limiter_of
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.escalation import Escalation
-from llmeval_sdk.evaluation.gate import JudgeGate
+from llmeval_sdk.evaluation.escalation import Escalation, JudgeGate
 from llmeval_sdk.evaluation.verdicts import VerdictKey
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.plugins.shared._breaker import SharedBreaker

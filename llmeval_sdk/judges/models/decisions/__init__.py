@@ -9,9 +9,14 @@ from __future__ import annotations
 from llmeval_sdk.config import Settings, from_environment
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges.models.decisions._client import WIRES, HttpDecisions, place, wire_of
-from llmeval_sdk.judges.models.decisions._wire import Limits
-from llmeval_sdk.judges.models.decisions.callable_decisions import CallableDecisions
+from llmeval_sdk.judges.models.decisions.client import (
+    WIRES,
+    CallableDecisions,
+    HttpDecisions,
+    place,
+    wire_of,
+)
+from llmeval_sdk.judges.models.decisions.wires import Limits
 from llmeval_sdk.model.protocols import DecisionModel
 
 

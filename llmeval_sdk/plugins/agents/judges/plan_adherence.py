@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llmeval_sdk.judges.prompt import Example, Section
-from llmeval_sdk.judges.stand_in import Sections, share
+from llmeval_sdk.judges.prompt import Example, Section, Sections, share
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import as_text
 from llmeval_sdk.model.runs import run_of

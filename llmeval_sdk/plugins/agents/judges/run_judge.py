@@ -12,9 +12,16 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask
-from llmeval_sdk.judges.prompt import Example, Section, render, shortened
-from llmeval_sdk.judges.stand_in import Rule, Sections
-from llmeval_sdk.judges.verdict import TEXT, form
+from llmeval_sdk.judges.prompt import (
+    TEXT,
+    Example,
+    Rule,
+    Section,
+    Sections,
+    form,
+    render,
+    shortened,
+)
 from llmeval_sdk.model import Answer, Evaluation, Option, Question, Record
 from llmeval_sdk.model.chat import both_ends
 from llmeval_sdk.model.protocols import LLM

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmeval_sdk.judges.prompt import Example
-from llmeval_sdk.judges.stand_in import Sections
+from llmeval_sdk.judges.prompt import Example, Sections
 from llmeval_sdk.plugins.agents.judges.run_judge import (
     RunJudge,
     has_failed,

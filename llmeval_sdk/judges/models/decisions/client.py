@@ -1,28 +1,65 @@
-"""Asks a decision model over HTTP, whatever its wire: places, batches, retries, sums."""
+"""Asks a decision model: over HTTP, whatever its wire, or by a callable of the app."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, nearest
-from llmeval_sdk.judges.models.clients import OPENAI_URL, Clients, HasClients, Role, endpoint
-from llmeval_sdk.judges.models.decisions._reading import decoded, failed, unfit
-from llmeval_sdk.judges.models.decisions._wire import Limits, Wire
-from llmeval_sdk.judges.models.decisions.data import neutral_texts
-from llmeval_sdk.judges.models.decisions.logprobs import LogprobsWire
-from llmeval_sdk.judges.models.decisions.openai import OpenAIWire
-from llmeval_sdk.judges.models.decisions.systemone import SystemOneWire
+from llmeval_sdk.judges.models.callable_llm import called
+from llmeval_sdk.judges.models.clients import (
+    OPENAI_URL,
+    Clients,
+    HasClients,
+    Role,
+    endpoint,
+    name_of,
+)
+from llmeval_sdk.judges.models.decisions.wires import (
+    Limits,
+    LogprobsWire,
+    OpenAIWire,
+    SystemOneWire,
+    Wire,
+    decoded,
+    distribution,
+    failed,
+    malformed,
+    unfit,
+    yes_no,
+)
 from llmeval_sdk.judges.models.failures import CallFailed
 from llmeval_sdk.judges.models.prices import Prices
 from llmeval_sdk.judges.models.sending import CallUsage, Sender, cached, dialect, usage
 from llmeval_sdk.model import Answer, Decision, Question
 from llmeval_sdk.model.protocols import DecisionModel, answer_by, further_place
+from llmeval_sdk.model.sanitizing import sanitized
+from llmeval_sdk.process.threads import HelperThreads
+
+
+# The data part of a request: the texts that questions are about, by their titles.
+
+
+class NeutralTexts(dict[str, str]):
+    """Texts in which nothing can act on a model without being read."""
+
+
+def neutral_texts(texts: Mapping[str, str]) -> NeutralTexts:
+    """Return the texts as neutral ones; texts that are neutral already are not read again.
+
+    That reading is a tenth of what a decision takes beside its request.
+    """
+    if isinstance(texts, NeutralTexts):
+        return texts
+    return NeutralTexts((title, sanitized(text)) for title, text in texts.items())
+
+
+# Asks a decision model over HTTP, whatever its wire: places, batches, retries, sums.
 
 
 # One `HttpDecisions.decide`: its requests, what they brought back, and what they used.
@@ -334,3 +371,60 @@ def place(wire: Wire, settings: Settings) -> tuple[str | None, Secret | None, st
         elif wire.name == "openai" and (judges or OPENAI_URL).rstrip("/") == OPENAI_URL:
             key = settings.judge_api_key
     return base_url, key, own.decision_path
+
+
+# A decision model that is a function of the app: its own client, a classifier, a rule.
+
+
+Decided = Decision | Mapping[str, Any]
+"""Answers by the name of the question. Each is an `Answer`, the probability of each option by its
+value, or, of a yes/no question, the probability of yes."""
+
+
+class CallableDecisions(DecisionModel):
+    """Wraps a function, sync or async, that takes data and questions and returns the answers.
+
+    The function returns a mapping from the name of each question to the probabilities of its
+    options, or to that of yes; or a `Decision`, which may report tokens. What it returns is
+    checked as strictly as what a server answers. A sync function runs on a daemon thread.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Mapping[str, str], Sequence[Question]], Decided | Awaitable[Decided]],
+        *,
+        model: str | None = None,
+    ) -> None:
+        self._function = function
+        self.model = model or name_of(function)
+        self._aside = HelperThreads(f"decision model {self.model}"[:100])
+
+    def __repr__(self) -> str:
+        return f"CallableDecisions({self.model!r})"
+
+    async def decide(self, data: Mapping[str, str], questions: Sequence[Question], /) -> Decision:
+        """Call the function; raises `JudgeError` if it returns anything but answers."""
+        decided = await called(self._function, self._aside, data, questions)
+        if isinstance(decided, Decision):
+            answers = {question.name: _read(question, decided.answers) for question in questions}
+            return Decision(answers, decided.model or self.model, decided.usage, decided.requests)
+        if not isinstance(decided, Mapping):
+            raise JudgeError(
+                "malformed", f"{self.model} returned {type(decided).__name__}, no answers"
+            )
+        return Decision(
+            {question.name: _read(question, decided) for question in questions}, self.model
+        )
+
+
+def _read(question: Question, answers: Mapping[str, Any]) -> Answer:
+    answer = answers.get(question.name)
+    if isinstance(answer, Answer):
+        if answer.error is not None:
+            return answer
+        answer = answer.probabilities
+    if isinstance(answer, Mapping):
+        return distribution(question, answer.items())
+    if question.type == "yes_no" and answer is not None:
+        return yes_no(answer)
+    return malformed("no answer has the name of this question")

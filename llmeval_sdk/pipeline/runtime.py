@@ -1,0 +1,561 @@
+"""Puts the parts together: settings, evaluators, pipeline and tracing.
+
+This is the only module that knows all others; each of them can be used without it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from time import monotonic
+from typing import Any
+
+from llmeval_sdk import config, registry
+from llmeval_sdk.config import Settings, price_table
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.escalation import Escalation
+from llmeval_sdk.evaluation.resolve import place_of
+from llmeval_sdk.evaluation.sampling import SamplingRule
+from llmeval_sdk.model.protocols import (
+    LLM,
+    BaseExporter,
+    ContextBridge,
+    DecisionModel,
+    Exporter,
+    Heuristic,
+    Judge,
+    Services,
+)
+from llmeval_sdk.pipeline.dispatcher import say_if_nothing_was_judged
+from llmeval_sdk.pipeline.pipeline import Pipeline
+from llmeval_sdk.pipeline.plan import Plan, Plugin
+from llmeval_sdk.pipeline.planning import make_plan, recording_plan
+from llmeval_sdk.pipeline.spool import children_of
+from llmeval_sdk.pipeline.stats import Stats
+from llmeval_sdk.process import shield
+from llmeval_sdk.process.distribution import namesake_warning
+from llmeval_sdk.process.exits import after_children, before_hard_exit, seconds_left
+from llmeval_sdk.process.forks import wait_for_imports
+from llmeval_sdk.store.identities import identities
+from llmeval_sdk.tracing.internals import Link, State, install, is_off, keep_images, state
+
+
+# Connects tracing with the other tracing libraries of this process, so that spans nest.
+
+
+def meet(exporters: Sequence[BaseExporter], services: Services) -> None:
+    """Connect the exporters of a new configuration, and tracing with the libraries behind them."""
+    for exporter in exporters:
+        with shield.shield(f"exporter {exporter.name}", calls_out=True):
+            exporter.connect(services)
+    bridges = tuple(sink.bridge for sink in exporters if sink.bridge is not None)
+    state.neighbours = bridges
+    state.ambient_parent = partial(_parent_in, bridges) if bridges else None
+
+
+def _parent_in(bridges: tuple[ContextBridge, ...]) -> Any:
+    """Return the parent of a new root: a span of ours, a Link to another library's, or ``None``."""
+    for bridge in bridges:
+        parent = bridge.parent()
+        if parent is not None:
+            return Link(*parent) if type(parent) is tuple else parent
+    return None
+
+
+# The configuration in force, and the replaced ones whose records are still on their way.
+#
+# They are counted, flushed and shut down together. `_put_in_force` decides which configuration is
+# put in force, and notices when the process ends.
+
+
+class InForce:
+    """The current pipeline and its settings, and those that were replaced."""
+
+    def __init__(self) -> None:
+        self.pipeline: Pipeline | None = None
+        self.settings: Settings | None = None
+        self.retired: list[Pipeline] = []
+        self.lock = threading.RLock()
+        """Held while one configuration replaces another."""
+        self._inherited: list[Pipeline] = []
+
+    def all(self) -> list[Pipeline]:
+        """Return all pipelines, the oldest first."""
+        return [*self.retired, *([self.pipeline] if self.pipeline is not None else [])]
+
+    def newest_first(self) -> list[Pipeline]:
+        """Return all pipelines; replaced ones come last, because they end by themselves."""
+        return self.all()[::-1]
+
+    def stats(self) -> Stats:
+        """Return the counters of all pipelines together."""
+        return _merged([pipeline.stats() for pipeline in self.all()])
+
+    def lost(self) -> Mapping[str, Mapping[str, int]]:
+        """Return how many records are lost, by exporter and reason."""
+        return {
+            name: account.lost for name, account in self.stats().exporters.items() if account.lost
+        }
+
+    def flush(self, deadline: float) -> Stats:
+        """Wait until everything so far is delivered, until a monotonic deadline at most."""
+        return _merged([pipeline.flush(seconds_left(deadline)) for pipeline in self.newest_first()])
+
+    def shutdown(self, deadline: float) -> Stats:
+        """Deliver what is there until a monotonic deadline, and stop recording."""
+        return _merged(
+            [pipeline.shutdown(seconds_left(deadline)) for pipeline in self.newest_first()]
+        )
+
+    def settings_or_default(self) -> Settings:
+        """Return the settings in force, or those of the environment where none are yet."""
+        return self.settings or config.from_environment(problems=[])
+
+    @property
+    def exit_seconds(self) -> float:
+        """How long the end of the process may wait."""
+        return (self.settings or Settings()).shutdown_timeout
+
+    def retire(self, old: Pipeline) -> None:
+        """Have a replaced pipeline deliver its records in the background."""
+        if not old.started:
+            return
+        self.retired.append(old)
+        ending = threading.Thread(
+            target=old.shutdown, args=(30.0,), daemon=True, name="llmeval-retire"
+        )
+        try:
+            ending.start()
+        except RuntimeError:
+            old.shutdown(1.0)
+
+    @contextmanager
+    def without_configuration(self) -> Iterator[None]:
+        """Run the block without a configuration; shut down what it made, and restore this one."""
+        with self.lock:
+            configuration = (self.pipeline, self.settings, self.retired)
+            switches = {name: getattr(state, name) for name in State.__slots__}
+            self.pipeline, self.settings, self.retired = None, None, []
+            State.__init__(state)
+        try:
+            yield
+        finally:
+            for inner in self.all():
+                inner.shutdown(5.0)
+            with self.lock:
+                self.pipeline, self.settings, self.retired = configuration
+                for name, value in switches.items():
+                    setattr(state, name, value)
+
+    def begin_anew(self, make: Callable[[Pipeline], Pipeline]) -> None:
+        """Begin anew in a forked child, without the parent's threads and waiting records."""
+        self.lock = threading.RLock()
+        # Kept alive: what they hold must not be finalised here, as the parent still uses it.
+        self._inherited.extend(self.all())
+        self.retired.clear()
+        if self.pipeline is None:
+            return
+        for exporter in self.pipeline.plan.exporters:
+            with shield.shield(f"exporter {exporter.name}", calls_out=True):
+                exporter.after_fork()
+        self.pipeline = make(self.pipeline)
+        state.recorder = self.pipeline if state.enabled else None
+
+
+def _merged(results: Sequence[Stats]) -> Stats:
+    total = results[0] if results else Stats()
+    for stats in results[1:]:
+        total = total + stats
+    return total
+
+
+# Puts a configuration in force, and reacts when the app flushes, forks or ends.
+
+
+in_force = InForce()
+_exit_registered = False
+_looked_for_namesake = threading.Lock()
+"""The first worker that looks for another project's package takes it and never releases it."""
+_metrics_shown = threading.Lock()
+"""The first worker that shows the counters to OpenTelemetry takes it and never releases it."""
+
+
+def _configure_from_environment() -> None:
+    """Set the SDK up from the environment alone. Never raises; problems are one log line each."""
+    with in_force.lock:
+        if in_force.pipeline is not None:
+            return
+        problems: list[str] = []
+        try:
+            resolved = config.from_environment(problems=problems)
+            plan = make_plan(resolved, problems)
+        except Exception as error:
+            if not shield.swallow("configure", error, calls_out=True):
+                raise
+            state.enabled = False
+            shield.write_notices()
+            return
+        _put_in_force(resolved, plan, problems)
+
+
+def deliver(timeout: float) -> Stats:
+    """Judge and deliver what was recorded so far, for at most so many seconds."""
+    deadline = monotonic() + timeout
+    _set_up_for_children()
+    return in_force.flush(deadline)
+
+
+def _deliver_in_time(timeout: float | None) -> bool:
+    return deliver(in_force.exit_seconds if timeout is None else timeout).complete
+
+
+def _make(plan: Plan) -> Pipeline:
+    return Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit), often=_housekeeping)
+
+
+def _housekeeping() -> None:
+    """Write waiting lines to the log; show OpenTelemetry the counters if the app has loaded it."""
+    if _looked_for_namesake.acquire(blocking=False) and (warning := namesake_warning()):
+        shield.tell("installation", warning)
+    shield.write_notices()
+    if "opentelemetry.metrics" in sys.modules and _metrics_shown.acquire(blocking=False):
+        with shield.shield("otel metrics", calls_out=True):
+            if not in_force.settings_or_default().otel_disabled:
+                from llmeval_sdk.exporters.otlp.app_providers import observe
+
+                observe(in_force.stats)
+
+
+def _put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> None:
+    """Replace the pipeline in force; the old one delivers its records in the background."""
+    global _exit_registered  # noqa: PLW0603
+    with in_force.lock:
+        for problem in problems:
+            setting, _, reason = problem.partition(": ")
+            shield.tell(f"configure: {setting[:100]}", reason[:300] or "ignored")
+        old, in_force.settings = in_force.pipeline, resolved
+        services = Services(plan.redactor, in_force.lost, end=_at_exit, deliver=_at_flush)
+        meet(plan.exporters, services)
+        new = in_force.pipeline = _make(plan)
+        state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
+        state.enabled = resolved.enabled
+        keep_images(resolved.images == "keep")
+        state.identities = identities(resolved, problems)
+        state.recorder = new if resolved.enabled else None
+        if not _exit_registered:
+            _exit_registered = True
+            registry.subscribe(_registered)
+            atexit.register(_at_exit)
+        if old is not None:
+            old.retire(new)
+            in_force.retire(old)
+    for plugin in registry.plugins():
+        if isinstance(plugin, Plugin):
+            with shield.shield(f"plugin {plugin.name}", calls_out=True):
+                plugin.start(resolved)
+    shield.write_notices()
+
+
+def _registered(evaluator: Heuristic | Judge) -> None:
+    """Add a heuristic that was declared after configure() to the plan in force."""
+    current = in_force.pipeline
+    if current is None or evaluator.kind != "heuristic":
+        return
+    settings = in_force.settings_or_default()
+    place = place_of(evaluator, settings, requested=evaluator.name in settings.evaluators)
+    if place is not None:
+        plan = current.plan
+        (plan.inline if place == "caller" else plan.background).add(evaluator)
+
+
+def _at_flush() -> None:
+    """Judge and deliver while the app flushes another library, for as long as a judgement may take.
+
+    An event loop is not held up: there the records are only sent sooner.
+    """
+    with shield.shield("flush"):
+        asyncio = sys.modules.get("asyncio.events")
+        on_a_loop = asyncio is not None and asyncio._get_running_loop() is not None
+        deliver(0.0 if on_a_loop else in_force.settings_or_default().judge_timeout)
+
+
+def _take_over_from_children() -> None:
+    """Deliver what terminated children left, in a process that has recorded nothing itself."""
+    with shield.shield("exit"):
+        _set_up_for_children()
+        if in_force.pipeline is not None:
+            _at_exit()
+
+
+def _set_up_for_children() -> None:
+    """Set the SDK up if children of this process have recorded something and it has not."""
+    if (
+        in_force.pipeline is not None
+        or not state.enabled
+        or "multiprocessing.process" not in sys.modules
+    ):
+        return
+    resolved = config.from_environment(problems=[])
+    if children_of(resolved.store).exists():
+        _configure_from_environment()
+
+
+def _at_exit() -> None:
+    """Deliver what is there, and again after multiprocessing has ended this process's children."""
+    if after_children(_end_of_all):
+        with shield.shield("exit"):
+            deliver(in_force.exit_seconds / 2)
+    else:
+        _end_of_all()
+
+
+def _end_of_all() -> None:
+    """Deliver what is there by the deadline, and tell what was not delivered."""
+    with shield.shield("exit"):
+        result = in_force.shutdown(monotonic() + in_force.exit_seconds)
+        if losses := result.losses:
+            shield.tell("exit", f"{losses}; see stats()")
+        if (current := in_force.pipeline) is not None:
+            say_if_nothing_was_judged(current.plan, result)
+        shield.write_notices()
+        for pipeline in in_force.newest_first():
+            pipeline.clear()
+
+
+def _at_hard_exit() -> None:
+    """Deliver what is there, and end only if no thread of the app can still record something."""
+    main = threading.main_thread()
+    if all(thread.daemon or thread is main for thread in threading.enumerate()):
+        _at_exit()
+    else:
+        deliver(in_force.exit_seconds)
+
+
+def _after_fork() -> None:
+    """Begin anew in a forked child: threads and waiting records belong to the parent."""
+    in_force.begin_anew(lambda parents: _make(parents.plan))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)
+
+
+install(
+    set_up=_configure_from_environment, take_over=_take_over_from_children, deliver=_deliver_in_time
+)
+
+
+# Puts the parts together: settings, evaluators, pipeline and tracing.
+#
+# This is the only room that knows all others; each of them can be used without it.
+
+
+def configure(
+    *,
+    evaluators: Sequence[Heuristic | Judge | str | Any] = (),
+    escalations: Sequence[Escalation] | None = None,
+    sampling_rules: Sequence[SamplingRule] | str | None = None,
+    budget: Budget | None = None,
+    llm: LLM | str | Callable[..., Any] | None = None,
+    decisions: DecisionModel | str | Callable[..., Any] | None = None,
+    exporters: Sequence[Exporter | str] | None = None,
+    prices: Mapping[str, tuple[float, ...]] | None = None,
+    redact: Callable[[str], str] | Sequence[str] | str | None = None,
+    **settings: Any,
+) -> None:
+    """Set the SDK up: evaluators, judges and what they may cost, exporters, and any setting.
+
+    Calling it is optional: the first span sets the SDK up from the environment. An argument wins
+    over the environment. It may be called again; the later call wins, and what was recorded before
+    is still delivered.
+
+    Args:
+        evaluators: Evaluators to run beside the built-in heuristics: names or objects. Heuristics
+            run on every evaluated span, judges where the sampling rules let them.
+        escalations: Which judges to ask when a cheap score is bad. By default
+            ``context_recall_llm`` is asked about an extraction whose recall is low or was cut off
+            by a limit; an empty list asks no judge.
+        sampling_rules: The chance that a judge runs: `SamplingRule` objects or Datadog's JSON.
+        budget: What judges may use at most.
+        llm: The judge model: a name such as ``"gpt-4o"``, an `LLM`, or a callable. Naming one
+            allows the SDK to spend money on it.
+        decisions: The decision model, which answers typed questions with probabilities: a name such
+            as ``"openai/gpt-6-luna"``, a `DecisionModel`, or a callable. It is asked in the place
+            of the judges among ``evaluators``, with one request for each record, and judges that
+            are escalated are asked of the judge model. Naming one allows the SDK to spend money on
+            it.
+        exporters: Where spans and scores go: names or `Exporter` objects.
+        prices: Your own prices by model, for judges and for the app's calls: USD per million input
+            and output tokens; a third and a fourth number are the prices of input that a cache had,
+            and that it keeps.
+        redact: What to remove from everything that leaves this process: names of built-in
+            detectors, or a function that gets every captured text and returns what may be seen of
+            it (beside the detectors of the setting). If it fails, the text is left out.
+        **settings: Any row of the settings table by its field name, such as ``store="traces.db"``.
+
+    Raises:
+        ConfigurationError: An argument or a setting cannot be used; the message names it and says
+            what to do.
+
+    Examples:
+        >>> llmeval.configure(
+        ...     exporters=["memory"],
+        ...     escalations=[
+        ...         llmeval.Escalation("groundedness", when=llmeval.below("context_relevance", 0.4))
+        ...     ],
+        ...     budget=llmeval.Budget(usd_per_day=2.0),
+        ... )
+    """
+    problems: list[str] = []
+    names = tuple(name for name in exporters or () if isinstance(name, str))
+    if isinstance(llm, str):
+        settings["judge_model"], llm = llm, None
+    if isinstance(decisions, str):
+        settings["decision_model"], decisions = decisions, None
+    if not (redact is None or callable(redact) or isinstance(redact, str) or _is_texts(redact)):
+        raise ConfigurationError(
+            f'redact={redact!r:.100} does not say what to remove: write redact="all" for'
+            ' everything that can be detected, redact="off" for nothing, or name detectors as in'
+            ' redact=("api_key", "email")'
+        )
+    if redact is not None and not callable(redact):
+        settings["redact"] = (redact,) if isinstance(redact, str) else tuple(redact)
+    if prices is not None:
+        try:
+            settings["prices"] = price_table(prices)
+        except ValueError as error:
+            raise ConfigurationError(f"prices: {error}") from None
+    resolved = config.from_environment(
+        problems=problems, exporters=names if exporters is not None else None, **settings
+    )
+    plan = make_plan(
+        resolved,
+        problems,
+        evaluators=tuple(evaluators),
+        escalations=escalations,
+        rules=sampling_rules,
+        budget=budget,
+        llm=llm,
+        decisions=decisions,
+        exporters=tuple(item for item in exporters or () if not isinstance(item, str)),
+        redact=redact if callable(redact) else None,
+        strict=True,
+    )
+    _put_in_force(resolved, plan, problems)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, (list, tuple, set, frozenset)) and all(
+        isinstance(item, str) for item in value
+    )
+
+
+def flush(timeout: float = 10.0) -> Stats:
+    """Wait until everything that was recorded so far is scored, judged and delivered.
+
+    It never raises. It does not wait until open sessions are idle and evaluated, only until their
+    turns are in the file from which that happens later.
+
+    Args:
+        timeout: How many seconds to wait at most.
+
+    Returns:
+        The counters; ``complete`` says whether everything was done in time.
+
+    Examples:
+        >>> llmeval.flush(timeout=5.0).complete
+        True
+    """
+    return deliver(timeout)
+
+
+def shutdown(timeout: float | None = None) -> Stats:
+    """Deliver what was recorded, and stop recording. It runs by itself when the process exits.
+
+    Args:
+        timeout: How many seconds to wait at most; by default the setting
+            ``LLMEVAL_SHUTDOWN_TIMEOUT``.
+
+    Returns:
+        The counters, with what was dropped by reason.
+
+    Examples:
+        >>> result = llmeval.shutdown(timeout=5.0)
+        >>> result.losses
+        ''
+    """
+    return in_force.shutdown(monotonic() + (in_force.exit_seconds if timeout is None else timeout))
+
+
+def stats() -> Stats:
+    """Return all counters as they stand: what was recorded, judged, delivered and dropped, and why.
+
+    The counters add up: what was created was delivered, was dropped for a reason that is named, or
+    still waits. See `llmeval_sdk.pipeline.Stats`.
+
+    Examples:
+        >>> with llmeval.workflow("answer", request="What is the roof made of?") as span:
+        ...     span.response = "Slate."
+        >>> llmeval.flush().spans
+        1
+        >>> llmeval.stats().dropped  # by reason
+        {}
+    """
+    return in_force.stats()
+
+
+def enabled() -> bool:
+    """Return whether a decorated call would be recorded here and now.
+
+    It is false where the SDK is switched off (``LLMEVAL_ENABLED=0``,
+    ``configure(enabled=False)``) and inside ``disabled()``. It sets nothing up and never raises.
+
+    Examples:
+        >>> llmeval.enabled()
+        True
+    """
+    try:
+        return state.enabled and not is_off() and settings().enabled
+    except Exception as error:
+        if not shield.swallow("enabled", error):
+            raise
+        return False
+
+
+def settings() -> Settings:
+    """Return the settings in force."""
+    return in_force.settings_or_default()
+
+
+def pipeline() -> Pipeline | None:
+    """Return the pipeline in force, setting it up from the environment if there is none."""
+    if in_force.pipeline is None and state.enabled:
+        _configure_from_environment()
+    return in_force.pipeline if state.enabled else None
+
+
+@contextmanager
+def isolated() -> Iterator[None]:
+    """Begin the block without a configuration, for tests, and restore the present one after it."""
+    with in_force.without_configuration():
+        yield
+
+
+@contextmanager
+def recording(
+    resolved: Settings, problems: list[str], *, exporters: Sequence[Exporter], exports: bool
+) -> Iterator[None]:
+    """Trace the block under other settings, without evaluating anything.
+
+    Raises `ConfigurationError` for an exporter that is not known or lacks its library.
+    """
+    plan = recording_plan(resolved, problems, exporters=exporters, exports=exports)
+    with isolated():
+        _put_in_force(resolved, plan, problems)
+        yield
