@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import llmeval_sdk as llmeval
 from benchmarks.measures import QUIET_OTEL_US, Table
-from llmeval_sdk.plugins.instrument.client import _wrap
+from llmeval_sdk.plugins.instrument.patching import _wrap
 
 
 BAR_US = 60.0

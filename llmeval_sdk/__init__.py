@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.pipeline.runtime import configure, enabled, flush, shutdown, stats
     from llmeval_sdk.pipeline.stats import Stats
     from llmeval_sdk.pipeline.submit import submit_evaluation, submit_feedback
-    from llmeval_sdk.plugins.instrument.client import wrap_openai
-    from llmeval_sdk.plugins.instrument.patching import instrument
+    from llmeval_sdk.plugins.instrument.patching import instrument, wrap_openai
     from llmeval_sdk.tracing import (
         agent,
         annotate,
@@ -71,8 +70,7 @@ _HOMES = {
     "evaluation.escalation": "Cascade Escalation above below between flagged",
     "evaluation.budget": "Budget",
     "heuristics": "heuristic",
-    "plugins.instrument.patching": "instrument",
-    "plugins.instrument.client": "wrap_openai",
+    "plugins.instrument.patching": "instrument wrap_openai",
     "judges": "judge LLMJudge",
     "judges.context_recall": "ContextRecall",
     "offline": "evaluate Report",

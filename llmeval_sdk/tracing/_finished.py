@@ -31,7 +31,11 @@ from llmeval_sdk.model.records import (
 )
 from llmeval_sdk.model.span_fields import DATA_FIELDS, SPAN_FIELDS, Part
 from llmeval_sdk.tracing._capture import capture, new_room
-from llmeval_sdk.tracing._span import MAX_HELD, Link, Span, Spec, hide_ids
+from llmeval_sdk.tracing._span import Link, Span, Spec, hide_ids
+
+
+MAX_HELD = 16_777_216
+"""Bytes of tool calls that an open run holds: what a longer one does then is no step of it."""
 
 
 def settle(span: Span) -> None:

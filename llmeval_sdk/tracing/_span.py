@@ -455,10 +455,6 @@ def _annotated(name: str, slot: str, doc: str) -> Any:
     return property(attrgetter(slot), write, doc=doc)
 
 
-MAX_HELD = 16_777_216
-"""Bytes of tool calls that an open run holds: what a longer one does then is no step of it."""
-
-
 @final
 class Span:
     """One timed step. Set ``request``, ``response`` and ``retrieved_context``, or ``annotate`` it.

@@ -1,8 +1,8 @@
-"""What is read of an agent's run before anything is scored.
+"""Scores and judges of an agent's run: its tool calls, its claims, its plan.
 
-`messages` reads chat messages with tool calls, in the formats that people have, as Steps. `run`
-reads a Record once for all scores of a run: which calls failed, which change something, and what
-the agent had seen when it made them.
+`llmeval_sdk.model.runs` reads a Record once for all of them. ``live`` keeps what the scores of an
+open run know; ``origins`` tells values that the agent had seen from values that it made up, and
+``phrases`` has the words for actions and for injected instructions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AgentsPlugin(Plugin):
             "task_completion", "tool_selection", "tool_arguments", "plan_adherence", "handoff",
         )
     }  # fmt: skip
-    units = {"step": "judges.per_step:StepJudge"}
+    units = {"step": "judges:StepJudge"}
 
 
 plugin = AgentsPlugin()

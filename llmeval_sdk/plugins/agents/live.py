@@ -1,29 +1,29 @@
-"""What the live scores of an open run know, which grows with its calls instead of being read anew.
+"""The state of an open run for its live scores, which grows with the calls of the run.
 
 The state is made when an app first asks for a live score, and stands on the span of the run. An app
-that never asks has none. It is about the calls that ended so far; asked for on the open span of a
-tool, a score also counts that call, so that an app can stop before the tool does anything.
+that never asks has none. It covers the calls that have ended so far. If the app asks on the open
+span of a tool, a score also counts that call, so that it can stop before the tool does anything.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from llmeval_sdk.model import Step
 from llmeval_sdk.model.chat import bounded_question, to_text
 from llmeval_sdk.model.runs import (
     MAX_RESULT,
     MAX_TEXT,
+    Signature,
     ToolCall,
     arguments_text,
     is_write,
     outcome_of,
     signature,
 )
-from llmeval_sdk.plugins.agents.injections import AddressedPassages, Hijack
-from llmeval_sdk.plugins.agents.repetition import Circle, Circles, Repeats
+from llmeval_sdk.plugins.agents.phrases import AddressedPassages, Hijack
 
 
 Answer = TypeVar("Answer")
@@ -131,3 +131,74 @@ class LiveRun:
 
 def _spend(_: float) -> None:
     """Take any amount of work: what is read of a run is bounded already."""
+
+
+# Calls that repeat earlier ones, found call by call, so that an open run can be watched.
+
+
+LONGEST_PERIOD = 4
+"""Calls in the longest circle that is looked for."""
+
+
+class Repeats:
+    """Knows the calls that were made since anything last changed."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[str, dict[str, int]] = {}
+        """By tool and arguments, the step at which a call was made last."""
+
+    def earlier(self, signature: Signature) -> int | None:
+        """Return the step at which the same call was made although nothing changed since."""
+        return self._made.get(signature.tool, {}).get(signature.arguments)
+
+    def add(self, call: ToolCall) -> None:
+        """Take note of a call. A successful write of another tool lets others ask again."""
+        tool, arguments = call.signature
+        if call.writes and call.outcome == "done":
+            self._made = {tool: self._made.get(tool, {})}
+        self._made.setdefault(tool, {})[arguments] = call.number
+
+
+class Circle(NamedTuple):
+    """A stretch of calls that repeats the calls before it."""
+
+    length: int = 0
+    """How many calls repeat; 0 where none do."""
+    end: int = 0
+    """The place of the last of them, counted from 0."""
+    period: int = 0
+    """After how many calls they repeat."""
+
+
+class Circles:
+    """Knows the longest stretch so far that repeats the one to four calls before it."""
+
+    __slots__ = ("_count", "_latest", "_repeated", "longest")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._latest: tuple[Signature, ...] = ()
+        self._repeated = (0,) * LONGEST_PERIOD
+        self.longest = Circle()
+
+    def add(self, signature: Signature) -> None:
+        """Take note of a call."""
+        self.longest, self._repeated = self._after(signature)
+        self._latest = (signature, *self._latest[: LONGEST_PERIOD - 1])
+        self._count += 1
+
+    def with_call(self, signature: Signature) -> Circle:
+        """Return what the longest stretch would be after one more call."""
+        return self._after(signature)[0]
+
+    def _after(self, signature: Signature) -> tuple[Circle, tuple[int, ...]]:
+        longest = self.longest
+        repeated = [0] * LONGEST_PERIOD
+        for place, before in enumerate(self._latest):
+            if before == signature:
+                repeated[place] = self._repeated[place] + 1
+                if repeated[place] > max(place, longest.length):
+                    longest = Circle(repeated[place], self._count, place + 1)
+        return longest, tuple(repeated)

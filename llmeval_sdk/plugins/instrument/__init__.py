@@ -24,7 +24,7 @@ class InstrumentPlugin(Plugin):
     name = "instrument"
     requires = ("openinference", "datadog")
     settings = {"Automatic instrumentation": "settings:InstrumentationSettings"}
-    findings = {"Instrumented clients": "findings:findings"}
+    findings = {"Instrumented clients": "libraries:findings"}
 
     def start(self, settings: Settings) -> None:
         """Instrument the clients that the settings name."""

@@ -1,14 +1,16 @@
-"""Patches the clients of models, and takes the patches back."""
+"""Instruments clients of models: all of a library by patches, or one client without a patch."""
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from functools import wraps
+from importlib import import_module
+from typing import Any, TypeVar
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.plugins.instrument import _datadog
-from llmeval_sdk.plugins.instrument._libraries import ClientLibrary, check, library
+from llmeval_sdk.plugins.datadog.source import evaluate_spans
+from llmeval_sdk.plugins.instrument.libraries import ClientLibrary, check, library
 from llmeval_sdk.plugins.instrument.settings import LIBRARIES, InstrumentationSettings
 from llmeval_sdk.process.forks import Locked
 from llmeval_sdk.process.shield import swallow, tell
@@ -54,8 +56,8 @@ class _Patch(Locked):
 
         The app may have turned LLM Observability on since the client was instrumented.
         """
-        if self.is_wanted and _datadog.is_in_charge():
-            return not _datadog.leave(self.library.name)
+        if self.is_wanted and _is_datadog_in_charge():
+            return not _leave_to_datadog(self.library.name)
         return self.is_wanted
 
     def _imported(self, _: Any) -> None:
@@ -72,7 +74,7 @@ class _Patch(Locked):
                 return
             self._is_claimed = True
         try:
-            from llmeval_sdk.plugins.instrument._provider import GatedProvider
+            from llmeval_sdk.plugins.instrument.calls import GatedProvider
 
             theirs = self.library.instrumentor_class()
             # A class of its own has a singleton of its own: the app may use theirs, beside ours.
@@ -117,8 +119,8 @@ def instrument(*names: str) -> None:
     if not names:
         raise ConfigurationError('instrument() needs the names of clients: instrument("openai")')
     wanted = [library(name) for name in names]
-    if _datadog.is_in_charge():
-        _datadog.take_over([one.name for one in wanted])
+    if _is_datadog_in_charge():
+        _instrument_by_datadog([one.name for one in wanted])
         return
     for one in wanted:
         check(one)
@@ -142,7 +144,7 @@ def connect(settings: Settings) -> None:
     What was instrumented before Datadog's exporter became active is ddtrace's from then on.
     """
     names = list(settings.of(InstrumentationSettings).instrument)
-    if _datadog.is_in_charge():
+    if _is_datadog_in_charge():
         names += [name for name, patch in _patches.items() if patch.is_wanted]
     for name in dict.fromkeys(names):
         try:
@@ -152,3 +154,143 @@ def connect(settings: Settings) -> None:
         except Exception as error:
             if not swallow(f"instrument {name}", error, calls_out=True):
                 raise
+
+
+# One client of OpenAI, without a patch of the library.
+
+
+Client = TypeVar("Client")
+_COPIES = ("copy", "with_options")
+"""Methods that return a further client."""
+
+
+def wrap_openai(client: Client) -> Client:
+    """Trace, score and price each call of this client: chat completions, responses, embeddings.
+
+    Streams, ``parse`` and the clients that ``with_options`` makes are traced too. The client itself
+    is changed and returned; wrapping it again changes nothing. Where `instrument` has patched the
+    library as well, a call is still counted once.
+
+    Args:
+        client: An ``OpenAI``, ``AsyncOpenAI`` or Azure client.
+
+    Raises:
+        TypeError: It is no client of OpenAI.
+        ConfigurationError: The client has a version that cannot be instrumented.
+        MissingExtraError: What instruments it is not installed; the message says what to install.
+
+    Examples:
+        >>> client = llmeval.wrap_openai(OpenAI())  # doctest: +SKIP
+    """
+    versions = check(library("openai"))
+    import openai
+
+    if not isinstance(client, (openai.OpenAI, openai.AsyncOpenAI)):
+        raise TypeError(f"wrap_openai() takes a client of openai, not {type(client).__name__}")
+    if not hasattr(client.request, "llmeval_wrapped"):
+        try:
+            _wrap(client, _tracing_call(openai, is_async=isinstance(client, openai.AsyncOpenAI)))
+        except (ImportError, AttributeError, TypeError) as error:
+            raise ConfigurationError(f"wrap_openai() cannot use {versions}: {error}") from error
+    return client
+
+
+def _wrap(client: Any, call: Any) -> None:
+    """Put a client's own methods in the place of those of its class."""
+    request = client.request
+
+    @wraps(request)
+    def traced(*args: Any, **options: Any) -> Any:
+        return call(request, client, args, options)
+
+    traced.llmeval_wrapped = True  # type: ignore[attr-defined]
+    client.request = traced
+    for name in _COPIES:
+        setattr(client, name, _wrapping(getattr(client, name)))
+
+
+def _wrapping(copy: Any) -> Any:
+    @wraps(copy)
+    def copied(*args: Any, **options: Any) -> Any:
+        return wrap_openai(copy(*args, **options))
+
+    return copied
+
+
+def _tracing_call(openai: Any, *, is_async: bool) -> Any:
+    from openinference.instrumentation import OITracer, TraceConfig
+    from openinference.instrumentation.openai import _request
+
+    from llmeval_sdk.plugins.instrument.calls import GatedProvider
+
+    provider = GatedProvider(lambda: not _does_datadog_see("openai"))
+    tracer: Any = OITracer(provider.get_tracer(_request.__name__), config=TraceConfig())
+    kind = _request._AsyncRequest if is_async else _request._Request
+    return kind(tracer=tracer, openai=openai)
+
+
+# Where Datadog gets the app's spans, ddtrace instruments the clients.
+
+
+_NAMES = {"bedrock": "botocore", "google-genai": "google_genai"}
+"""What ddtrace calls a client, where its name is not ours."""
+_MODULES = {"bedrock": "botocore.client", "google-genai": "google.genai"}
+"""The module that ddtrace patches, where it has another name than the client."""
+
+
+def _is_datadog_in_charge() -> bool:
+    """Say whether ddtrace's own integrations trace the calls: LLM Observability is on."""
+    loaded = sys.modules.get("ddtrace.llmobs")
+    return loaded is not None and bool(loaded.LLMObs.enabled)
+
+
+_taken: set[str] = set()
+"""Clients that were left to ddtrace."""
+
+
+_FLAGS = ("_datadog_patch", "__datadog_patch")
+"""The attributes by which ddtrace marks a module that it has patched."""
+
+
+def _does_datadog_see(name: str) -> bool:
+    """Say whether ddtrace traces a client, and score its spans then; runs before each call."""
+    if not _is_datadog_in_charge() or not _is_patched(name):
+        return False
+    evaluate_spans()
+    return True
+
+
+def _leave_to_datadog(name: str) -> bool:
+    """Leave a client to ddtrace; False where it does not see the call that is about to be made.
+
+    That is the first call after the app turned LLM Observability on without its integrations.
+    """
+    if name in _taken:
+        return True
+    was_patched = _is_patched(name)
+    _instrument_by_datadog([name])
+    return was_patched
+
+
+def _is_patched(name: str) -> bool:
+    module = sys.modules.get(_MODULES.get(name, name))
+    return any(getattr(module, flag, False) for flag in _FLAGS)
+
+
+def _instrument_by_datadog(names: list[str]) -> None:
+    """Have ddtrace instrument clients, and score the spans that it makes of their calls."""
+    for name in names:
+        if name in _taken:
+            continue
+        _taken.add(name)
+        theirs = _NAMES.get(name, name)
+        try:
+            import_module("ddtrace").patch(raise_errors=True, **{theirs: True})
+            tell(
+                f"instrument {name}",
+                "LLM Observability is on, so ddtrace's own integration traces the client",
+            )
+        except Exception as error:
+            if not swallow(f"instrument {name}", error, calls_out=True):
+                raise
+    evaluate_spans()

@@ -12,7 +12,7 @@ from llmeval_sdk import registry, testing
 from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.model import Answer, Record, Step
 from llmeval_sdk.model.runs import run_of
-from llmeval_sdk.plugins.agents.judges.run_judge import MOST_SHOWN, MOST_WHOLE, of_call, shown_run
+from llmeval_sdk.plugins.agents.judges import MOST_SHOWN, MOST_WHOLE, of_call, shown_run
 from llmeval_sdk.testing.judge_server import JudgeServer, sections_of
 
 

@@ -313,9 +313,9 @@ def test_a_schema_of_many_choices_is_bounded():
 def test_a_live_run_holds_a_bounded_part_of_what_its_tools_returned(monkeypatch):
     """Tool calls beyond the bound are traced as ever, and are no steps of the run."""
     from llmeval_sdk.exporters import memory
-    from llmeval_sdk.tracing import _span
+    from llmeval_sdk.tracing import _finished
 
-    monkeypatch.setattr(_span, "MOST_HELD", 10_000)
+    monkeypatch.setattr(_finished, "MAX_HELD", 10_000)
 
     @llmeval.tool
     def dump(n):

@@ -5,7 +5,7 @@ import pytest
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.pipeline.planning import default_exporters
-from llmeval_sdk.plugins.datadog.exporter import _library
+from llmeval_sdk.plugins.datadog import library
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_otlp_and_datadog_can_both_be_on(chosen):
 def test_an_old_ddtrace_is_refused_in_one_clear_line(version):
     """With what to install instead."""
     with pytest.raises(ConfigurationError, match=r"pip install 'ddtrace>=4\.8'") as refusal:
-        _library.check(version)
+        library.check(version)
     assert version in str(refusal.value)
     assert "\n" not in str(refusal.value)
 
@@ -54,13 +54,13 @@ def test_an_old_ddtrace_is_refused_in_one_clear_line(version):
 def test_a_missing_ddtrace_names_the_extra():
     """Which is not part of `all`."""
     with pytest.raises(MissingExtraError, match=r"llmeval-inprocess\[datadog\]"):
-        _library.check(None)
+        library.check(None)
 
 
 @pytest.mark.parametrize("version", ["4.8.0", "4.16.0", "5.0.0", "4.10.0rc2"])
 def test_a_newer_ddtrace_is_taken(version):
     """From 4.8 on, where it no longer reads DD_LLMOBS_EVALUATORS."""
-    _library.check(version)
+    library.check(version)
 
 
 def settings(**environment):
@@ -69,10 +69,10 @@ def settings(**environment):
 
 def test_the_mode_is_decided_without_asking_the_agent():
     """What was said counts; without a key there is only the agent."""
-    assert _library.agentless(settings(DD_LLMOBS_AGENTLESS_ENABLED="1")) is True
-    assert _library.agentless(settings(DD_LLMOBS_AGENTLESS_ENABLED="0", DD_API_KEY="k")) is False
-    assert _library.agentless(settings()) is False
-    assert _library.agentless(settings(DD_API_KEY="k", DD_TRACE_AGENT_URL="http://h")) is False
+    assert library.agentless(settings(DD_LLMOBS_AGENTLESS_ENABLED="1")) is True
+    assert library.agentless(settings(DD_LLMOBS_AGENTLESS_ENABLED="0", DD_API_KEY="k")) is False
+    assert library.agentless(settings()) is False
+    assert library.agentless(settings(DD_API_KEY="k", DD_TRACE_AGENT_URL="http://h")) is False
 
 
 def test_a_hidden_variable_comes_back(monkeypatch):

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from llmeval_sdk.model import Chunk, Prompt, SpanData, Usage
-from llmeval_sdk.plugins.datadog.exporter._content import document, fields_of, messages, prompt_of
+from llmeval_sdk.plugins.datadog.spans import document, fields_of, messages, prompt_of
 
 
 def span(kind="workflow", **fields):

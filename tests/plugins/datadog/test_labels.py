@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmeval_sdk.plugins.datadog.exporter._metrics import Labels, label_of
+from llmeval_sdk.plugins.datadog.exporter import Labels, label_of
 from llmeval_sdk.process import shield
 
 

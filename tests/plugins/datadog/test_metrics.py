@@ -6,7 +6,7 @@ import math
 import pytest
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Target, Usage
-from llmeval_sdk.plugins.datadog.exporter._metrics import UnsendableError, body_of, encode, metric
+from llmeval_sdk.plugins.datadog.exporter import UnsendableError, body_of, encode, metric
 
 
 IDS = {"span_id": "7", "trace_id": "0" * 31 + "9"}

@@ -8,7 +8,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import errors
-from llmeval_sdk.plugins.instrument import _libraries, _provider
+from llmeval_sdk.plugins.instrument import calls, libraries
 from llmeval_sdk.process import shield
 from llmeval_sdk.testing import capture
 
@@ -29,9 +29,9 @@ def test_a_missing_package_says_what_to_install():
 
 def test_a_client_of_an_unsupported_version_is_an_error(monkeypatch):
     """It names both versions and what to do."""
-    real = _libraries.version
+    real = libraries.version
     monkeypatch.setattr(
-        _libraries, "version", lambda name: "1.3.0" if name == "openai" else real(name)
+        libraries, "version", lambda name: "1.3.0" if name == "openai" else real(name)
     )
     with pytest.raises(errors.ConfigurationError, match=r"openai>=.*1\.3\.0 is installed"):
         llmeval.instrument("openai")
@@ -56,7 +56,7 @@ def test_a_setting_instruments_when_the_sdk_is_set_up(ask, provider):
 def test_calls_are_seen_where_the_app_has_turned_its_opentelemetry_off(ask, provider, monkeypatch):
     """The variable of OpenTelemetry ends what the app sends, and nothing of ours."""
     monkeypatch.setenv("OTEL_SDK_DISABLED", "true")
-    _provider._provider.cache_clear()
+    calls._provider.cache_clear()
     with capture(instrument=("openai",)) as seen:
         ask()
         seen.drain()

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from llmeval_sdk.model.runs import Run, ToolCall
-from llmeval_sdk.plugins.agents.heuristics._live import live
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, counted, of_a_run
-from llmeval_sdk.plugins.agents.live import LiveRun
-from llmeval_sdk.plugins.agents.repetition import Repeats
+from llmeval_sdk.plugins.agents.heuristics import Scored, at, counted, live, of_a_run
+from llmeval_sdk.plugins.agents.live import LiveRun, Repeats
 
 
 def _score(run: Run) -> Scored:

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from llmeval_sdk.model.runs import WENT_WRONG, Run, ToolCall, values_of
-from llmeval_sdk.plugins.agents.actions import apologises
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, counted, of_a_run
-from llmeval_sdk.plugins.agents.injections import stopped_and_taken
+from llmeval_sdk.plugins.agents.heuristics import Scored, at, counted, of_a_run
+from llmeval_sdk.plugins.agents.phrases import apologises, stopped_and_taken
 from llmeval_sdk.text.budget import WorkBudget
 
 

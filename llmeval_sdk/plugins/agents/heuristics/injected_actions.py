@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmeval_sdk.model.runs import Run, ToolCall
-from llmeval_sdk.plugins.agents.heuristics._live import live
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, of_a_run
-from llmeval_sdk.plugins.agents.injections import Hijack, hijacks
+from llmeval_sdk.plugins.agents.heuristics import Scored, at, live, of_a_run
 from llmeval_sdk.plugins.agents.live import LiveRun
+from llmeval_sdk.plugins.agents.phrases import Hijack, hijacks
 from llmeval_sdk.text.budget import WorkBudget
 
 

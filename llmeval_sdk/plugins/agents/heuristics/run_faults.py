@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from llmeval_sdk.model.runs import Run
-from llmeval_sdk.plugins.agents.actions import apologises
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, of_a_run
+from llmeval_sdk.plugins.agents.heuristics import Scored, of_a_run
 from llmeval_sdk.plugins.agents.heuristics.tool_call_efficiency import wasted
 from llmeval_sdk.plugins.agents.heuristics.ungrounded_arguments import invented
 from llmeval_sdk.plugins.agents.heuristics.unmet_requests import unmet
-from llmeval_sdk.plugins.agents.injections import stopped_and_taken
 from llmeval_sdk.plugins.agents.origins import absent_figures
+from llmeval_sdk.plugins.agents.phrases import apologises, stopped_and_taken
 from llmeval_sdk.text.budget import WorkBudget
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.runs import Signature
-from llmeval_sdk.plugins.agents.heuristics.trajectory_match import NEEDS
-from llmeval_sdk.plugins.agents.reference import (
+from llmeval_sdk.plugins.agents.heuristics import (
     CUT,
     expected_calls,
     has_reference,
     is_cut,
     made_calls,
 )
+from llmeval_sdk.plugins.agents.heuristics.trajectory_match import NEEDS
 
 
 def _score(record: Record) -> Evaluation | None:

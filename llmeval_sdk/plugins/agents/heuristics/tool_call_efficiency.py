@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.model.runs import EMPTY, WENT_WRONG, Run, ToolCall
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, of_a_run
+from llmeval_sdk.plugins.agents.heuristics import Scored, at, of_a_run
 
 
 def wasted(run: Run) -> tuple[list[ToolCall], int]:

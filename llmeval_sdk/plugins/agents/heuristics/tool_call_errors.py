@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.model.runs import WENT_WRONG, Run
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, of_a_run
+from llmeval_sdk.plugins.agents.heuristics import Scored, at, of_a_run
 
 
 def _score(run: Run) -> Scored:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from llmeval_sdk.model.runs import Run, ToolCall
-from llmeval_sdk.plugins.agents.heuristics._live import live
-from llmeval_sdk.plugins.agents.heuristics._outcome import MOST_SHOWN, Scored, of_a_run
-from llmeval_sdk.plugins.agents.live import LiveRun
-from llmeval_sdk.plugins.agents.repetition import Circle, Circles
+from llmeval_sdk.plugins.agents.heuristics import MOST_SHOWN, Scored, live, of_a_run
+from llmeval_sdk.plugins.agents.live import Circle, Circles, LiveRun
 
 
 def _score(run: Run) -> Scored:

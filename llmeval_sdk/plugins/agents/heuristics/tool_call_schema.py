@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from llmeval_sdk.model.runs import Run, ToolCall
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, counted, of_a_run
+from llmeval_sdk.plugins.agents.heuristics import Scored, at, counted, of_a_run
 from llmeval_sdk.text.budget import WorkBudget
 
 

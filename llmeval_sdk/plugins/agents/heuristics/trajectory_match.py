@@ -10,7 +10,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.runs import Signature
-from llmeval_sdk.plugins.agents.reference import (
+from llmeval_sdk.plugins.agents.heuristics import (
     CUT,
     expected_calls,
     has_reference,

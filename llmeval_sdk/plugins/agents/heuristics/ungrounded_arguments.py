@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from llmeval_sdk.model.runs import Run, values_of
-from llmeval_sdk.plugins.agents.choices import Choices
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, at, of_a_run
-from llmeval_sdk.plugins.agents.origins import is_invented
+from llmeval_sdk.plugins.agents.heuristics import Scored, at, of_a_run
+from llmeval_sdk.plugins.agents.origins import Choices, is_invented
 from llmeval_sdk.text.budget import WorkBudget
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from llmeval_sdk.model.runs import Run
-from llmeval_sdk.plugins.agents.actions import is_kin, wanted
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, of_a_run
+from llmeval_sdk.plugins.agents.heuristics import Scored, of_a_run
+from llmeval_sdk.plugins.agents.phrases import is_kin, wanted
 
 
 def unmet(run: Run) -> tuple[list[str], int]:

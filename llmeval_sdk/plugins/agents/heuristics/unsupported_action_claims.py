@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from llmeval_sdk.model.runs import Run
-from llmeval_sdk.plugins.agents.actions import claims, is_kin, kin_of
-from llmeval_sdk.plugins.agents.heuristics._outcome import Scored, counted, of_a_run
+from llmeval_sdk.plugins.agents.heuristics import Scored, counted, of_a_run
+from llmeval_sdk.plugins.agents.phrases import claims, is_kin, kin_of
 
 
 def _score(run: Run) -> Scored:

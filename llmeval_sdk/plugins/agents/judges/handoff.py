@@ -7,7 +7,7 @@ from typing import Any
 from llmeval_sdk.judges.prompt import Example, Sections
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.runs import hands_over, run_of
-from llmeval_sdk.plugins.agents.judges.run_judge import RunJudge, called, numbered, verdict
+from llmeval_sdk.plugins.agents.judges import RunJudge, called, numbered, verdict
 
 
 RUBRIC = """

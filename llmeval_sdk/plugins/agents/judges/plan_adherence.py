@@ -9,7 +9,7 @@ from llmeval_sdk.judges.prompt import Example, Section, Sections, share
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import as_text
 from llmeval_sdk.model.runs import run_of
-from llmeval_sdk.plugins.agents.judges.run_judge import (
+from llmeval_sdk.plugins.agents.judges import (
     RunJudge,
     last_step,
     numbered,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llmeval_sdk.judges.prompt import Example, Sections, share
-from llmeval_sdk.plugins.agents.judges.run_judge import RunJudge, last_step, numbered, verdict
+from llmeval_sdk.plugins.agents.judges import RunJudge, last_step, numbered, verdict
 
 
 RUBRIC = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llmeval_sdk.judges.prompt import Example, Sections
-from llmeval_sdk.plugins.agents.judges.run_judge import (
+from llmeval_sdk.plugins.agents.judges import (
     RunJudge,
     called,
     numbered,

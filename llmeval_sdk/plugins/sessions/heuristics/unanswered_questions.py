@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from llmeval_sdk.model.conversation import SpokenTurn
-from llmeval_sdk.plugins.agents.actions import apologises
+from llmeval_sdk.plugins.agents.phrases import apologises
 from llmeval_sdk.plugins.sessions.heuristics import Scored, likeness, of_turns, words_of
 
 

@@ -11,7 +11,7 @@ from llmeval_sdk.judges.function import FunctionJudge
 from llmeval_sdk.model import Evaluation, Record, Unit
 from llmeval_sdk.model.conversation import as_conversation, lacking_conversation
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.plugins.agents.judges.run_judge import RunJudge
+from llmeval_sdk.plugins.agents.judges import RunJudge
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.judges.prompt import Example, Sections
-from llmeval_sdk.plugins.agents.judges.run_judge import has_failed, last_step, numbered, verdict
+from llmeval_sdk.plugins.agents.judges import has_failed, last_step, numbered, verdict
 from llmeval_sdk.plugins.sessions.judges import SessionJudge
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from llmeval_sdk.judges.prompt import Example, Sections, words
-from llmeval_sdk.plugins.agents.judges.run_judge import numbered, verdict
+from llmeval_sdk.plugins.agents.judges import numbered, verdict
 from llmeval_sdk.plugins.sessions.judges import SessionJudge
 
 

@@ -1,13 +1,15 @@
-"""The clients that can be instrumented, what instruments each, and whether both are installed."""
+"""The clients that can be instrumented, what instruments each, and what ``doctor`` says of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from typing import Any, NamedTuple
 
+from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError, nearest
-from llmeval_sdk.plugins.instrument.settings import LIBRARIES
+from llmeval_sdk.plugins.instrument.settings import LIBRARIES, InstrumentationSettings
 
 
 class ClientLibrary(NamedTuple):
@@ -113,3 +115,34 @@ def _needed(wanted: ClientLibrary) -> Any:
         if requirement.name == wanted.client and "instruments" in str(requirement.marker):
             return requirement.specifier
     return None
+
+
+# Findings for ``llmeval doctor``.
+
+
+def findings(
+    settings: Settings, *, offline: bool = False
+) -> Iterator[tuple[bool | None, str, str]]:
+    """Yield what each client that is installed or named needs: whether it is good, its name, words.
+
+    Nothing is patched. The command sees ``LLMEVAL_INSTRUMENT``, and not what an app instruments by
+    a call.
+    """
+    named = settings.of(InstrumentationSettings).instrument
+    for name in LIBRARIES:
+        is_named = name in named
+        if not (is_named or is_installed(library(name))):
+            continue
+        try:
+            versions = check(library(name))
+        except ConfigurationError as error:  # of which a missing package is one kind
+            yield (False if is_named else None), name, str(error)
+        except Exception as error:
+            yield False, name, f"cannot be checked: {type(error).__name__}: {error}"
+        else:
+            words = "LLMEVAL_INSTRUMENT names it"
+            if "datadog" in settings.exporters:
+                words += "; ddtrace traces it instead while LLM Observability is on"
+            if not is_named:
+                words = f'not traced unless the app has instrument("{name}")'
+            yield (True if is_named else None), name, f"{words} ({versions})"

@@ -1,9 +1,9 @@
-"""What becomes of the finished span of an instrumented call.
+"""The finished span of an instrumented call, and the tracer provider that it comes from.
 
-Below no evaluated span of ours, the call is a request of its own: it is read and scored in the
-background, like the spans that other libraries make. Below one, it is read in the background before
-that span is, or at once where somebody needs what it tells the moment that span ends. Inside a span
-of a model call, it only says what that span does not know itself, so that the call is counted once.
+A call below no evaluated span of ours is a request of its own: it is read and scored in the
+background, like the spans that other libraries make. A call below one is read in the background
+before that span is, or at once where somebody needs it the moment that span ends. Inside a span of
+a model call, it only adds what that span does not know itself, so that the call is counted once.
 """
 
 from __future__ import annotations
@@ -11,22 +11,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from threading import Lock
 from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context, get_current
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanLimits, TracerProvider
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 
 from llmeval_sdk.model.fields import to_usage
 from llmeval_sdk.model.records import OWNERS, Spent, contributions_of
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.plugins.openinference.otel import Branch, EvaluationSpanProcessor
+from llmeval_sdk.plugins.openinference.otel import Branch, EvaluationSpanProcessor, is_seen_call
 from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.foreign import conventions
 from llmeval_sdk.tracing.foreign.reading import ForeignSpan, contributions_of_call, of_sdk
 from llmeval_sdk.tracing.internals import (
+    Link,
     Recorder,
     adopted,
     current,
     inherit_late,
+    new_span_id,
+    new_trace_id,
     recorder,
     roll_up,
     state,
@@ -238,3 +249,132 @@ def _complete(ours: Span, call: Span) -> None:
         model_name=spec.model_name or call.model_name,
         model_provider=spec.model_provider or call.spec.model_provider,
     )
+
+
+# An OpenTelemetry tracer provider for the spans of instrumented clients only.
+#
+# It is never the global one, and the app cannot see its spans: what the app traces inside of an
+# instrumented call has the parent, and the sampling, that it would have without us.
+
+
+MOST_ATTRIBUTES = 2_000
+"""Of one call: a conversation has two for each message, and three for each call of a tool."""
+LONGEST_ATTRIBUTE = 1_000_000
+"""Characters of one attribute that are kept."""
+
+
+class _Ids(IdGenerator):
+    """Gives ids that stay different where the app seeds ``random``."""
+
+    def generate_span_id(self) -> int:
+        """Return a new span id."""
+        return new_span_id()
+
+    def generate_trace_id(self) -> int:
+        """Return a new trace id."""
+        return new_trace_id()
+
+
+def _hidden(span: Any, around: trace.SpanContext) -> Any:
+    """Have the span of an instrumented call show the app the ids of the app's own span.
+
+    The span itself is changed, because a proxy around it would cost each of its attributes a call.
+    """
+    span.llmeval_call = span.context
+    span.get_span_context = lambda: around
+    return span
+
+
+class Gate(trace.Tracer):
+    """Begins a span for a call that is wanted; any other call runs as if nobody watched.
+
+    Args:
+        tracer: makes the spans.
+        is_open: says whether calls are wanted at all.
+    """
+
+    def __init__(self, tracer: trace.Tracer, is_open: Callable[[], bool]) -> None:
+        self._tracer = tracer
+        self._is_open = is_open
+
+    def start_span(
+        self, name: str, context: Context | None = None, *args: Any, **options: Any
+    ) -> Any:
+        """Begin a span below the span of ours that is current, or below OpenTelemetry's."""
+        around = trace.get_current_span(context)
+        try:
+            below = _context_below(context, around) if self._is_open() else None
+        except Exception as error:
+            if not swallow("instrument", error):
+                raise
+            below = None
+        ids = around.get_span_context()
+        if below is None:
+            return trace.NonRecordingSpan(ids)
+        return _hidden(self._tracer.start_span(name, below, *args, **options), ids)
+
+    def start_as_current_span(self, name: str, *args: Any, **options: Any) -> Any:
+        """Begin a span and make it current in OpenTelemetry's context."""
+        return trace.use_span(self.start_span(name, *args, **options), end_on_exit=True)
+
+
+def _context_below(context: Context | None, around: Any) -> Context | None:
+    """Return the context that a call's span begins in; ``None`` where the call is not wanted.
+
+    It is not wanted where nothing is recorded: inside ``disabled()``, on threads of ours such as
+    those of judges, and in a trace that is not sampled. Nor is a call inside of a model call that
+    reaches us already.
+    """
+    if recorder() is None or is_seen_call(around):
+        return None
+    context = get_current() if context is None else context
+    outer = getattr(around, "llmeval_call", None)
+    if outer is not None:
+        return trace.set_span_in_context(trace.NonRecordingSpan(outer), context)
+    ours = current.get()
+    if ours is None:
+        ids = around.get_span_context()
+        return None if ids.is_valid and not ids.trace_flags.sampled else context
+    if not ours.flags & 1 or (type(ours) is Link and not ours.recording):
+        return None
+    above = (ours.trace_number, ours.span_number) if type(ours) is Span else ours[:2]
+    ids = trace.SpanContext(*above, is_remote=False, trace_flags=trace.TraceFlags(1))
+    parent: Any = trace.NonRecordingSpan(ids)
+    parent.llmeval_span = ours
+    return trace.set_span_in_context(parent, context)
+
+
+@cache
+def _provider() -> TracerProvider:
+    limits = SpanLimits(
+        max_span_attributes=MOST_ATTRIBUTES, max_span_attribute_length=LONGEST_ATTRIBUTE
+    )
+    provider = TracerProvider(
+        sampler=ALWAYS_ON,
+        resource=Resource.get_empty(),  # it describes nothing of the app
+        id_generator=_Ids(),
+        span_limits=limits,
+        shutdown_on_exit=False,
+    )
+    provider._disabled = False  # OTEL_SDK_DISABLED is for what the app sends, not for its scores
+    processor: Any = CallProcessor()
+    provider.add_span_processor(processor)
+    return provider
+
+
+class GatedProvider(trace.TracerProvider):
+    """What an instrumentation gets for its provider.
+
+    Args:
+        is_open: says whether calls are wanted now; it is asked before each.
+    """
+
+    def __init__(self, is_open: Callable[[], bool]) -> None:
+        self._is_open = is_open
+
+    def get_tracer(
+        self, instrumenting_module_name: str, *args: Any, **options: Any
+    ) -> trace.Tracer:
+        """Return a tracer whose spans become spans of ours."""
+        tracer = _provider().get_tracer(instrumenting_module_name, *args, **options)
+        return Gate(tracer, self._is_open)
