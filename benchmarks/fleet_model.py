@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import NamedTuple
 
-from llmeval_sdk.evaluation.books import DAY
+from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.plugins.shared.verdicts import MOST_ENTRIES, SECONDS
 
 
@@ -101,7 +101,7 @@ class Model:
             "judge calls a second": f"{judged:,.1f}",
             "calls under way": f"{under_way:,.1f}",
             "waiting after a minute without Redis": f"{judged * 60:,.0f}",
-            "USD a day, if nothing limits it": f"{judged * DAY * USD_A_CALL:,.0f}",
+            "USD a day, if nothing limits it": f"{judged * DAY_SECONDS * USD_A_CALL:,.0f}",
             "verdicts kept in Redis, MB": f"{kept * VERDICT_BYTES / 1e6:,.1f}",
             "app processes": f"{apps:,}",
             "Redis commands a second, each app judges": f"{self.exchanges(apps) + verdicts:,.0f}",

@@ -14,12 +14,13 @@ from hypothesis import strategies as st
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.admission import Refused
-from llmeval_sdk.evaluation.books import DAY, Reservation, Used
+from llmeval_sdk.evaluation.books import Reservation, Used
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, BudgetLimiter, MemoryLedger
+from llmeval_sdk.model import DAY_SECONDS
 
 
-NOON = 20_000 * DAY + DAY / 2
+NOON = 20_000 * DAY_SECONDS + DAY_SECONDS / 2
 
 
 class Clock:
@@ -194,7 +195,7 @@ def test_settling_twice_counts_once():
 
 def test_the_day_is_utc_and_a_call_belongs_to_the_day_it_was_made():
     """At midnight the money is new, and a late bill goes to yesterday."""
-    clock = Clock(NOON + DAY / 2 - 5)
+    clock = Clock(NOON + DAY_SECONDS / 2 - 5)
     keep = limiter(clock, usd_per_day=1.0)
     late = keep.reserve("polite", usd=1.0)
     assert keep.reserve("polite", usd=0.1).retry_after == pytest.approx(5)
@@ -249,7 +250,7 @@ def test_a_refusal_in_one_account_takes_nothing_from_another():
 
 def test_a_clock_that_was_set_back_does_not_close_the_budget():
     """Use that lies in the future is forgotten; the money of a wrong day too, but not for free."""
-    clock = Clock(NOON + 3 * DAY)
+    clock = Clock(NOON + 3 * DAY_SECONDS)
     keep = limiter(clock, calls_per_minute=1, usd_per_day=1.0)
     keep.settle(keep.reserve("polite", usd=1.0))
     clock.now = NOON
@@ -549,7 +550,7 @@ def test_a_fork_leaves_what_was_settled_to_its_parent():
     assert own.used().usd == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize(("frozen", "left"), [(30, 550), (61, 600), (3 * DAY, 600)])
+@pytest.mark.parametrize(("frozen", "left"), [(30, 550), (61, 600), (3 * DAY_SECONDS, 600)])
 def test_after_a_freeze_a_minute_holds_as_many_calls_as_ever(frozen, left):
     """What was reserved ahead before the freeze is given back, and never comes on top."""
     clock = Clock()
@@ -571,6 +572,6 @@ def test_a_call_that_froze_beyond_its_hold_is_paid_on_the_day_it_was_made():
     clock.now += HOLD_SECONDS + 60
     keep.settle(calls[0], usd=0.2)
     assert keep.used().usd == pytest.approx(0.2)
-    clock.now += DAY
+    clock.now += DAY_SECONDS
     keep.settle(calls[1], usd=0.2)
     assert keep.used().usd == 0.0

@@ -11,9 +11,9 @@ from redis.exceptions import ConnectionError as LostError
 from shared_hosts import most_in_a_minute
 
 from llmeval_sdk.evaluation.admission import Refused
-from llmeval_sdk.evaluation.books import DAY
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import MemoryLedger
+from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.plugins.shared import _script as script_module
 from llmeval_sdk.plugins.shared import limiter as keeper_module
 from llmeval_sdk.plugins.shared.host import Host
@@ -80,7 +80,7 @@ class Clock:
 def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, seed):
     """In any minute, on any day and at any moment, over all processes of all hosts."""
     chance = random.Random(seed)
-    clock = Clock(20_000 * DAY + (DAY - 300 if seed % 2 else 40_000))
+    clock = Clock(20_000 * DAY_SECONDS + (DAY_SECONDS - 300 if seed % 2 else 40_000))
     text = script_module.script().replace("redis.call('TIME')", "{ARGV[2], ARGV[3]}")
     monkeypatch.setattr(keeper_module, "script", lambda: text)
     monkeypatch.setattr(keeper_module, "elapsed", lambda: clock.now - 7_000)
@@ -140,6 +140,6 @@ def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, see
     assert opened > 40, "nothing was paid for, so nothing was shown"
     assert most_in_a_minute(calls) <= CALLS
     assert most_at_a_time <= SLOTS
-    for day in {int(call["began"] // DAY) for call in calls}:
-        spent = sum(call["usd"] for call in calls if int(call["began"] // DAY) == day)
+    for day in {int(call["began"] // DAY_SECONDS) for call in calls}:
+        spent = sum(call["usd"] for call in calls if int(call["began"] // DAY_SECONDS) == day)
         assert spent <= USD + 1e-9, day
