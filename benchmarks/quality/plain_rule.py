@@ -8,7 +8,7 @@ import random
 
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation import run_heuristic
-from llmeval_sdk.evaluation.escalation import Escalation, Gate, default_escalation
+from llmeval_sdk.evaluation.escalation import Escalation, JudgeGate, default_escalation
 from llmeval_sdk.model import Chunk, Extraction, Record
 
 
@@ -41,7 +41,7 @@ def record(rng: random.Random, number: int, k: int, contributing: int) -> Record
 
 def share(escalation: Escalation, k: int, contributing: int) -> float:
     """Return the share of requests that one rule sends to the judge."""
-    rng, gate, asked = random.Random(k * 10 + contributing), Gate(escalations=[escalation]), 0
+    rng, gate, asked = random.Random(k * 10 + contributing), JudgeGate(escalations=[escalation]), 0
     for number in range(REQUESTS):
         made = record(rng, number, k, contributing)
         scores = (run_heuristic(registry.evaluator(name), made) for name in NAMES)
