@@ -30,7 +30,7 @@ from machine import slowdown
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
+from llmeval_sdk.plugins.shared.settings import RedisAddress
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 

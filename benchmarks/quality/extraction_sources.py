@@ -13,7 +13,7 @@ from rapidfuzz import fuzz
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.fields import to_chunks, to_extractions
-from llmeval_sdk.plugins.demo import documents, grading, licenses
+from llmeval_sdk.plugins.demo import documents, grading
 from llmeval_sdk.plugins.demo.app import LIMITS, find, vote
 from llmeval_sdk.plugins.demo.documents import FIELDS, Document
 from llmeval_sdk.plugins.demo.search import Index
@@ -121,7 +121,7 @@ def _number(text: str) -> float | None:
 
 _PACKAGE_PATTERNS = {
     "license": re.compile(
-        "|".join(f"(?:{p.pattern})" for p in licenses.NAMES.values()), re.IGNORECASE
+        "|".join(f"(?:{p.pattern})" for p in grading.NAMES.values()), re.IGNORECASE
     ),
     "author": re.compile(r"(?<![\w@])([A-Z][a-zé'-]+(?: [A-Z][\w.'-]*){1,3})(?!\w)"),
     "minimum_python": re.compile(r"(?<![\d.])([23]\.\d{1,2})(?![\d])"),
@@ -160,7 +160,7 @@ def packages() -> Iterator[Case]:
                 value: str, name: str = name, accepted: tuple[str, ...] = accepted
             ) -> bool:
                 if name == "license":
-                    value = licenses.named(value) or value
+                    value = grading.license_named(value) or value
                 return grading.right(name, value, accepted)
 
             question = Question(

@@ -201,7 +201,7 @@ def _is_secret_name(name: str) -> bool:
     return (plain.endswith(_ENDINGS_OF_NAMES) and plain not in HARMLESS_NAMES) or plain == "auth"
 
 
-def hides(mapping: dict[Any, Any], key: Any) -> bool:
+def hides(mapping: dict[Any, Any], key: object) -> bool:
     """Say whether what stands under a key of a mapping is a secret.
 
     It is by its key, or by the name beside it: ``{"name": "DB_PASSWORD", "value": "…"}``. The

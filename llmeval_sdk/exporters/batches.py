@@ -184,7 +184,7 @@ class Client:
         path = self._sender.path + path
         return Endpoint(self._sender, path, {**headers, **more}, zipped=self._zipped)
 
-    def call(self, method: str, path: str, body: Any = None) -> ServerAnswer:
+    def call(self, method: str, path: str, body: object = None) -> ServerAnswer:
         """Send plain values as JSON; raises `ExportError` where there is no answer."""
         data = None if body is None else dumps(body).encode("utf-8", "replace")
         return self._sender.request(method, self._sender.path + path, data, self._headers)

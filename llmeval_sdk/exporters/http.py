@@ -221,7 +221,7 @@ class _TimedSocket(io.RawIOBase):
             raise TimeoutError
         return left
 
-    def makefile(self, mode: str = "rb", *_: Any, **__: Any) -> Any:
+    def makefile(self, mode: str = "rb", *_: object, **__: object) -> Any:
         self._readers += 1
         return io.BufferedReader(_Reader(self))
 
@@ -256,7 +256,7 @@ class _Reader(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: object) -> int:
         return self._source.receive(buffer)
 
     def close(self) -> None:

@@ -257,7 +257,7 @@ class Redactor:
         """Say whether the app's own function has a word."""
         return self._custom is not None
 
-    def may_concern(self, record: bytes, value: Any = None) -> bool:
+    def may_concern(self, record: bytes, value: object = None) -> bool:
         """Say whether the built-in detectors can find anything in a plain value.
 
         ``record`` is the ``marshal`` form of the value, whose texts are looked at there, and
@@ -268,11 +268,11 @@ class Redactor:
                 return True
         return self._reads_names and b"{" in record and has_secret_name(value)
 
-    def detect(self, value: Any) -> Any:
+    def detect(self, value: object) -> Any:
         """Redact all texts of a plain value, keys of mappings too, by the built-in detectors."""
         return self._walk(value, self._detect)
 
-    def call_custom(self, value: Any) -> tuple[Any, bool]:
+    def call_custom(self, value: object) -> tuple[Any, bool]:
         """Redact all texts of a plain value by the app's function; keys of mappings stay.
 
         Returns the value, and False where anything failed.

@@ -32,10 +32,10 @@ class Interrupted(KeyboardInterrupt):
 
 
 def evaluate(
-    data: Any,
+    data: object,
     *,
     model: Callable[[Any], Any] | str | None = None,
-    evaluators: Sequence[Heuristic | Judge | str | Any] | None = None,
+    evaluators: Sequence[Heuristic | Judge | str | object] | None = None,
     llm: LLM | str | Callable[..., Any] | None = None,
     concurrency: int = 8,
     progress: bool = True,
@@ -214,7 +214,7 @@ def evaluate(
         return report(delivery=delivery)
 
 
-def _runs_on_ray(data: Any, engine: str | None, workers: int | None) -> bool:
+def _runs_on_ray(data: object, engine: str | None, workers: int | None) -> bool:
     """Return whether Ray evaluates the data.
 
     Raises:
@@ -233,9 +233,9 @@ def _runs_on_ray(data: Any, engine: str | None, workers: int | None) -> bool:
 def check_bounds(
     paths: Iterable[str],
     *,
-    evaluators: Sequence[Any] | None = None,
-    llm: Any = None,
-    decisions: Any = None,
+    evaluators: Sequence[object] | None = None,
+    llm: object = None,
+    decisions: object = None,
 ) -> None:
     """Check that these evaluators produce these metrics, before any row is paid for.
 

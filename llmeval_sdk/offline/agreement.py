@@ -70,7 +70,7 @@ class Agreement:
     """What is odd about the labels; empty where nothing is."""
 
 
-def side(value: Any, threshold: float = 0.5) -> str:
+def side(value: object, threshold: float = 0.5) -> str:
     """Turn a label or rating into ``yes`` or ``no``, by its word or the threshold, or a category.
 
     Raises:

@@ -48,14 +48,14 @@ class BatchEvaluator:
 
     def __init__(
         self,
-        evaluators: Sequence[Any],
+        evaluators: Sequence[object],
         *,
-        llm: Any = None,
+        llm: object = None,
         concurrency: int = 8,
         budget: Budget | None = None,
         cache: bool = True,
         prices: Mapping[str, tuple[float, ...]] | None = None,
-        decisions: Any = None,
+        decisions: object = None,
         thresholds: Mapping[str, float] | None = None,
     ) -> None:
         if isinstance(evaluators, str) or not evaluators:
@@ -226,7 +226,7 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _texts(value: Iterable[Any]) -> list[str | None]:
+def _texts(value: Iterable[object]) -> list[str | None]:
     return [None if item is None else text_of(item) for item in value]
 
 

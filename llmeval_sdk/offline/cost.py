@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.config.settings import DecisionSettings
@@ -25,11 +24,11 @@ from llmeval_sdk.offline.run.work import InputRow, Work
 
 
 def estimate_cost(
-    data: Any,
+    data: object,
     *,
-    evaluators: Sequence[Any] | None = None,
-    llm: Any = None,
-    decisions: Any = None,
+    evaluators: Sequence[object] | None = None,
+    llm: object = None,
+    decisions: object = None,
     skip_bad: bool = False,
     cache: bool = True,
     prices: Mapping[str, tuple[float, ...]] | None = None,
@@ -215,7 +214,7 @@ class _Prompts(LLM):
         self.model = model
         self.tokens: list[int] = []
 
-    async def complete(self, messages: Sequence[Message], /, **_: Any) -> Completion:
+    async def complete(self, messages: Sequence[Message], /, **_: object) -> Completion:
         """Measure a prompt."""
         characters = sum(len(message.content) for message in messages)
         self.tokens.append(characters // CHARACTERS_PER_TOKEN + 16)

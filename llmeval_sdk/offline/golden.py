@@ -85,7 +85,7 @@ def row_of(reader: StoreReader, span: SpanData, settings: Settings) -> dict[str,
 _LAST = ("latency_seconds", "trace_id", "span_id", "span_name", "span_kind")
 
 
-def record_of(row: Mapping[str, Any], place: str) -> Record:
+def record_of(row: Mapping[str, object], place: str) -> Record:
     """Return a row as evaluators see it; raises `DataError` where it cannot be read."""
     return record_of_row(row, place) if is_exported(row) else record_from(row, place=place)
 
@@ -138,7 +138,7 @@ class Versions:
             rows.append(row)
         return rows
 
-    def rewrite(self, number: int, rows: Sequence[Mapping[str, Any]]) -> None:
+    def rewrite(self, number: int, rows: Sequence[Mapping[str, object]]) -> None:
         """Write a version anew, without rows that have to be deleted.
 
         Raises:
@@ -149,7 +149,7 @@ class Versions:
         except OSError as error:
             raise ConfigurationError(f"{self.folder} cannot be written: {error}") from None
 
-    def write(self, number: int, rows: Sequence[Mapping[str, Any]]) -> bool:
+    def write(self, number: int, rows: Sequence[Mapping[str, object]]) -> bool:
         """Write a version; returns False, and writes nothing, if it is there already.
 
         Raises:
@@ -181,7 +181,7 @@ class Versions:
         return True
 
 
-def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
+def _lines(rows: Sequence[Mapping[str, object]]) -> bytes:
     return "".join(f"{dumps(row)}\n" for row in rows).encode("utf-8", "backslashreplace")
 
 
@@ -330,7 +330,7 @@ class GoldenSet:
         *,
         expected_response: str | None = None,
         expected_facts: Sequence[str] | None = None,
-        expected_retrieved_context: Sequence[Mapping[str, Any]] | None = None,
+        expected_retrieved_context: Sequence[Mapping[str, object]] | None = None,
     ) -> None:
         """Write down what is expected of a row, named by its id or its number, in a new version.
 
@@ -370,7 +370,7 @@ class GoldenSet:
         self.path  # noqa: B018 - as above
         self._change(without)
 
-    def replace(self, rows: Sequence[Mapping[str, Any]]) -> bool:
+    def replace(self, rows: Sequence[Mapping[str, object]]) -> bool:
         """Make these rows the next version; return whether anything changed.
 
         Raises:
@@ -426,7 +426,7 @@ def _default_folder() -> Path:
     return path_of(config.from_environment(problems=[]).store).with_name("datasets")
 
 
-def _expect(row: dict[str, Any], expected: Mapping[str, Any]) -> None:
+def _expect(row: dict[str, Any], expected: Mapping[str, object]) -> None:
     """Put ground truth into a row, after its answer; an answer and facts exclude each other."""
     kept = {name: value for name, value in row.items() if name not in expected}
     if {"expected_response", "expected_facts"} & expected.keys():

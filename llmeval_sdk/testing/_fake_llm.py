@@ -19,7 +19,9 @@ class FakeLLM(LLM):
 
     model = "fake"
 
-    def __init__(self, *replies: str | Mapping[str, Any] | Exception | Callable[..., Any]) -> None:
+    def __init__(
+        self, *replies: str | Mapping[str, object] | Exception | Callable[..., Any]
+    ) -> None:
         self._replies = list(replies) or [{"rating": "yes", "rationale": "fake"}]
         self.calls: list[tuple[Message, ...]] = []
 
@@ -28,7 +30,7 @@ class FakeLLM(LLM):
         messages: Sequence[Message],
         /,
         *,
-        schema: Mapping[str, Any] | None = None,
+        schema: Mapping[str, object] | None = None,
         max_tokens: int = 4096,
     ) -> Completion:
         """Answer with the next reply."""

@@ -409,7 +409,7 @@ class DecisionServer(JudgeServer):
         default: Fault = "good",
         most_tokens: int | None = None,
         most_questions: int | None = None,
-        **options: Any,
+        **options: object,
     ) -> None:
         super().__init__(script=script, default=default, **options)  # type: ignore[arg-type]
         self.decide = decide

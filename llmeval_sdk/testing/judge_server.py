@@ -146,7 +146,7 @@ class ServedAnswer:
 
 
 def behave(  # noqa: PLR0911
-    behaviour: str, request: Mapping[str, Any], answer: Answer, retry_after: float
+    behaviour: str, request: Mapping[str, object], answer: Answer, retry_after: float
 ) -> ServedAnswer:
     """Answer one chat completion request in one of the ways of `Behaviour`."""
     if behaviour in ("slow", "drip", "hang", "reset"):
@@ -194,7 +194,7 @@ def _mode(request: Mapping[str, Any]) -> str:
     return str(wanted_format.get("type", "text"))
 
 
-def _not_taken(behaviour: str, request: Mapping[str, Any]) -> ServedAnswer | None:
+def _not_taken(behaviour: str, request: Mapping[str, object]) -> ServedAnswer | None:
     mode = _mode(request)
     if behaviour == "schema_500" and mode == "json_schema":
         return error(500, "json_schema is not implemented.", "server_error")
@@ -277,7 +277,7 @@ def usage(prompt: int, reply: int) -> dict[str, int]:
     }
 
 
-def embeddings(request: Mapping[str, Any]) -> ServedAnswer:
+def embeddings(request: Mapping[str, object]) -> ServedAnswer:
     """Embed each text as a hashed bag of words: 256 numbers, unit length."""
     given = request.get("input")
     texts = [str(text) for text in (given if isinstance(given, list) else [given])]
@@ -308,7 +308,7 @@ def models() -> ServedAnswer:
     return ServedAnswer(200, _json({"object": "list", "data": [entry]}))
 
 
-def _json(body: Any) -> bytes:
+def _json(body: object) -> bytes:
     return json.dumps(body).encode()
 
 
@@ -526,7 +526,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.close_connection = True
                 return
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, *_: object) -> None:
         """Say nothing: what came is in ``requests``."""
 
 

@@ -89,7 +89,7 @@ class _ProviderServer(JudgeServer):
             status, json.dumps(self._error(status, kind, message)).encode(), headers
         )
 
-    def _answered(self, behaviour: str, body: Mapping[str, Any], answer: Answer) -> ServedAnswer:
+    def _answered(self, behaviour: str, body: Mapping[str, object], answer: Answer) -> ServedAnswer:
         chat = self._chat(body)
         is_strict = "response_format" in chat
         if behaviour in self.failures:
@@ -118,7 +118,7 @@ class _ProviderServer(JudgeServer):
     def _error(self, status: int, kind: str, message: str) -> dict[str, Any]: ...
 
     @abstractmethod
-    def _chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _chat(self, body: Mapping[str, object]) -> dict[str, Any]:
         """Return the request as a chat completion request, which answers are decided by."""
 
     @abstractmethod
@@ -246,7 +246,7 @@ class GoogleServer(_ProviderServer):
         return {"candidates": [candidate], **about}
 
 
-def _as_chat(turns: list[dict[str, Any]], schema: Any) -> dict[str, Any]:
+def _as_chat(turns: list[dict[str, Any]], schema: object) -> dict[str, Any]:
     chat: dict[str, Any] = {"messages": turns}
     if schema is not None:
         chat["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}

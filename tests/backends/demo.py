@@ -32,7 +32,8 @@ def main():
         command = [
             sys.executable,
             "-m",
-            "llmeval_sdk.plugins.demo",
+            "llmeval_sdk",
+            "demo",
             "--exporters",
             options.backend,
             *rest,

@@ -68,10 +68,12 @@ def test_wrong_usage_is_exit_code_2(llmeval, args, words):
 @pytest.mark.plugin("demo")
 def test_the_demo_gets_its_arguments_as_they_are(monkeypatch):
     """Options behind ``llmeval demo`` are the demo's own, also ``--help`` and ``--``."""
-    import llmeval_sdk.plugins.demo.run
+    import llmeval_sdk.plugins.demo.command
 
     given = []
-    monkeypatch.setattr(llmeval_sdk.plugins.demo.run, "main", lambda argv: given.append(argv) or 7)
+    monkeypatch.setattr(
+        llmeval_sdk.plugins.demo.command, "main", lambda argv: given.append(argv) or 7
+    )
     args = ["--help", "--limit", "3", "-x", "word", "--", "more"]
     assert cli.main(["demo", *args]) == 7
     assert given == [args]

@@ -60,7 +60,7 @@ class RedisServer:
         self.client().flushall()
 
     def client(self):
-        from llmeval_sdk.plugins.shared.client import connect
+        from llmeval_sdk.plugins.shared.redis_client import connect
 
         return connect(self.address)
 

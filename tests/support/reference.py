@@ -12,7 +12,7 @@ from llmeval_sdk import cli, registry
 from llmeval_sdk.cli import run
 from llmeval_sdk.config.__main__ import table as settings_table
 from llmeval_sdk.exporters.otlp import names as _names
-from llmeval_sdk.plugins.demo import run as demo_run
+from llmeval_sdk.plugins.demo import command as demo_command
 from llmeval_sdk.store import _schema
 from llmeval_sdk.store.state import LEDGER, STATE
 
@@ -67,7 +67,7 @@ def _command(parser: argparse.ArgumentParser, name: str) -> list[str]:
     if name == "run":  # passes its arguments on, so it has a help text of its own
         return ["```text", run._USAGE.strip(), "```"]
     if name == "demo":
-        parser = demo_run._parser()
+        parser = demo_command._parser()
     parts = [parser.description] if parser.description else []
     shown = [action for action in parser._actions if action.dest not in ("help", "action")]
     rows = [_shown(action) for action in shown]

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.plugins.shared.host import Host
-from llmeval_sdk.plugins.shared.limiter import SharedLimiter
-from llmeval_sdk.plugins.shared.link import RedisLink
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
+from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
+from llmeval_sdk.plugins.shared.redis_client import RedisThread
+from llmeval_sdk.plugins.shared.settings import RedisAddress
 from llmeval_sdk.store.state import HostLedger
 
 
@@ -35,7 +34,7 @@ def limiter_of(folder, address, *, budget, **options):
         budget,
         HostLedger(folder / "llmeval.ledger", timeout=5.0),
         host=Host(HostLedger(folder / "llmeval.ledger", "hosts", timeout=5.0)),
-        link=RedisLink(RedisAddress(address), beat=options.pop("beat", 0.3)),
+        link=RedisThread(RedisAddress(address), beat=options.pop("beat", 0.3)),
         **options,
     )
 

@@ -268,9 +268,9 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         self,
         settings: Settings,
         *,
-        tracer_provider: Any = None,
-        logger_provider: Any = None,
-        meter_provider: Any = None,
+        tracer_provider: object = None,
+        logger_provider: object = None,
+        meter_provider: object = None,
     ) -> None:
         super().__init__()
         try:

@@ -24,7 +24,7 @@ _encode = json.JSONEncoder(
 _quote = json.encoder.encode_basestring
 
 
-def dumps(value: Any) -> str:
+def dumps(value: object) -> str:
     """Write plain values as JSON."""
     return _encode(value)
 
@@ -34,14 +34,14 @@ def loads(text: str | bytes) -> Any:
     return json.loads(text)
 
 
-def text_of(value: Any) -> tuple[str, str]:
+def text_of(value: object) -> tuple[str, str]:
     """Return a value as a text and the text's MIME type."""
     if type(value) is str:
         return value, names.TEXT
     return _encode(value), names.JSON
 
 
-def input_messages(request: Any) -> tuple[str, str | None]:
+def input_messages(request: object) -> tuple[str, str | None]:
     """Return the messages of a request and, separately, its system instructions, as JSON."""
     if type(request) is str:
         return f"[{_message('user', request)}]", None
@@ -55,7 +55,7 @@ def input_messages(request: Any) -> tuple[str, str | None]:
     return _encode(others), _encode(instructions) if instructions else None
 
 
-def output_messages(response: Any, finish_reason: str | None = None) -> str:
+def output_messages(response: object, finish_reason: str | None = None) -> str:
     """Return the messages of a response as JSON."""
     text = response if type(response) is str else to_text(response) or ""
     return f"[{_message('assistant', text, finish_reason)}]"
@@ -469,11 +469,11 @@ def _events_of(event: EvaluationEvent) -> Iterator[EvaluationEvent]:
         yield replace(event, id=f"{event.id}-{span_id}", target=target, evaluation=evaluation)
 
 
-def _column(values: Any) -> Sequence[Any]:
+def _column(values: object) -> Sequence[Any]:
     return values[:_MOST_RATINGS] if isinstance(values, (list, tuple)) else ()
 
 
-def _is_span_id(value: Any) -> bool:
+def _is_span_id(value: object) -> bool:
     """Say whether a value is the id of a span of W3C; redaction may have changed it."""
     if not isinstance(value, str) or len(value) != 16:
         return False

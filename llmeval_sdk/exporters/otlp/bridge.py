@@ -52,17 +52,17 @@ class OtelBridge(LiveSpans, ContextBridge):
         """Return the context that is current."""
         return self._context.get_current() if self._api is not None or self._loaded() else None
 
-    def put(self, context: Any) -> None:
+    def put(self, context: object) -> None:
         """Make a context current that `get` returned."""
         if context is not None:
             self._context.attach(context)
 
-    def inject(self, headers: Any) -> None:
+    def inject(self, headers: object) -> None:
         """Write the app's baggage into the headers of a call to another process."""
         if self._api is not None or self._loaded():
             self._baggage().inject(headers)
 
-    def extract(self, headers: Any) -> Any:
+    def extract(self, headers: object) -> Any:
         """Make a caller's baggage current; returns the context to put back."""
         before = self.get()
         if before is not None:
@@ -75,7 +75,7 @@ class OtelBridge(LiveSpans, ContextBridge):
 
         return W3CBaggagePropagator()
 
-    def on_start(self, span: Any) -> None:
+    def on_start(self, span: object) -> None:
         """Put our span into OpenTelemetry's context."""
         if self._api is None and not self._loaded():
             return

@@ -24,7 +24,7 @@ class OtlpExporter(StepwiseExporter):
 
     name = "otlp"
 
-    def __init__(self, settings: Settings, *, meter_provider: Any = None) -> None:
+    def __init__(self, settings: Settings, *, meter_provider: object = None) -> None:
         super().__init__()
         self._endpoints = endpoints(settings)
         self._senders = [endpoint.sender for endpoint in self._endpoints if endpoint is not None]

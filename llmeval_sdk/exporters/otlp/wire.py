@@ -323,7 +323,7 @@ def _json_resource(resource: Mapping[str, Attribute]) -> dict[str, Any]:
     return {"resource": {"attributes": _json_attributes(resource)}}
 
 
-def _json_text(request: Mapping[str, Any]) -> str:
+def _json_text(request: Mapping[str, object]) -> str:
     text = json.dumps(request, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "replace").decode()
 

@@ -37,14 +37,14 @@ VALUES = ("value", "confidence")
 """Columns of Parquet that hold any value; see `cell`."""
 
 
-def cell(value: Any) -> str | None:
+def cell(value: object) -> str | None:
     """Write any value as text: a text as it is, unless it would be read as something else."""
     if value is None or (isinstance(value, str) and _read_cell(value) == value):
         return value
     return encode.dumps(value)
 
 
-def _read_cell(text: Any) -> Any:
+def _read_cell(text: object) -> Any:
     """Read what `cell` wrote."""
     if not isinstance(text, str):
         return text
@@ -94,17 +94,17 @@ def _owner(span: SpanData, trace: Sequence[SpanData]) -> SpanData | None:
     return above if steps else None
 
 
-def is_exported(row: Any) -> bool:
+def is_exported(row: object) -> bool:
     """Say whether a row is a span that ``llmeval export`` wrote."""
     return isinstance(row, Mapping) and row.keys() >= _SPAN_KEYS
 
 
-def is_part(row: Mapping[str, Any]) -> bool:
+def is_part(row: Mapping[str, object]) -> bool:
     """Return whether an exported span belongs to another row, or is a judge's own run."""
     return bool(row.get("within")) or JUDGE_TAG in str(row.get("tags") or "")
 
 
-def is_failed(row: Mapping[str, Any]) -> bool:
+def is_failed(row: Mapping[str, object]) -> bool:
     """Say whether an exported span ended with an error of the app."""
     return bool(row.get("error") or row.get("error_type"))
 

@@ -21,7 +21,7 @@ from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json
 from llmeval_sdk.offline.data.spans import Trace, read_trace
 
 
-def _read_steps(value: Any) -> tuple[Step, ...]:
+def _read_steps(value: object) -> tuple[Step, ...]:
     """Read messages and tool calls.
 
     Raises:
@@ -36,7 +36,7 @@ def _read_steps(value: Any) -> tuple[Step, ...]:
     return steps
 
 
-def _read_tools(value: Any) -> tuple[Mapping[str, Any], ...]:
+def _read_tools(value: object) -> tuple[Mapping[str, Any], ...]:
     """Read the definitions of tools.
 
     Raises:
@@ -74,7 +74,7 @@ def _with_conversation(
         raise DataError(f"{where}, column {column!r}: {error}") from None
 
 
-def _conversation(value: Any) -> dict[str, Any]:
+def _conversation(value: object) -> dict[str, Any]:
     """Read chat messages, or turns such as ``{"user": …, "assistant": …}``, as fields of a Record.
 
     Raises:
@@ -97,7 +97,7 @@ def _conversation(value: Any) -> dict[str, Any]:
 _SAID = {"user": "user", "request": "user", "assistant": "assistant", "response": "assistant"}
 
 
-def _said(turn: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _said(turn: Mapping[str, object]) -> list[dict[str, Any]]:
     return [{"role": role, "content": turn[key]} for key, role in _SAID.items() if turn.get(key)]
 
 
@@ -115,7 +115,7 @@ MOST_NAMED = 20
 
 
 def _check_names(
-    others: Mapping[str, Any], fields: Mapping[str, Any], where: str, columns: Iterable[str]
+    others: Mapping[str, object], fields: Mapping[str, object], where: str, columns: Iterable[str]
 ) -> None:
     """Refuse misspelled columns of the schema; other columns belong to the data set.
 
@@ -146,7 +146,7 @@ def _check_names(
     )
 
 
-def _also(others: Mapping[str, Any], unknown: Mapping[str, str]) -> str:
+def _also(others: Mapping[str, object], unknown: Mapping[str, str]) -> str:
     """List the remaining unknown columns, which resemble none of ours."""
     rest = [str(name) for name in others if str(name) not in unknown]
     named = ", ".join(f"{name!r:.80}" for name in rest[:MOST_NAMED])
@@ -154,7 +154,7 @@ def _also(others: Mapping[str, Any], unknown: Mapping[str, str]) -> str:
     return f". These would be kept as attributes, unless mapped: {named}{more}" if rest else ""
 
 
-def absent(value: Any) -> bool:
+def absent(value: object) -> bool:
     """Return whether a cell is empty: None, NaN, or what data frames have in their place."""
     if value is None:
         return True
@@ -163,12 +163,12 @@ def absent(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Turn a numpy array or scalar into plain Python values."""
     return value.tolist() if hasattr(value, "tolist") and hasattr(value, "dtype") else value
 
 
-def structured(value: Any) -> Any:
+def structured(value: object) -> Any:
     """Parse a text that holds JSON, as CSV cells do; any other value is returned unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         content = read_json(value)
@@ -177,7 +177,7 @@ def structured(value: Any) -> Any:
     return value
 
 
-def _request(value: Any) -> Request:
+def _request(value: object) -> Request:
     request = value
     if isinstance(value, str):
         if not value.lstrip().startswith("{"):
@@ -200,7 +200,7 @@ def _request(value: Any) -> Request:
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, (str, Mapping, list, tuple, int, float)) and not isinstance(value, bool):
         text = to_text(dict(value) if isinstance(value, Mapping) else value)
         assert text is not None
@@ -208,12 +208,12 @@ def _text(value: Any) -> str:
     raise ValueError(f"expected a text, not {_shown(value)}")
 
 
-def _response(value: Any) -> str:
+def _response(value: object) -> str:
     text = _text(value)
     return text if to_answer(value) else ""
 
 
-def _facts(value: Any) -> tuple[str, ...]:
+def _facts(value: object) -> tuple[str, ...]:
     facts = structured(value)
     if isinstance(facts, str):
         return (facts,)
@@ -223,7 +223,7 @@ def _facts(value: Any) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _chunks(value: Any) -> tuple[Chunk, ...]:
+def _chunks(value: object) -> tuple[Chunk, ...]:
     items = structured(value)
     if isinstance(items, Mapping):
         items = next((items[k] for k in ("documents", "chunks", "results") if k in items), items)
@@ -236,7 +236,7 @@ def _chunks(value: Any) -> tuple[Chunk, ...]:
     return tuple(chunks)
 
 
-def _ground_truth(value: Any) -> tuple[Chunk, ...]:
+def _ground_truth(value: object) -> tuple[Chunk, ...]:
     chunks = _chunks(value)
     for number, chunk in enumerate(chunks, 1):
         if chunk.doc_uri is None:
@@ -244,7 +244,7 @@ def _ground_truth(value: Any) -> tuple[Chunk, ...]:
     return chunks
 
 
-def _extractions(value: Any) -> tuple[Extraction, ...]:
+def _extractions(value: object) -> tuple[Extraction, ...]:
     extractions = []
     for number, item in enumerate(_list(structured(value), "extractions"), 1):
         extraction = to_extraction(dict(item) if isinstance(item, Mapping) else item)
@@ -259,14 +259,14 @@ def _extractions(value: Any) -> tuple[Extraction, ...]:
     return tuple(extractions)
 
 
-def _mapping(value: Any) -> Mapping[str, Any]:
+def _mapping(value: object) -> Mapping[str, Any]:
     mapping = structured(value)
     if not isinstance(mapping, Mapping):
         raise TypeError(f"expected a mapping, not {_shown(value)}")
     return mapping
 
 
-def _usage(value: Any) -> Usage:
+def _usage(value: object) -> Usage:
     usage = to_usage(structured(value))
     if usage is None:
         raise ValueError(
@@ -293,31 +293,31 @@ def _id(value: Any) -> str:
     return str(value)
 
 
-def _confidence(value: Any) -> float | str:
+def _confidence(value: object) -> float | str:
     if isinstance(value, (str, int, float)):  # `aggregated_confidence` reads it, as it does online
         return value
     raise ValueError(f"expected a number or HIGH, MEDIUM, LOW, not {_shown(value)}")
 
 
-def _abstained(value: Any) -> str | None:
+def _abstained(value: object) -> str | None:
     return to_reason(value if isinstance(value, bool) else _text(value))
 
 
-def _as_it_is(value: Any) -> Any:
+def _as_it_is(value: object) -> Any:
     return value
 
 
-def _trace(value: Any) -> Trace:
+def _trace(value: object) -> Trace:
     return read_trace(structured(value))
 
 
-def _list(value: Any, what: str) -> list[Any]:
+def _list(value: object, what: str) -> list[Any]:
     if not isinstance(value, (list, tuple)):
         raise TypeError(f"expected a list of {what}, not {_shown(value)}")
     return list(value)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     kind = type(value).__name__
     return (
         f"{kind} {value!r}"
@@ -351,7 +351,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
 
 
 def record_from(  # noqa: C901, PLR0912
-    row: Mapping[str, Any] | Record,
+    row: Mapping[str, object] | Record,
     *,
     number: int = 1,
     place: str | None = None,
@@ -469,7 +469,7 @@ def _renamed_rows(rows: Iterator[Located], names: Mapping[str, str]) -> Iterator
         yield Located(number, place, _renamed(row, names) if isinstance(row, Mapping) else row)
 
 
-def _renamed(row: Mapping[str, Any], names: Mapping[str, str]) -> Any:
+def _renamed(row: Mapping[str, object], names: Mapping[str, str]) -> Any:
     new = {names.get(column, column): cell for column, cell in row.items()}
     if len(new) < len(row):
         twice = [f"{names[name]!r} (mapped from {name!r})" for name in names if names[name] in row]

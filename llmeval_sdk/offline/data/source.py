@@ -219,7 +219,7 @@ class Data:
     rows: Iterator[Located]
 
 
-def open_data(data: Any) -> Data:
+def open_data(data: object) -> Data:
     """Open a list of rows, a data frame, a data set, an iterable or a file's path.
 
     pandas, polars, pyarrow and Hugging Face are known by their methods: none is imported.
@@ -248,7 +248,7 @@ def open_data(data: Any) -> Data:
     return Data("", count, (Located(number, place, row) for number, (place, row) in numbered))
 
 
-def _rows(data: Any) -> Iterator[Found]:
+def _rows(data: object) -> Iterator[Found]:
     for number, row in enumerate(_each(data), 1):
         place = f"row {number}"
         if isinstance(row, (Mapping, Record, DataError)):
@@ -257,7 +257,7 @@ def _rows(data: Any) -> Iterator[Found]:
             yield place, DataError(f"expected a mapping or a Record, not {type(row).__name__}")
 
 
-def stem_of(data: Any) -> str:
+def stem_of(data: object) -> str:
     """Return what an experiment is called after, where it was given no name."""
     if not isinstance(data, (str, os.PathLike)):
         return "rows"
@@ -269,7 +269,7 @@ def stem_of(data: Any) -> str:
     return name or "rows"
 
 
-def is_ray_dataset(data: Any) -> bool:
+def is_ray_dataset(data: object) -> bool:
     """Say whether data is a ``ray.data.Dataset``, without importing Ray."""
     return type(data).__module__.startswith("ray.data.")
 

@@ -33,14 +33,14 @@ from llmeval_sdk.tracing.foreign.reading import (
 _CHUNK = frozenset(field.name for field in fields(Chunk))
 
 
-def own_chunks(value: Any) -> tuple[Chunk, ...] | None:
+def own_chunks(value: object) -> tuple[Chunk, ...] | None:
     """Read chunks as `SpanData` has them; those of another shape as `to_chunks` reads them."""
     if isinstance(value, (list, tuple)):
         return to_chunks([_own_chunk(item) for item in value])
     return to_chunks(value)
 
 
-def _own_chunk(item: Any) -> Any:
+def _own_chunk(item: object) -> Any:
     if isinstance(item, dict) and _CHUNK.issuperset(item):
         metadata, text = item.get("metadata"), item.get("content") or item.get("doc_uri")
         if isinstance(text, str) and (metadata is None or isinstance(metadata, dict)):
@@ -48,17 +48,17 @@ def _own_chunk(item: Any) -> Any:
     return item
 
 
-def _mapping(value: Any) -> Mapping[str, Any] | None:
+def _mapping(value: object) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def _failure(value: Any) -> Failure | None:
+def _failure(value: object) -> Failure | None:
     if not isinstance(value, Mapping):
         return None
     return Failure(str(value.get("type") or "error"), str(value.get("message") or ""))
 
 
-def _expected(value: Any) -> Mapping[str, Any] | None:
+def _expected(value: object) -> Mapping[str, Any] | None:
     if not isinstance(value, Mapping):
         return None
     expected = dict(value)
@@ -69,7 +69,7 @@ def _expected(value: Any) -> Mapping[str, Any] | None:
     return expected
 
 
-def _as_it_is(value: Any) -> Any:
+def _as_it_is(value: object) -> Any:
     return value
 
 
@@ -89,7 +89,7 @@ _READERS: dict[Form, Callable[[Any], Any]] = {
 _ALWAYS = {"trace_id": "-", "span_id": "", "parent_id": None, "name": "", "kind": "task"}
 
 
-def read_span(span: Mapping[str, Any]) -> SpanData:
+def read_span(span: Mapping[str, object]) -> SpanData:
     """Read a span of ours; what cannot be read is left out.
 
     Raises:
@@ -110,7 +110,7 @@ def stored(
     until: int | None = None,
     span_name: str | None = None,
     retrieved: str = "last",
-    limits: Any = None,
+    limits: object = None,
 ) -> Iterator[Record]:
     """Yield a Record for each workflow and agent span, with what the spans below it tell.
 
@@ -126,7 +126,7 @@ def stored(
 
 
 def stored_record(
-    span: SpanData, trace: Sequence[SpanData], *, retrieved: str = "last", limits: Any = None
+    span: SpanData, trace: Sequence[SpanData], *, retrieved: str = "last", limits: object = None
 ) -> Record:
     """Build what evaluators saw of a span when it was live, as far as the store knows it."""
     left = rolled_up(span, trace)
@@ -152,7 +152,7 @@ class OtlpSpan(NamedTuple):
     events: tuple[OtlpEvent, ...]
 
 
-def _spans_of_export(export: Mapping[str, Any]) -> Iterator[OtlpSpan]:
+def _spans_of_export(export: Mapping[str, object]) -> Iterator[OtlpSpan]:
     """Yield the spans of an export request, in the spelling of JSON or of Python."""
     for resource in _list(export, "resourceSpans", "resource_spans"):
         for scope in _list(resource, "scopeSpans", "scope_spans"):
@@ -183,7 +183,7 @@ def _attributes(holder: Mapping[str, Any]) -> dict[str, Any]:
     return {str(item.get("key")): _value(item.get("value")) for item in attributes}
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     """Read an AnyValue; 64-bit numbers are texts in JSON."""
     if not isinstance(value, Mapping) or not value:
         return value if not isinstance(value, Mapping) else None
@@ -222,7 +222,7 @@ class Trace(NamedTuple):
         )
 
 
-def read_trace(value: Any) -> Trace:
+def read_trace(value: object) -> Trace:
     """Read a trace.
 
     Raises:
@@ -297,7 +297,7 @@ def _hung(span: SpanData, above: Mapping[str, str | None]) -> SpanData:
     return span if parent == span.parent_id else replace(span, parent_id=parent)
 
 
-def _span(span: Mapping[str, Any]) -> SpanData | tuple[str, str | None]:
+def _span(span: Mapping[str, object]) -> SpanData | tuple[str, str | None]:
     """Read a span of ours, of MLflow or of OTLP; they are told apart by their keys."""
     if "start_ns" in span:
         return read_span(span)
@@ -331,7 +331,7 @@ def _of_attributes(span: OtlpSpan) -> SpanData | tuple[str, str | None]:
     return (span.id, span.parent) if data is None else data
 
 
-def _of_info(info: Any, data: Mapping[str, Any]) -> dict[str, Any]:
+def _of_info(info: object, data: Mapping[str, object]) -> dict[str, Any]:
     """Read what MLflow says of a trace as a whole, for what its spans leave open."""
     info = info if isinstance(info, Mapping) else {}
     metadata = {**(info.get("request_metadata") or {}), **(info.get("trace_metadata") or {})}
@@ -348,7 +348,7 @@ def _of_info(info: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _seconds(info: Mapping[str, Any]) -> float | None:
+def _seconds(info: Mapping[str, object]) -> float | None:
     """Read MLflow 3's ``"execution_duration": "1.25s"``."""
     text = str(info.get("execution_duration") or "")
     try:

@@ -411,7 +411,7 @@ class RunFacts(NamedTuple):
     """When the run began, in nanoseconds since the epoch; 0 where that is not known."""
 
 
-def run_of(header: Mapping[str, Any]) -> RunFacts:
+def run_of(header: Mapping[str, object]) -> RunFacts:
     """Read what the header of a report says of its run, whatever a stranger wrote there."""
     data, judge, created = (header.get(name) for name in RunFacts._fields)
     return RunFacts(

@@ -149,7 +149,7 @@ def _rates_chunks(name: str) -> bool:
     return getattr(registry.known(name), "per", "answer") in _RATED_APART
 
 
-def outputs_from_plain(saved: Any) -> dict[str, Output]:
+def outputs_from_plain(saved: object) -> dict[str, Output]:
     """Read what a saved report says of its evaluators' outputs."""
     if not isinstance(saved, Mapping):
         return {}

@@ -278,7 +278,7 @@ class Saved(NamedTuple):
     """Bytes up to the last whole row."""
 
 
-def begin_file(path: Path, header: Mapping[str, Any], seal: Seal | None = None) -> Rows:
+def begin_file(path: Path, header: Mapping[str, object], seal: Seal | None = None) -> Rows:
     """Start a file anew.
 
     Raises:
@@ -306,12 +306,12 @@ def _spare(path: Path) -> None:
         raise ConfigurationError(f"{path} is not a report and is not overwritten: name another one")
 
 
-def finish_file(rows: Rows, aggregate: Aggregate, about: Mapping[str, Any]) -> None:
+def finish_file(rows: Rows, aggregate: Aggregate, about: Mapping[str, object]) -> None:
     """Write the last line."""
     rows.write(_line({"end": aggregate.to_plain(), **about}))
 
 
-def _line(value: Mapping[str, Any]) -> bytes:
+def _line(value: Mapping[str, object]) -> bytes:
     return json.dumps(value, separators=(",", ":"), default=str).encode() + b"\n"
 
 
@@ -406,7 +406,7 @@ def load_file(path: Path) -> tuple[Saved, Rows, Aggregate]:
     return saved, rows, aggregate
 
 
-def check_resumable(path: Path, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def check_resumable(path: Path, before: Mapping[str, object], now: Mapping[str, object]) -> None:
     """Compare the header of an interrupted run with that of the run that goes on with it.
 
     Raises:
@@ -430,7 +430,7 @@ class Resumed:
         ConfigurationError: the run was of other evaluators.
     """
 
-    def __init__(self, path: Path, header: Mapping[str, Any], seal: Seal) -> None:
+    def __init__(self, path: Path, header: Mapping[str, object], seal: Seal) -> None:
         saved = _scan_file(path)
         check_resumable(path, saved.header, header)
         os.truncate(path, saved.length)
@@ -456,7 +456,7 @@ class Resumed:
 
 def write_file(
     path: Path,
-    header: Mapping[str, Any],
+    header: Mapping[str, object],
     rows: Iterator[Row],
     aggregate: Aggregate,
     seal: Seal | None = None,
@@ -584,7 +584,7 @@ _TOGETHER = 200
 """Rows that are kept for the next access."""
 
 
-def write_json(path: Path, content: Mapping[str, Any]) -> None:
+def write_json(path: Path, content: Mapping[str, object]) -> None:
     """Write a file of the folder, whole or not at all."""
     replace_text(path, json.dumps(content, default=str) + "\n")
 
@@ -605,7 +605,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def finish_folder(
-    folder: Path, blocks: Sequence[SavedBlock], aggregate: Aggregate, about: Mapping[str, Any]
+    folder: Path, blocks: Sequence[SavedBlock], aggregate: Aggregate, about: Mapping[str, object]
 ) -> None:
     """Write what came of a run."""
     write_json(folder / REPORT, {"blocks": blocks, "end": aggregate.to_plain(), **about})

@@ -296,7 +296,7 @@ class App:
         except Exception as error:
             return Failure(type(error).__name__, f"{str(error)[:2_000]} ({_place(error)})")
 
-    async def _call(self, request: Any) -> Any:
+    async def _call(self, request: object) -> Any:
         if self._is_async:
             result = self._function(request)
             if inspect.isasyncgen(result):
@@ -344,17 +344,17 @@ def _signature_of(function: Callable[[Any], Any]) -> inspect.Signature:
         return inspect.signature(function)
 
 
-def _as_it_is(request: Any) -> Any:
+def _as_it_is(request: object) -> Any:
     return request
 
 
-def _chat(request: Any) -> Any:
+def _chat(request: object) -> Any:
     if not isinstance(request, str):
         return request
     return {"messages": [{"role": "user", "content": request}]}
 
 
-def _messages(request: Any) -> Any:
+def _messages(request: object) -> Any:
     """Return the messages of a chat request; those of a query follow its history."""
     chat = _chat(request)
     if not isinstance(chat, Mapping) or "messages" in chat:
@@ -374,7 +374,7 @@ def _place(error: BaseException) -> str:
     return f"{Path(raised.filename).name}:{raised.lineno}"
 
 
-def _returns_awaitable(function: Any) -> bool:
+def _returns_awaitable(function: object) -> bool:
     call = function if inspect.isroutine(function) else getattr(function, "__call__", None)  # noqa: B004
     plain = inspect.unwrap(call) if callable(call) else call
     return any(
@@ -384,29 +384,29 @@ def _returns_awaitable(function: Any) -> bool:
     )
 
 
-def _call_plainly(function: Callable[[Any], Any], request: Any) -> Any:
+def _call_plainly(function: Callable[[Any], Any], request: object) -> Any:
     result = function(request)
     return "".join(map(str, result)) if inspect.isgenerator(result) else result
 
 
-def _columns(result: Any) -> Mapping[str, Any]:
+def _columns(result: object) -> Mapping[str, Any]:
     """Return the columns that an app answered with; any other answer is the response."""
     if isinstance(result, Mapping) and not {"response", "abstained"}.isdisjoint(result):
         return result
     return {} if result is None else {"response": to_answer(result)}
 
 
-def _plain(result: Any) -> Any:
+def _plain(result: object) -> Any:
     """Turn a chat completion of the openai client into the mapping that it is."""
     return result.model_dump() if hasattr(result, "model_dump") else result
 
 
-def _usage(result: Any) -> Usage | None:
+def _usage(result: object) -> Usage | None:
     """Read the tokens that a chat completion tells, for an app that traces no call of its model."""
     return to_usage(result.get("usage")) if isinstance(result, Mapping) else None
 
 
-def _joined(record: Record, columns: Mapping[str, Any], trail: Trail, span: Span) -> Record:
+def _joined(record: Record, columns: Mapping[str, object], trail: Trail, span: Span) -> Record:
     """Complete a row with what its trace says; what the app returned has precedence."""
     returned = record_from(columns, place="what the model returned") if columns else Record()
     names = [name for name in RETURNED if getattr(returned, name) is not None]

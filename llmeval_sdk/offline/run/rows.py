@@ -151,7 +151,7 @@ class RowSeal:
         header: of the run; rows of other evaluators or another judge have another signature.
     """
 
-    def __init__(self, signer: Signer, header: Mapping[str, Any]) -> None:
+    def __init__(self, signer: Signer, header: Mapping[str, object]) -> None:
         self._signer = signer
         kind = json.dumps([header.get("evaluators"), header.get("judge")], default=str)
         if "decisions" in header:

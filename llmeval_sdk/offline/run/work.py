@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings, price_table
+from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, DataError, MissingExtraError
 from llmeval_sdk.evaluation import (
     Models,
@@ -45,7 +46,7 @@ from llmeval_sdk.model.protocols import LLM, Evaluator, Exporter, Heuristic, Jud
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Output, Row, output_of
 from llmeval_sdk.offline.run.experiment import App, Experiment, recording
-from llmeval_sdk.process.shield import write_notices
+from llmeval_sdk.process.shield import tell, write_notices
 from llmeval_sdk.process.threads import run
 from llmeval_sdk.store.state import state_path
 from llmeval_sdk.tracing.internals import marked
@@ -159,7 +160,7 @@ class Chosen:
         return without_answer(evaluator, record)
 
 
-def choose(evaluators: Sequence[Any] | None, settings: Settings, *, has_model: bool) -> Chosen:
+def choose(evaluators: Sequence[object] | None, settings: Settings, *, has_model: bool) -> Chosen:
     """Resolve the evaluators that were asked for, or the default ones.
 
     Raises:
@@ -192,7 +193,7 @@ class InputRow(NamedTuple):
 Emit = Callable[[Row], None]
 
 
-class VerdictJournal(Protocol):
+class VerdictLog(Protocol):
     """Keeps each verdict of a run as soon as it is made, for a process that takes over."""
 
     def known(self, item: InputRow, /) -> Mapping[str, Evaluation]:
@@ -237,7 +238,7 @@ class Engine:
     app: App | None = None
     keeps_images: bool = False
     """Whether images and files stay in a row when the app has answered it."""
-    journal: VerdictJournal | None = None
+    verdict_log: VerdictLog | None = None
     stopped: bool = False
     """Set it to have nothing further begun."""
     _ready: deque[Callable[[], Coroutine[Any, Any, None]]] = field(default_factory=deque)
@@ -276,8 +277,8 @@ class Engine:
             record = self._kept(answer)
         evaluations = self.chosen.score(record)
         judges = self.chosen.judges_for(record, evaluations)
-        if self.journal is not None:
-            known = self.journal.known(item)
+        if self.verdict_log is not None:
+            known = self.verdict_log.known(item)
             evaluations |= known
             judges = [judge for judge in judges if judge.name not in known]
         decided = [judge for judge in judges if judge.name in self.chosen.decided]
@@ -315,8 +316,8 @@ class Engine:
 
     def _done(self, begun: _Begun, evaluations: Mapping[str, Evaluation]) -> None:
         """Add what is known of a row, and emit the row when it was the last."""
-        if self.journal is not None:
-            self.journal.keep(begun.item, evaluations)
+        if self.verdict_log is not None:
+            self.verdict_log.keep(begun.item, evaluations)
         begun.evaluations |= evaluations
         begun.left -= 1
         if not begun.left:
@@ -391,9 +392,7 @@ class Work:
         has_model = has_llm or self.decider is not None
         chosen = choose(self.evaluators, self.settings, has_model=has_model)
         if self.decider is not None:
-            from llmeval_sdk.offline.run._decided import with_decided
-
-            chosen = with_decided(chosen, has_llm=has_llm)
+            chosen = _with_decided(chosen, has_llm=has_llm)
             if _has_ceiling(self.budget):
                 _check_price("decision", self.decider.model.model, self.settings)
         others = [judge for judge in chosen.judges if judge.name not in chosen.decided]
@@ -424,9 +423,7 @@ class Work:
                     "line --decision-model), or set LLMEVAL_DECISION_MODEL"
                 )
             return None
-        from llmeval_sdk.offline.run._decided import decider_of
-
-        return decider_of(
+        return _decider_of(
             self.decisions,
             self.settings,
             limiter=self.limiter,
@@ -482,11 +479,11 @@ class Work:
         return work
 
     def run(
-        self, items: Iterable[InputRow], emit: Emit, journal: VerdictJournal | None = None
+        self, items: Iterable[InputRow], emit: Emit, verdict_log: VerdictLog | None = None
     ) -> Any:
         """Evaluate rows and emit each when it is done; return the exporters' accounts.
 
-        With a journal, no verdict is asked for that it knows.
+        With a log, no verdict is asked for that it knows.
         """
         with ExitStack() as stack:
             stack.callback(write_notices)  # no worker is here to do it
@@ -499,7 +496,7 @@ class Work:
                 is_throttled=self.is_throttled,
                 decider=self.decider,
                 keeps_images=self.settings.images == "keep",
-                journal=journal,
+                verdict_log=verdict_log,
             )
             experiment = None
             if self.model is not None or self.exporters:
@@ -555,7 +552,65 @@ def _is_decided(settings: Settings) -> bool:
     return any(getattr(table, "decision_model", None) for table in settings.extensions.values())
 
 
-def _models_of(llm: Any, settings: Settings, *, limiter: BudgetLimiter, concurrency: int) -> Models:
+def _decider_of(
+    decisions: Any,
+    settings: Settings,
+    *,
+    limiter: BudgetLimiter,
+    thresholds: Mapping[str, float] | None,
+    **options: Any,
+) -> Decider:
+    """Return what asks the decision model that was given, else that of the settings.
+
+    Raises:
+        ConfigurationError: it cannot be used, or a threshold is no number from 0 to 1.
+    """
+    from llmeval_sdk.evaluation.calibrations import Calibrations
+    from llmeval_sdk.evaluation.decisions import Decider
+    from llmeval_sdk.judges.models.decisions import resolve as resolve_decisions
+
+    model = resolve_decisions(decisions, settings=settings)
+    if model is None:
+        raise ConfigurationError("no decision model is named: set LLMEVAL_DECISION_MODEL")
+    if thresholds is None:
+        thresholds = settings.of(DecisionSettings).decision_thresholds
+    calibrations = Calibrations(
+        state_path(settings.store), lambda problem: tell("calibration", problem)
+    )
+    return Decider(
+        model,
+        limiter,
+        thresholds=thresholds,
+        prices=settings.prices,
+        calibrations=calibrations,
+        **options,
+    )
+
+
+def _with_decided(chosen: Chosen, *, has_llm: bool) -> Chosen:
+    """Return the evaluators with those judges marked that the decision model is asked for.
+
+    Judges that cannot be asked as typed questions stay with the judge model. Where there is none,
+    only those remain that were asked for by name, so that the run says what they need.
+
+    Raises:
+        ConfigurationError: a judge has more options or levels than any decision model takes.
+    """
+    from llmeval_sdk.evaluation.decisions import divided
+
+    typed, others = divided(chosen.judges)
+    decided = frozenset(judge.name for judge in typed)
+    if others and not (has_llm or chosen.are_requested):
+        return replace(chosen, judges=tuple(typed), decided=decided)
+    if others:
+        names = ", ".join(judge.name for judge in others)
+        tell("decisions", f"{names} cannot be asked as typed questions: judge models are asked")
+    return replace(chosen, decided=decided)
+
+
+def _models_of(
+    llm: object, settings: Settings, *, limiter: BudgetLimiter, concurrency: int
+) -> Models:
     """Return the judge models of a run, none of them made yet."""
 
     def configured() -> LLM | None:
@@ -571,7 +626,7 @@ def _models_of(llm: Any, settings: Settings, *, limiter: BudgetLimiter, concurre
 
 
 def _check_judges(
-    judges: Sequence[Judge], models: Models, llm: Any, settings: Settings, budget: Budget | None
+    judges: Sequence[Judge], models: Models, llm: object, settings: Settings, budget: Budget | None
 ) -> None:
     """Say before anything is done which judges nobody can answer.
 
@@ -596,7 +651,7 @@ def _check_judges(
             _check_price("judge", getattr(model, "model", ""), settings)
 
 
-def _is_named(llm: Any, settings: Settings) -> bool:
+def _is_named(llm: object, settings: Settings) -> bool:
     return llm is not None or bool(settings.judge_model) or settings.judge_api_key is not None
 
 

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.plugins.demo import licenses
 from llmeval_sdk.plugins.demo.documents import FIELDS
-from llmeval_sdk.plugins.demo.grading import HOSTS, normal, sentences
+from llmeval_sdk.plugins.demo.grading import HOSTS, license_named, license_worded, normal, sentences
 from llmeval_sdk.plugins.demo.search import Index, search, words
 
 
@@ -36,10 +35,10 @@ def find(field: str, package: str, text: str, page: int = 1) -> FieldValue | Non
 def _license(_: str, text: str, __: int) -> FieldValue | None:
     """Take a name beside the word licence, else wording that only one licence has."""
     for line in text.splitlines():
-        spdx = licenses.named(line) if re.search("licen[cs]e", line, re.IGNORECASE) else None
+        spdx = license_named(line) if re.search("licen[cs]e", line, re.IGNORECASE) else None
         if spdx:
             return _found(spdx, 0.6 if spdx == "BSD" else 0.9, _short(line))
-    wording = licenses.worded(text)
+    wording = license_worded(text)
     return _found(wording[0], 0.8, _short(wording[1])) if wording else None
 
 

@@ -1,9 +1,99 @@
-"""``llmeval demo``: hand over to the demo app."""
+"""``llmeval demo``: run the app over what is installed, and show what the SDK made of it."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
+
+from llmeval_sdk.errors import ConfigurationError, missing_extra
+
+
+NEEDED = ("bm25s", "numpy", "scipy", "rich", "openai")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the demo; returns the process's exit status."""
+    options = _parser().parse_args(argv)
+    absent = next((package for package in NEEDED if find_spec(package) is None), None)
+    try:
+        if absent is not None:
+            raise missing_extra("the demo", "demo", absent)
+        from llmeval_sdk.plugins.demo.session import run
+
+        return run(options)
+    except ConfigurationError as error:
+        sys.stderr.write(f"llmeval demo: {error}\n")
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    from llmeval_sdk.plugins.demo.documents import FIELDS
+
+    parser = argparse.ArgumentParser(
+        prog="llmeval demo",
+        description="Extract fields from the README and licence files of the installed Python"
+        " distributions, score every answer, escalate the doubtful ones to a judge, and compare"
+        " the answers with the metadata headers. Without LLMEVAL_JUDGE_MODEL the judge is a local"
+        " stand-in made of rules, which is free and not a model.",
+    )
+    add = parser.add_argument
+    add(
+        "--limit",
+        type=_count,
+        default=60,
+        metavar="N",
+        help="the most distributions to read (default 60)",
+    )
+    add("--fields", type=_fields, default=tuple(FIELDS), metavar="A,B", help=", ".join(FIELDS))
+    add("--store", metavar="FILE", help="the store (default: LLMEVAL_STORE or .llmeval/llmeval.db)")
+    add(
+        "--exporters",
+        type=_names,
+        metavar="A,B",
+        help="further exporters for spans and scores; the tables are read from `local`, which is "
+        "always on",
+    )
+    add(
+        "--judge-concurrency",
+        type=_count,
+        metavar="N",
+        help="how many judgements run at a time (default 8)",
+    )
+    add(
+        "--cascade",
+        action="store_true",
+        help="also ask a decision model about every answer, and the judge model where that is "
+        "uncertain; without LLMEVAL_DECISION_MODEL, rules take the place of the decision model",
+    )
+    add(
+        "--json",
+        action="store_true",
+        help="print the figures as JSON; the tables go to standard error",
+    )
+    return parser
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _fields(text: str) -> tuple[str, ...]:
+    from llmeval_sdk.plugins.demo.documents import FIELDS
+
+    names = _names(text)
+    for name in names:
+        if name not in FIELDS:
+            raise argparse.ArgumentTypeError(f"no field {name!r}; there are {', '.join(FIELDS)}")
+    return names
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0, not {text!r}")
+    return int(text)
 
 
 def add(subparsers: Any) -> None:
@@ -19,6 +109,4 @@ def add(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo with whatever stands behind ``llmeval demo``."""
-    from llmeval_sdk.plugins.demo.run import main
-
     return main(args.rest)

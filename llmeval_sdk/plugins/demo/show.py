@@ -228,7 +228,7 @@ def percent(part: float, whole: float) -> str:
     return f"{part / whole:.0%}" if whole else "–"
 
 
-def average(values: Iterable[Any]) -> str:
+def average(values: Iterable[object]) -> str:
     """Return the mean of those that are numbers, a dash where none is."""
     numbers = [float(value) for value in values if isinstance(value, (int, float))]
     return f"{mean(numbers):.2f}" if numbers else "–"
@@ -671,7 +671,7 @@ def _step(results: Sequence[Result], name: str) -> list[float]:
 
 
 def summary(
-    store: str, judge: str, results: Sequence[Result], phases: Mapping[str, float], stats: Any
+    store: str, judge: str, results: Sequence[Result], phases: Mapping[str, float], stats: object
 ) -> dict[str, Any]:
     """Return the outcomes of each field, the mean of each score, and what was not run or lost.
 

@@ -11,15 +11,15 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from hashlib import blake2b
-from math import inf
 from pathlib import Path
 from socket import gethostname
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.model import EvaluationEvent
+from llmeval_sdk.model import EvaluationEvent, Usage
+from llmeval_sdk.pipeline.batch_exporter import Barrier
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.judging import MAX_WAITING, DecisionJob, Job, Judging, QueuedJob
 from llmeval_sdk.pipeline.plan import Plan
@@ -37,18 +37,24 @@ from llmeval_sdk.plugins.fleet._message import (
     signature,
 )
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
-from llmeval_sdk.plugins.shared.client import connect, is_redis_error
+from llmeval_sdk.plugins.shared.redis_client import connect, is_redis_error
 from llmeval_sdk.process.retries import pauses
 from llmeval_sdk.process.shield import Counts, shield, tell
 from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing.internals import off
 
 
+if TYPE_CHECKING:
+    from redis import Redis
+
+
 AT_ONCE = 100
 LEASE_SECONDS = 15.0
 BUSY_SECONDS, IDLE_SECONDS, AWAY_SECONDS = 0.1, 1.0, 3.0
-WAIT_SECONDS = 0.5
-READER_END_SECONDS = 1.0
+LOOK_SECONDS, RENEW_SECONDS = 0.01, 0.5
+"""How soon after an emission the exporters are asked whether they have it, and how often the lease
+is renewed while they do not. The pauses in between grow."""
+END_SECONDS = 1.0
 """How long the end of the process waits for the exporters to have what was emitted."""
 
 _LEASE = """
@@ -66,8 +72,26 @@ _RENEW = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('PEXPIRE', KE
 _LEAVE = "if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end"
 
 
+class _Scripts:
+    """The scripts that read what returns to a host."""
+
+    def __init__(self, redis: Redis) -> None:
+        self.lease = redis.register_script(_LEASE)
+        self.renew = redis.register_script(_RENEW)
+        self.remove = redis.register_script(_REMOVE)
+        self.leave = redis.register_script(_LEAVE)
+
+
+def _lease_milliseconds() -> int:
+    return int(LEASE_SECONDS * 1000)
+
+
 class VerdictReader:
-    """Reads the outcomes of one host on a thread of its own."""
+    """Reads the verdicts that return to one host, in steps that wait for no exporter.
+
+    The thread of the fleet takes the steps. Between reading verdicts and removing them from Redis,
+    the exporters may take as long as they like: each step only looks whether they have them.
+    """
 
     def __init__(
         self,
@@ -75,72 +99,89 @@ class VerdictReader:
         host: str,
         dispatcher: Dispatcher,
         counts: Counts,
-        add_usage: Callable[[Any], None],
+        add_usage: Callable[[Usage], None],
     ) -> None:
         self._own = own
         self._keys = [READER + host, RESULTS + host]
         self._dispatcher, self._counts, self._add_usage = dispatcher, counts, add_usage
         self._me = uuid4().hex
-        self._closing = threading.Event()
-        self._thread = OneThread(self._run, name="llmeval-verdicts")
-        self._scripts: Any = None
+        self._scripts: _Scripts | None = None
+        self._due = monotonic() + IDLE_SECONDS
         self._emitted: set[bytes] = set()
-        """Outcomes that were emitted here and are still in Redis."""
+        """Verdicts that were emitted here and are still in Redis."""
+        self._batch = 0
+        """How many verdicts leave Redis as soon as the exporters have them."""
+        self._barriers: Sequence[Barrier] = ()
+        self._pause = 0.0
+        self._renew_at = 0.0
 
-    def start(self) -> bool:
-        """Start the thread if it does not run; False where none can start."""
-        return self._thread.start()
+    @property
+    def seconds(self) -> float:
+        """How long the next step is not due."""
+        return max(0.0, self._due - monotonic())
 
-    def shut(self) -> None:
-        """Read nothing more; what is left returns to the next process of this host."""
-        self._closing.set()
+    def step(self) -> None:
+        """Read verdicts, or remove those that the exporters have, where that is due."""
+        if monotonic() >= self._due:
+            pause = self._shielded(self._next)
+            self._due = monotonic() + (AWAY_SECONDS if pause is None else pause)
 
-    def _run(self) -> None:
-        off()
-        pause = IDLE_SECONDS
-        while not self._closing.wait(pause):
-            pause = AWAY_SECONDS
-            with shield("fleet", on_own_thread=True):
-                try:
-                    pause = BUSY_SECONDS if self._read() else IDLE_SECONDS
-                except OSError as error:
-                    tell("fleet", f"no verdicts can return: {type(error).__name__}")
-                except Exception as error:
-                    if not is_redis_error(error):
-                        raise
-                    tell("fleet", f"no verdicts can return: {type(error).__name__}")
+    def finish(self) -> None:
+        """Wait a moment for the exporters; what they do not have returns to the next process."""
+        if self._batch:
+            until = monotonic() + END_SECONDS
+            for barrier in self._barriers:
+                barrier.done.wait(max(0.0, until - monotonic()))
+            self._shielded(self._next)
         with shield("fleet"):
             if self._scripts is not None:
-                self._scripts[-1](keys=self._keys[:1], args=[self._me])
+                self._scripts.leave(keys=self._keys[:1], args=[self._me])
 
-    def _read(self) -> int:
-        """Take what has returned; return how many outcomes that were."""
-        if self._scripts is None:
+    def _shielded(self, step: Callable[[], float]) -> float | None:
+        """Take a step; ``None`` where Redis is away."""
+        with shield("fleet", on_own_thread=True):
+            try:
+                return step()
+            except Exception as error:
+                if not isinstance(error, OSError) and not is_redis_error(error):
+                    raise
+                tell("fleet", f"no verdicts can return: {type(error).__name__}")
+        return None
+
+    def _next(self) -> float:
+        """Take the next step; return the seconds until the one after it."""
+        scripts = self._scripts
+        if scripts is None:
             assert self._own.judge_queue is not None
-            redis = connect(self._own.judge_queue)
-            scripts = (_LEASE, _RENEW, _REMOVE, _LEAVE)
-            self._scripts = [redis.register_script(text) for text in scripts]
-        lease, renew, remove, _ = self._scripts
-        milliseconds = int(LEASE_SECONDS * 1000)
-        texts = lease(keys=self._keys, args=[self._me, milliseconds, AT_ONCE])
+            scripts = self._scripts = _Scripts(connect(self._own.judge_queue))
+        return self._remove(scripts) if self._batch else self._read(scripts)
+
+    def _read(self, scripts: _Scripts) -> float:
+        """Emit the verdicts that have returned, where this process holds the lease of its host."""
+        texts = scripts.lease(keys=self._keys, args=[self._me, _lease_milliseconds(), AT_ONCE])
         if not texts:
-            return 0
+            return IDLE_SECONDS
         self._emitted.intersection_update(texts)
         for text in texts:
             if text not in self._emitted:
                 self._emitted.add(text)
                 self._emit(text)
-        barriers = self._dispatcher.barriers()
-        waits_until = inf
-        while not all(barrier.done.wait(WAIT_SECONDS) for barrier in barriers):
-            if self._closing.is_set():
-                waits_until = min(waits_until, monotonic() + READER_END_SECONDS)
-            if monotonic() > waits_until:
-                return 0  # the next process of this host reads them again
-            renew(keys=self._keys[:1], args=[self._me, milliseconds])
-        if remove(keys=self._keys, args=[self._me, len(texts)]):
-            self._emitted.clear()
-        return len(texts)
+        self._batch, self._barriers = len(texts), self._dispatcher.barriers()
+        self._pause, self._renew_at = LOOK_SECONDS, monotonic() + RENEW_SECONDS
+        return self._pause
+
+    def _remove(self, scripts: _Scripts) -> float:
+        """Remove the verdicts from Redis where the exporters have them, else keep the lease."""
+        if all(barrier.done.is_set() for barrier in self._barriers):
+            if scripts.remove(keys=self._keys, args=[self._me, self._batch]):
+                self._emitted.clear()
+            self._batch = 0
+            return BUSY_SECONDS
+        if monotonic() >= self._renew_at:
+            self._renew_at = monotonic() + RENEW_SECONDS
+            scripts.renew(keys=self._keys[:1], args=[self._me, _lease_milliseconds()])
+        self._pause = min(2 * self._pause, RENEW_SECONDS)
+        return self._pause
 
     def _emit(self, text: bytes) -> None:
         assert self._own.fleet_key is not None
@@ -160,7 +201,7 @@ class VerdictReader:
 LINGER_SECONDS = 0.05
 """How long the first judgement of a message waits for others."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-END_SECONDS = 0.3
+SENDING_END_SECONDS = 0.3
 """How long the end waits for a message that is under way."""
 
 
@@ -182,7 +223,7 @@ class FleetClient(Judging):
         self._urgent = threading.Event()
         self._ended = threading.Event()
         self._ended.set()
-        self._sender = OneThread(self._send_all, name="llmeval-fleet")
+        self._thread = OneThread(self._serve, name="llmeval-fleet")
         self._redis: Any = None
         self._store: JudgementStore | None = None
         self._is_away = False
@@ -190,19 +231,17 @@ class FleetClient(Judging):
         self._away_because = ""
         self._is_kept_whole = not plan.redactor.has_custom
         """Whether the spool keeps all that judges read. With an own redaction it does not."""
-        self._returning = (
+        self._reader = (
             None
             if self._host is None
             else VerdictReader(self._own, self._host, dispatcher, self.fleet, self._add_usage)
         )
 
     def start(self) -> bool:
-        """Start the threads if they do not run; False where none can start."""
-        if self._returning is not None:
-            self._returning.start()
+        """Start the thread if it does not run; False where none can start."""
         if self._plan.decisions is not None:
             super().start()
-        return self._sender.start()
+        return self._thread.start()
 
     def submit(self, job: Job) -> Future[None] | None:
         """Take a job for the fleet, or emit why it does not run."""
@@ -273,9 +312,7 @@ class FleetClient(Judging):
         self._shut = True
         self._urgent.set()
         self._wake.set()
-        self._ended.wait(END_SECONDS)
-        if self._returning is not None:
-            self._returning.shut()
+        self._ended.wait(SENDING_END_SECONDS)
         super().shut()
 
     def _cut(self, turn: QueuedJob[Job] | QueuedJob[DecisionJob]) -> None:
@@ -285,23 +322,32 @@ class FleetClient(Judging):
             self._emit(self._unreachable(job))
         super()._cut(turn)
 
-    def _add_usage(self, usage: Any) -> None:
+    def _add_usage(self, usage: Usage) -> None:
         self.usage += usage
 
-    # -- on the sender's thread -------------------------------------------------------------------
+    # -- on the fleet's thread --------------------------------------------------------------------
 
-    def _send_all(self) -> None:
+    def _serve(self) -> None:
+        """Send judgements and read verdicts, by turns: both wait for the same Redis only."""
         self._ended.clear()
         off()  # spans of the client's own calls are not the app's
         while not self._shut:
-            self._wake.wait()
-            self._urgent.wait(LINGER_SECONDS)
-            self._wake.clear()
-            self._urgent.clear()
-            with shield("fleet", on_own_thread=True):
-                while not self._shut and (turns := self._next_turns()):
-                    self._send(turns)
+            if self._wake.wait(None if self._reader is None else self._reader.seconds):
+                self._urgent.wait(LINGER_SECONDS)
+                self._wake.clear()
+                self._urgent.clear()
+                with shield("fleet", on_own_thread=True):
+                    while not self._shut and (turns := self._next_turns()):
+                        self._send(turns)
+                        self._read()
+            self._read()
         self._ended.set()
+        if self._reader is not None:
+            self._reader.finish()
+
+    def _read(self) -> None:
+        if self._reader is not None and not self._shut:
+            self._reader.step()
 
     def _next_turns(self) -> list[tuple[QueuedJob[Job], str, str]]:
         """Write the next judgements: as many as a message may hold, by number and by size."""
@@ -342,6 +388,7 @@ class FleetClient(Judging):
             if all(turn.done.done() for turn, *_ in written):
                 return  # all of them were given up meanwhile
             self._urgent.wait(next(waits))
+            self._read()
         for turn, *_ in written:
             if turn.take():
                 self.fleet.add("handed_over")

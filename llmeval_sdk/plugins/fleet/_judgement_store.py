@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from llmeval_sdk.plugins.shared.client import KEYS
+from llmeval_sdk.plugins.shared.redis_client import KEYS
 
 
 QUEUE = "judgements"
@@ -66,7 +66,7 @@ def wrong_types(redis: Any) -> list[str]:
     ]
 
 
-def trouble(error: Exception, redis: Any) -> str:
+def trouble(error: Exception, redis: object) -> str:
     """Say what an error of the library means: which keys are wrong, or else the error itself."""
     wrong = []
     if type(error).__name__ == "ResponseError":

@@ -93,7 +93,7 @@ _KINDS: Mapping[str, type] = {
 _WORDS = {kind: word for word, kind in _KINDS.items()}
 
 
-def written(value: Any) -> str:
+def written(value: object) -> str:
     """Write a value as JSON; of what is no plain data only the name of its type is left."""
     try:
         return _encode(value)
@@ -101,7 +101,7 @@ def written(value: Any) -> str:
         return _encode(_keyed(value, 0))
 
 
-def plain(item: Any) -> dict[str, Any]:
+def plain(item: object) -> dict[str, Any]:
     """Return the fields of an object, without those that are ``None`` by default."""
     names, read, needed = _READERS[type(item)]
     values = zip(names, read(item))  # noqa: B905 - as many as there are names
@@ -110,7 +110,7 @@ def plain(item: Any) -> dict[str, Any]:
     return {name: value for name, value in values if value is not None or name in needed}
 
 
-def _default(value: Any) -> Any:
+def _default(value: object) -> Any:
     return plain(value) if type(value) in _READERS else f"<{type(value).__name__}>"
 
 
@@ -118,7 +118,7 @@ _encode = json.JSONEncoder(default=_default, separators=(",", ":"), check_circul
 _DEEPEST = 40
 
 
-def _keyed(value: Any, depth: int) -> Any:
+def _keyed(value: object, depth: int) -> Any:
     if depth > _DEEPEST:
         return "<too deep>"
     if type(value) in _READERS:
@@ -138,7 +138,7 @@ def parsed(text: str | bytes) -> Any:
         raise UnreadableError(f"no JSON: {type(error).__name__}") from None
 
 
-def built(kind: type[T], plain_item: Any) -> T:
+def built(kind: type[T], plain_item: object) -> T:
     """Make an object of the fields that `plain` returned; unknown fields are left out.
 
     Raises:
@@ -172,7 +172,7 @@ def _made(kind: Any, value: Any) -> Any:
     return tuple(built(kind[0], item) for item in value)
 
 
-def _is_pair(value: Any) -> bool:
+def _is_pair(value: object) -> bool:
     return type(value) is list and len(value) == 2
 
 
@@ -181,7 +181,7 @@ def _items_as_plain(items: list[Any]) -> list[Any]:
     return [[_WORDS[type(item)], item] for item in items]
 
 
-def _items_of(plain_items: Any) -> list[Any]:
+def _items_of(plain_items: object) -> list[Any]:
     """Make what a judgement emits; raises `UnreadableError` where it is nothing of that kind."""
     if type(plain_items) is not list:
         raise UnreadableError("no list")
@@ -296,7 +296,7 @@ def signature(body: str, key: Secret) -> str:
     ).hexdigest()
 
 
-def _is_signed(body: str, signed: Any, key: Secret) -> bool:
+def _is_signed(body: str, signed: object, key: Secret) -> bool:
     """Return whether a text was signed with the key."""
     return isinstance(signed, str) and hmac.compare_digest(
         signature(body, key).encode(), signed.encode("utf-8", "replace")
@@ -379,7 +379,7 @@ def checked_note(note: bytes, key: Secret) -> str:
     return checked_envelope(json.dumps(entry).encode(), key)
 
 
-def message_of(body: Any, signed: Any, key: Secret) -> FleetMessage:
+def message_of(body: object, signed: object, key: Secret) -> FleetMessage:
     """Read a message.
 
     Raises:

@@ -32,7 +32,7 @@ from llmeval_sdk.plugins.fleet._message import (
     outcome_of,
 )
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
-from llmeval_sdk.plugins.shared.client import connect, is_redis_error
+from llmeval_sdk.plugins.shared.redis_client import connect, is_redis_error
 from llmeval_sdk.process.shield import shield, swallow, tell
 
 
@@ -286,7 +286,7 @@ class _MessageWork:
                 self._running -= 1
                 self._alone(asked, self._end, asked, future.result())
 
-    def _alone(self, asked: Asked, step: Callable[..., None], *arguments: Any) -> None:
+    def _alone(self, asked: Asked, step: Callable[..., None], *arguments: object) -> None:
         """Take a step of one judgement, which ends alone where the step raises."""
         try:
             step(*arguments)

@@ -19,7 +19,7 @@ from llmeval_sdk.plugins.fleet._judgement_store import (
 from llmeval_sdk.plugins.fleet._message import READS, VERSION, fingerprint
 from llmeval_sdk.plugins.fleet.serving import GONE_SECONDS, WorkerInfo, present_workers, redis_time
 from llmeval_sdk.plugins.fleet.settings import FleetSettings, check
-from llmeval_sdk.plugins.shared.client import connect, is_redis_error
+from llmeval_sdk.plugins.shared.redis_client import connect, is_redis_error
 from llmeval_sdk.process.distribution import release
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from time import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
@@ -34,8 +34,12 @@ from llmeval_sdk.plugins.fleet._worker import (
     wait_for_budget,
 )
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
-from llmeval_sdk.plugins.shared.client import KEYS, connect, is_redis_error
+from llmeval_sdk.plugins.shared.redis_client import KEYS, connect, is_redis_error
 from llmeval_sdk.process.shield import Counts, shield, swallow, tell
+
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 
 BEAT_SECONDS = 5.0
@@ -100,17 +104,17 @@ class Heartbeat:
     Args:
         redis: a client.
         store: where lost messages are queued again, and what waited too long is refused.
-        worker: the fields of `WorkerInfo` that do not change.
+        worker: what it is; its times are set with each beat.
         lost_after: seconds after which a message that nobody has acknowledged got lost.
     """
 
     def __init__(
-        self, redis: Any, store: JudgementStore, worker: Mapping[str, Any], *, lost_after: float
+        self, redis: Redis, store: JudgementStore, worker: WorkerInfo, *, lost_after: float
     ) -> None:
-        self._redis, self._store, self._worker = redis, store, dict(worker)
+        self._redis, self._store, self._worker = redis, store, worker
         self._lost_after = lost_after
         self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="llmeval-presence", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="llmeval-fleet", daemon=True)
 
     def start(self) -> None:
         """Begin to say so, on a thread of its own."""
@@ -121,7 +125,7 @@ class Heartbeat:
         self._ending.set()
         self._thread.join(BEAT_SECONDS)
         with shield("fleet"):
-            self._redis.hdel(WORKERS, self._worker["name"])
+            self._redis.hdel(WORKERS, self._worker.name)
 
     def _run(self) -> None:
         while True:
@@ -137,7 +141,7 @@ class Heartbeat:
 
     def _beat(self) -> None:
         at = redis_time(self._redis)
-        worker = WorkerInfo(**{**self._worker, "at": at, "ahead": time() - at})
+        worker = replace(self._worker, at=at, ahead=time() - at)
         self._redis.hset(WORKERS, worker.name, json.dumps(asdict(worker)))
         self._store.queue_again(self._lost_after)
         self._store.sweep()
@@ -197,12 +201,12 @@ def make_app(
     class FleetApp(Celery):  # type: ignore[misc]
         """A Celery app with one broker, whatever the environment says."""
 
-        def connection_for_read(self, url: str | None = None, **options: Any) -> Any:
+        def connection_for_read(self, url: str | None = None, **options: object) -> Any:
             connection = self._connection(broker, **options)
             connection.transport_cls = transport
             return connection
 
-        def connection_for_write(self, url: str | None = None, **options: Any) -> Any:
+        def connection_for_write(self, url: str | None = None, **options: object) -> Any:
             return self._connection(broker, **options)
 
     broker = queue.reveal()
@@ -247,7 +251,7 @@ def _checking_transport(
     class CheckingClient(PrefixedStrictRedis):  # type: ignore[misc]
         """Gives the transport no entry of the queue that was not checked."""
 
-        def parse_response(self, connection: Any, command_name: str, **options: Any) -> Any:
+        def parse_response(self, connection: object, command_name: str, **options: object) -> Any:
             answer = super().parse_response(connection, command_name, **options)
             if command_name != "BRPOP" or not answer:
                 return answer
@@ -294,7 +298,7 @@ def add_task(app: Any, answer: Callable[[Any, Any], None]) -> None:
     """
     from celery.exceptions import Reject
 
-    def judge(body: Any = None, signed: Any = None) -> None:
+    def judge(body: object = None, signed: object = None) -> None:
         try:
             answer(body, signed)
         except GiveBackError as error:
@@ -348,7 +352,7 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
     assert own.fleet_key is not None
     key, refused = own.fleet_key, Counts()
 
-    def answer(body: Any, signed: Any) -> None:
+    def answer(body: object, signed: object) -> None:
         pipeline = current()
         if pipeline is None or not pipeline.start():
             raise GiveBackError("no thread can be started")
@@ -386,13 +390,15 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
         check_note=partial(checked, checked_note),
     )
     add_task(app, answer)
-    presence = Heartbeat(redis, store, described, lost_after=visibility + REDELIVERY_SECONDS)
-    presence.start()
+    heartbeat = Heartbeat(
+        redis, store, WorkerInfo(**described), lost_after=visibility + REDELIVERY_SECONDS
+    )
+    heartbeat.start()
     wait_for_budget(current().plan.limiter, BUDGET_SECONDS)
     try:
         status = _run_worker(app, pool=described["pool"], slots=slots, name=described["name"])
     finally:
-        presence.stop()
+        heartbeat.stop()
     if status:  # where Celery could not go on, its log says no more than what Redis answered
         _check_keys(redis)
     return status

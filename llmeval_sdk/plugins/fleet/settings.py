@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.reading import Secret, long_secret, positive, setting
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
+from llmeval_sdk.plugins.shared.settings import RedisAddress
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ os.environ.setdefault("RAGAS_DO_NOT_TRACK", "true")  # noqa: TID251 - it is Raga
 Handle = Callable[[Mapping[str, Any], float], Awaitable[Mapping[str, Any]]]
 
 
-def open_engine(options: Mapping[str, Any]) -> tuple[Handle, Mapping[str, Any]]:
+def open_engine(options: Mapping[str, object]) -> tuple[Handle, Mapping[str, Any]]:
     """Import Ragas and run the app's set-up, for the child; raises `JudgeError` if it cannot."""
     opened = engine(options.get("setup"))
     models: dict[str, LLM] = {}
@@ -67,7 +67,7 @@ class _Nobody(LLM):
         messages: Sequence[Message],
         /,
         *,
-        schema: Mapping[str, Any] | None = None,
+        schema: Mapping[str, object] | None = None,
         max_tokens: int = 4096,
     ) -> Completion:
         """Refuse, with the reason that is counted."""
@@ -86,7 +86,7 @@ class RagasEngine:
         self.version = str(import_module("ragas").__version__)
         self._embeddings: dict[Any, Any] = {}
 
-    async def run(self, job: Mapping[str, Any], llm: LLM, seconds: float) -> dict[str, Any]:
+    async def run(self, job: Mapping[str, object], llm: LLM, seconds: float) -> dict[str, Any]:
         """Score one record within ``seconds``; never raises what is an `Exception`."""
         scoring = self._scoring
         model = scoring.JudgeModel(llm, most_calls=job["calls"])
@@ -108,7 +108,9 @@ class RagasEngine:
             answer["value"] = None
         return answer
 
-    async def _score(self, job: Mapping[str, Any], model: Any, embeddings: Any) -> dict[str, Any]:
+    async def _score(
+        self, job: Mapping[str, object], model: object, embeddings: object
+    ) -> dict[str, Any]:
         metric, columns = job["metric"], job["columns"]
         own = self._scoring.SCORES.get(metric) if isinstance(metric, str) else None
         if own is not None:
@@ -117,7 +119,7 @@ class RagasEngine:
         native: dict[str, Any] = await self._scoring.score(metric, columns, model, embeddings)
         return native
 
-    def _embeddings_of(self, job: Mapping[str, Any], llm: LLM) -> Any:
+    def _embeddings_of(self, job: Mapping[str, object], llm: LLM) -> Any:
         """Make the embeddings once; from the judge model's server, unless another is named."""
         key = (job.get("embeddings"), repr(job.get("model")), id(llm))
         if key not in self._embeddings:

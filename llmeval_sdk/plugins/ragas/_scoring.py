@@ -68,7 +68,7 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
         """How many requests went out: more than calls where a server had to be asked in other ways
         or gave what could not be read."""
 
-    def generate(self, prompt: str, response_model: Any) -> Any:
+    def generate(self, prompt: str, response_model: object) -> Any:
         """Refuse: everything here is asynchronous."""
         raise TypeError("use agenerate")
 
@@ -125,7 +125,7 @@ class JudgeEmbeddings(BaseRagasEmbedding):  # type: ignore[misc,unused-ignore]
         self._make = make
         self._model = model
 
-    async def aembed_texts(self, texts: list[str], **_: Any) -> list[list[float]]:
+    async def aembed_texts(self, texts: list[str], **_: object) -> list[list[float]]:
         """Embed all texts in one call."""
         with self._model.call("embeddings") as call:
             embeddings = self._make()
@@ -133,15 +133,15 @@ class JudgeEmbeddings(BaseRagasEmbedding):  # type: ignore[misc,unused-ignore]
             call.model, call.usage = embeddings.model, embedded.usage or Usage()
             return [list(vector) for vector in embedded.vectors]
 
-    async def aembed_text(self, text: str, **_: Any) -> list[float]:
+    async def aembed_text(self, text: str, **_: object) -> list[float]:
         """Embed one text."""
         return (await self.aembed_texts([text]))[0]
 
-    def embed_texts(self, texts: list[str], **_: Any) -> list[list[float]]:
+    def embed_texts(self, texts: list[str], **_: object) -> list[list[float]]:
         """Embed and wait: what legacy metrics do."""
         return run(lambda: self.aembed_texts(texts))
 
-    def embed_text(self, text: str, **_: Any) -> list[float]:
+    def embed_text(self, text: str, **_: object) -> list[float]:
         """Embed one text and wait."""
         return self.embed_texts([text])[0]
 
@@ -149,7 +149,7 @@ class JudgeEmbeddings(BaseRagasEmbedding):  # type: ignore[misc,unused-ignore]
     embed_documents = embed_texts
 
 
-def strict(schema: Any) -> Any:
+def strict(schema: object) -> Any:
     """Make a pydantic schema what strict modes ask for: no other keys, every key required."""
     if isinstance(schema, list):
         return [strict(each) for each in schema]
@@ -343,7 +343,7 @@ def _snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() else c for c in name).lstrip("_")
 
 
-def _completed(metric: Any, model: JudgeModel, embeddings: JudgeEmbeddings) -> Any:
+def _completed(metric: object, model: JudgeModel, embeddings: JudgeEmbeddings) -> Any:
     """Give a copy of a legacy metric what it lacks; the app's object stays as it is."""
     lacking = {
         name: ours
@@ -357,7 +357,7 @@ def _completed(metric: Any, model: JudgeModel, embeddings: JudgeEmbeddings) -> A
     return metric
 
 
-def _counted(metric: Any, model: JudgeModel) -> Any:
+def _counted(metric: object, model: JudgeModel) -> Any:
     """Note a run with the app's own LLM as one call of unknown size; ours counts by itself."""
     from contextlib import nullcontext
 

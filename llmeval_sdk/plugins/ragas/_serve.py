@@ -87,7 +87,7 @@ class Server:
     """Reads jobs, one JSON object a line, and writes answers as they come."""
 
     def __init__(
-        self, handle: Handle | None, greeting: Mapping[str, Any], idle_seconds: float
+        self, handle: Handle | None, greeting: Mapping[str, object], idle_seconds: float
     ) -> None:
         self._handle = handle
         self._greeting = greeting
@@ -160,6 +160,6 @@ class Server:
             await writer.drain()
 
     @staticmethod
-    def _say(writer: asyncio.StreamWriter, what: Mapping[str, Any]) -> None:
+    def _say(writer: asyncio.StreamWriter, what: Mapping[str, object]) -> None:
         if not writer.is_closing():
             writer.write(json.dumps(what).encode() + b"\n")

@@ -124,7 +124,7 @@ class Child:
         self._not_before = 0.0
         self._why = JudgeError("worker_lost")
 
-    async def call(self, job: Mapping[str, Any], *, seconds: float) -> Mapping[str, Any]:
+    async def call(self, job: Mapping[str, object], *, seconds: float) -> Mapping[str, Any]:
         """Have a job done within ``seconds`` and return the handler's answer.
 
         Raises:
@@ -214,7 +214,7 @@ class _Connection:
         self._reading = loop.create_task(self._read(reader))
         _connections.add(self)
 
-    async def ask(self, job: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
+    async def ask(self, job: Mapping[str, object], seconds: float) -> Mapping[str, Any]:
         """Send a job and wait for its answer."""
         if self.closed:
             raise RetiredError
@@ -249,7 +249,7 @@ class _Connection:
         self._writer.close()
         self._reading.cancel()
 
-    def _send(self, what: Mapping[str, Any]) -> None:
+    def _send(self, what: Mapping[str, object]) -> None:
         if not self.closed:
             self._writer.write(json.dumps(what, default=str).encode() + b"\n")
 

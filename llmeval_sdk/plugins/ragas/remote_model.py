@@ -37,7 +37,7 @@ class RemoteLLM(LLM):
         messages: Sequence[Message],
         /,
         *,
-        schema: Mapping[str, Any] | None = None,
+        schema: Mapping[str, object] | None = None,
         max_tokens: int = 4096,
     ) -> Completion:
         """Refuse, with the reason that is counted."""

@@ -49,7 +49,7 @@ QUIET = {
 """Ragas posts every call to its makers unless it reads exactly the word ``true``."""
 
 
-async def run(job: Mapping[str, Any], llm: LLM, settings: Settings) -> Mapping[str, Any]:
+async def run(job: Mapping[str, object], llm: LLM, settings: Settings) -> Mapping[str, Any]:
     """Run one metric and return the engine's answer; raises `JudgeError` _where it cannot run."""
     seconds = settings.judge_timeout * DEADLINE_SHARE
     address = _address_of(llm)
@@ -59,7 +59,7 @@ async def run(job: Mapping[str, Any], llm: LLM, settings: Settings) -> Mapping[s
     return await child(spec).call({**job, "model": address}, seconds=seconds)
 
 
-def in_thread(metric: Any, address: Mapping[str, Any] | None, settings: Settings) -> bool:
+def in_thread(metric: object, address: Mapping[str, object] | None, settings: Settings) -> bool:
     """Say whether a metric runs in this process."""
     if not isinstance(metric, str):
         return True
@@ -70,7 +70,7 @@ def in_thread(metric: Any, address: Mapping[str, Any] | None, settings: Settings
     return imported or address is None or not hasattr(socket, "AF_UNIX")
 
 
-def _address_of(llm: Any) -> Mapping[str, Any] | None:
+def _address_of(llm: object) -> Mapping[str, Any] | None:
     """Return how another process reaches the same model; ``None`` _where only this one can."""
     address = getattr(llm, "address", None)
     found: Mapping[str, Any] | None = address() if callable(address) else None
@@ -187,7 +187,7 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 async def _run_on_thread(
-    job: Mapping[str, Any], llm: LLM, setup: str | None, seconds: float
+    job: Mapping[str, object], llm: LLM, setup: str | None, seconds: float
 ) -> Mapping[str, Any]:
     """Run one metric on the thread and return the engine's answer."""
     future = asyncio.run_coroutine_threadsafe(
@@ -197,7 +197,7 @@ async def _run_on_thread(
 
 
 async def _score_on_thread(
-    job: Mapping[str, Any], llm: LLM, setup: str | None, seconds: float
+    job: Mapping[str, object], llm: LLM, setup: str | None, seconds: float
 ) -> Mapping[str, Any]:
     engine = import_module("llmeval_sdk.plugins.ragas._engine").engine(setup)
     answer: Mapping[str, Any] = await engine.run(job, llm, seconds)

@@ -1,36 +1,211 @@
-"""What a worker does: it evaluates one block of the data after the other.
+"""Evaluates one block of the data after the other, in a worker of Ray.
 
-A block is told to the driver as a `BlockSummary` alone. Its rows go to a file of their own.
+A block is told to the driver as a `BlockSummary` alone. Its rows go to a Parquet file of their own.
+
+A worker may be killed at any moment, and so may the driver. Whoever evaluates the block next finds
+its log, which has each verdict as soon as it was made, or its finished rows.
 """
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
 import socket
 import traceback
+from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
+from llmeval_sdk.model import Evaluation
+from llmeval_sdk.offline.arrow import ArrowColumns, arrow_table
 from llmeval_sdk.offline.data.source import Data, Located
 from llmeval_sdk.offline.report.aggregate import Aggregate
-from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.report.storage import RUN
+from llmeval_sdk.offline.report.row import Output, Row
+from llmeval_sdk.offline.report.storage import LINE, RUN, Seal, read_row, write_row
 from llmeval_sdk.offline.run.rows import TOLD, Bad, RowSeal, good_rows
 from llmeval_sdk.offline.run.work import InputRow, Work
-from llmeval_sdk.plugins.ray._journal import opened
-from llmeval_sdk.plugins.ray._output import BlockOutput
-from llmeval_sdk.plugins.shared.host import Host
-from llmeval_sdk.plugins.shared.limiter import SharedLimiter
-from llmeval_sdk.plugins.shared.link import RedisLink
+from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
+from llmeval_sdk.plugins.shared.redis_client import RedisThread
 from llmeval_sdk.plugins.shared.settings import SharedSettings
+from llmeval_sdk.process.shield import tell
+from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 from llmeval_sdk.store.files import make_folder
 from llmeval_sdk.store.state import HostLedger, ledger_path
+
+
+class BlockLog:
+    """The verdicts on the rows of one block; use it inside `_block_log`.
+
+    Lines that the key of the run has not signed are not believed. A last line that is torn, because
+    its writer was killed, is not either.
+    """
+
+    def __init__(self, file: int, seal: Seal, rows_file: Path) -> None:
+        self._file = file
+        self._seal = seal
+        self._rows: dict[int, bytes] = {}
+        self._verdicts: dict[tuple[int, str], dict[str, Evaluation]] = {}
+        if rows_file.exists():
+            self._read_rows(rows_file)
+        self._read_verdicts()
+
+    def row(self, item: InputRow) -> Row | None:
+        """Return the finished row, unless it is another one now or something failed on it."""
+        line = self._rows.pop(item.number, None)
+        if line is None or not self._seal.holds(line):
+            return None
+        row = read_row(line)
+        if row.digest != item.digest:
+            return None
+        if not any(evaluation.error for evaluation in row.evaluations.values()):
+            return row
+        verdicts = {
+            name: evaluation
+            for name, evaluation in row.evaluations.items()
+            if evaluation.evaluator_kind != "heuristic" and evaluation.error is None
+        }
+        self._verdicts.setdefault((item.number, item.digest), {}).update(verdicts)
+        return None
+
+    def known(self, item: InputRow, /) -> Mapping[str, Evaluation]:
+        """Return the verdicts on a row that are there already."""
+        return self._verdicts.get((item.number, item.digest), {})
+
+    def keep(self, item: InputRow, verdicts: Mapping[str, Evaluation], /) -> None:
+        """Write verdicts at once, but for those that failed: they are asked for again."""
+        made = [sparse(verdict) for verdict in verdicts.values() if verdict.error is None]
+        line = dumps({"number": item.number, "digest": item.digest, "verdicts": made})
+        if made and line is not None:
+            text = line.encode("utf-8", "backslashreplace") + b"\n"
+            os.write(self._file, self._seal(text))
+
+    def attempts(self, session: str) -> int:
+        """Note that the block is begun; return how often it was in this session of the driver."""
+        line = b'{"begun":"%s"}\n' % session.encode()
+        os.write(self._file, line)
+        return self._read().count(line)
+
+    def _read(self) -> bytes:
+        return os.pread(self._file, os.fstat(self._file).st_size, 0)
+
+    def _read_verdicts(self) -> None:
+        content = self._read()
+        if content and not content.endswith(b"\n"):
+            os.write(self._file, b"\n")  # ends the torn line
+        for line in content.splitlines(keepends=True):
+            if not self._seal.holds(line):
+                continue
+            plain: dict[str, Any] = json.loads(line)
+            verdicts = map(evaluation_from, plain.get("verdicts", ()))
+            known = self._verdicts.setdefault((plain["number"], plain["digest"]), {})
+            known.update({verdict.name: verdict for verdict in verdicts})
+
+    def _read_rows(self, path: Path) -> None:
+        from pyarrow import ArrowException
+        from pyarrow.parquet import ParquetFile
+
+        try:
+            with ParquetFile(path) as file:
+                for batch in file.iter_batches(columns=["number", LINE]):
+                    numbers, lines = batch.columns
+                    self._rows.update(zip(numbers.to_pylist(), lines.to_pylist(), strict=True))
+        except (ArrowException, OSError, ValueError) as error:
+            tell("resume", f"{path.name} cannot be read and is made anew: {type(error).__name__}")
+
+
+@contextmanager
+def _block_log(folder: Path, key: str, seal: Seal) -> Iterator[BlockLog]:
+    """Open the log of a block, which nobody else has open meanwhile; remove it at the end.
+
+    A worker that was believed dead may still write; the lock makes the next one wait for its end.
+    Two blocks with the same content have one log, and the second finds the rows of the first.
+    """
+    path = folder / f"{key}.verdicts"
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        _lock(file)
+        yield BlockLog(file, seal, folder / f"{key}.parquet")
+        path.unlink(missing_ok=True)
+    finally:
+        os.close(file)
+
+
+def _lock(file: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows, where Ray runs on one machine, for trying it out
+        return
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+ROW_GROUP = 1_000
+"""Rows that are written at a time."""
+
+
+class BlockOutput:
+    """The file of a block: the evaluators' columns, and each row as a signed line of JSON.
+
+    Rows are announced with `expect` in the order of the data and added when they are done. The
+    file has its name once it is whole.
+    """
+
+    def __init__(self, path: Path, outputs: Mapping[str, Output], seal: Seal) -> None:
+        import pyarrow as pa
+        from pyarrow.parquet import ParquetWriter
+
+        self._path = path
+        self._beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        self._seal = seal
+        self._columns = ArrowColumns(outputs)
+        own = [pa.field("number", pa.int64()), pa.field(LINE, pa.binary())]
+        self._schema = pa.schema([own[0], *self._columns.fields(), own[1]])
+        self._writer = ParquetWriter(self._beside, self._schema)
+        self._expected: deque[int] = deque()
+        self._done: dict[int, Row] = {}
+        self._rows: list[Row] = []
+
+    def expect(self, number: int) -> None:
+        """Say which row comes next."""
+        self._expected.append(number)
+
+    def add(self, row: Row) -> None:
+        """Take a row that is done; it is written after those before it."""
+        self._done[row.number] = row
+        while self._expected and self._expected[0] in self._done:
+            self._rows.append(self._done.pop(self._expected.popleft()))
+        if len(self._rows) >= ROW_GROUP:
+            self._write()
+
+    def __enter__(self) -> BlockOutput:  # noqa: PYI034 - Self came with Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if kind is None and self._rows:
+            self._write()
+        self._writer.close()
+        if kind is None:
+            self._beside.replace(self._path)
+        else:
+            self._beside.unlink(missing_ok=True)
+
+    def _write(self) -> None:
+        rows, self._rows = self._rows, []
+        columns: list[Any] = [
+            [row.number for row in rows],
+            *self._columns.values(rows),
+            [self._seal(write_row(row)) for row in rows],
+        ]
+        self._writer.write_table(arrow_table(columns, self._schema))
 
 
 # What the driver of a run tells each worker.
@@ -105,7 +280,7 @@ def limiter_of(work: Work, task: Task) -> BudgetLimiter:
     return SharedLimiter.instead_of(
         limiter,
         host=Host(HostLedger(ledger_path(task.store), "hosts", timeout=LOCK_SECONDS)),
-        link=RedisLink(address),
+        link=RedisThread(address),
         name=f"run.{task.run_id}",
         longest=work.settings.judge_timeout + 5.0,
     )
@@ -209,8 +384,8 @@ class BlockEvaluator:
         work = task.work.fresh()
         path = task.folder / f"{summary.key}.parquet"
         with ExitStack() as stack:
-            journal = stack.enter_context(opened(task.folder, summary.key, task.seal))
-            if journal.attempts(task.session) > ATTEMPTS:
+            log = stack.enter_context(_block_log(task.folder, summary.key, task.seal))
+            if log.attempts(task.session) > ATTEMPTS:
                 raise ConfigurationError(
                     f"a worker died {ATTEMPTS} times over one block of {table.num_rows:,} rows: "
                     "a row may take all memory, or an evaluator may end the process; what is "
@@ -226,13 +401,13 @@ class BlockEvaluator:
             def undone() -> Iterator[InputRow]:
                 for item in self._items(table, summary):
                     output.expect(item.number)
-                    row = journal.row(item)
+                    row = log.row(item)
                     if row is None:
                         yield item
                     else:
                         emit(row)
 
-            work.run(undone(), emit, journal)
+            work.run(undone(), emit, log)
 
     def _items(self, table: Any, summary: BlockSummary) -> Iterator[InputRow]:
         """Read and check the rows of a block, and note what the driver has to know of them."""
@@ -293,10 +468,10 @@ class _Hashing:
 
     closed = False
 
-    def __init__(self, digest: Any) -> None:
+    def __init__(self, digest: blake2b) -> None:
         self._digest = digest
 
-    def write(self, content: Any) -> int:
+    def write(self, content: bytes) -> int:
         """Take what is written."""
         self._digest.update(content)
         return len(content)

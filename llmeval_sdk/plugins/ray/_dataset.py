@@ -32,7 +32,7 @@ class Opened(NamedTuple):
     """In how many blocks they are read, if that is known."""
 
 
-def check_data(data: Any) -> list[str]:
+def check_data(data: object) -> list[str]:
     """Return the files that are meant, none for a Dataset; before Ray is started.
 
     Raises:

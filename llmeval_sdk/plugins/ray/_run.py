@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import pickle
 import re
+import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
-from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
+from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError, missing_extra
 from llmeval_sdk.evaluation.verdicts import signer_of
 from llmeval_sdk.offline.report.aggregate import run_of
 from llmeval_sdk.offline.report.report import Report
@@ -36,11 +40,85 @@ from llmeval_sdk.plugins.ray._block import (
     forget_budget,
     is_shared,
 )
-from llmeval_sdk.plugins.ray._cluster import Cluster, connected, import_ray
 from llmeval_sdk.plugins.ray._dataset import Opened, check_data, open_dataset
 from llmeval_sdk.plugins.ray._merge import CheckedBlocks, EvaluatedBlocks
 from llmeval_sdk.process import private
 from llmeval_sdk.store.files import path_of
+
+
+STORE_BYTES = 512 << 20
+"""Memory for blocks on their way to workers, of a Ray that is started here."""
+
+
+class Cluster(NamedTuple):
+    """Where a run takes place."""
+
+    ray: Any
+    workers: int
+    machines: int
+    processors: float
+    """What a worker takes of Ray's processors, so that something is left for what reads."""
+
+
+def _import_ray() -> Any:
+    """Import Ray, which then reports nothing of its use to anybody.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # noqa: TID251 - it is Ray that reads it
+    try:
+        import ray
+        import ray.data
+    except ImportError:
+        raise missing_extra("engine='ray'", "ray", "ray") from None
+    return ray
+
+
+@contextmanager
+def connected(ray: Any, workers: int | None) -> Iterator[Cluster]:
+    """Use the Ray of this process, else that of ``RAY_ADDRESS``, else start one meanwhile.
+
+    Raises:
+        ConfigurationError: it cannot be reached, or has too few processors for the workers.
+    """
+    started = not ray.is_initialized()
+    if started:
+        _start(ray, workers)
+    try:
+        processors = int(ray.cluster_resources().get("CPU", 0))
+        most = max(1, processors - 1)  # one is left for what reads the data
+        if workers is not None and workers > most:
+            raise ConfigurationError(
+                f"workers={workers} (--workers): Ray has {processors} processors, of which one "
+                f"reads; pass at most {most}"
+            )
+        machines = sum(bool(node["Alive"]) for node in ray.nodes())
+        yield Cluster(ray, workers or most, machines, 1.0 if processors > 1 else 0.5)
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def _start(ray: Any, workers: int | None) -> None:
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    warnings.filterwarnings("ignore", module=r"ray\.")  # they are about code of ours and of Ray
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # noqa: TID251 - Ray's own
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    try:
+        if os.environ.get("RAY_ADDRESS"):  # noqa: TID251 - Ray's own
+            ray.init(**quiet)
+            return
+        ray.init(
+            address="local",
+            num_cpus=(workers or os.cpu_count() or 1) + 1,  # workers, and what reads
+            include_dashboard=False,
+            object_store_memory=STORE_BYTES,
+            _node_ip_address="127.0.0.1",
+            **quiet,
+        )
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ConfigurationError(f"Ray cannot be used: {error}") from None
 
 
 class RayRun:
@@ -75,7 +153,7 @@ class RayRun:
     ) -> None:
         _check_options(work, save, resume=resume, workers=workers)
         self._paths = check_data(data)
-        self._ray = import_ray()
+        self._ray = _import_ray()
         self._data = data
         self._work = work
         self._header = {"llmeval_report": VERSION, **header}
@@ -230,7 +308,7 @@ class RayRun:
 _OF_BLOCKS = (".parquet", ".verdicts")
 
 
-def _check_options(work: Work, save: Any, *, resume: bool, workers: int | None) -> None:
+def _check_options(work: Work, save: object, *, resume: bool, workers: int | None) -> None:
     if work.model is not None:
         raise ConfigurationError(
             "engine='ray' evaluates rows that have answers: model= (--model) runs with the local "
@@ -276,7 +354,7 @@ def _summaries(cluster: Cluster, opened: Opened, task: Task) -> Iterator[BlockSu
         raise _plain_error(error) from None
 
 
-def _check(task: Task, table: Any) -> Any:
+def _check(task: Task, table: object) -> Any:
     return BlockEvaluator(task)(table)
 
 

@@ -32,7 +32,7 @@ def lambda_handler(
     *, timeout: float = TIMEOUT_SECONDS, margin: float = MARGIN_SECONDS
 ) -> Callable[[_Handler], _Handler]: ...
 def lambda_handler(
-    handler: Any = None, /, *, timeout: float = TIMEOUT_SECONDS, margin: float = MARGIN_SECONDS
+    handler: object = None, /, *, timeout: float = TIMEOUT_SECONDS, margin: float = MARGIN_SECONDS
 ) -> Any:
     """Decorate a handler of AWS Lambda: what it records is judged and delivered before it returns.
 
@@ -58,7 +58,7 @@ def lambda_handler(
     """
     margin = _seconds("margin", margin)
 
-    def limit(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+    def limit(args: tuple[object, ...], kwargs: dict[str, Any]) -> float:
         context = args[1] if len(args) > 1 else kwargs.get("context")
         return _time_left(context) - margin
 
@@ -69,7 +69,7 @@ def lambda_handler(
 def flush_after(function: _Handler, /) -> _Handler: ...
 @overload
 def flush_after(*, timeout: float = TIMEOUT_SECONDS) -> Callable[[_Handler], _Handler]: ...
-def flush_after(function: Any = None, /, *, timeout: float = TIMEOUT_SECONDS) -> Any:
+def flush_after(function: object = None, /, *, timeout: float = TIMEOUT_SECONDS) -> Any:
     """Decorate any function: what it records is judged and delivered before it returns.
 
     This is `lambda_handler` for a function that is told nothing of the time it has left: in Azure

@@ -33,10 +33,8 @@ from llmeval_sdk.plugins.sessions.turn_store import (
     TurnStore,
     joined,
 )
-from llmeval_sdk.plugins.shared.client import KEYS, connect
-from llmeval_sdk.plugins.shared.link import RedisLink, elapsed
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
-from llmeval_sdk.plugins.shared.settings import SharedSettings
+from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread, connect, elapsed
+from llmeval_sdk.plugins.shared.settings import RedisAddress, SharedSettings
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.files import Unusable
 from llmeval_sdk.store.state import open_state_read_only, state_path, tables_of
@@ -405,7 +403,7 @@ class SharedTurnStore(UnsharedTurns):
     """For how long nobody takes a session after Redis was away or lost its data, so that all hosts
     can tell it what they have; longer than judges may not pay then."""
 
-    def __init__(self, path: Path | None, idle_ns: int, link: RedisLink) -> None:
+    def __init__(self, path: Path | None, idle_ns: int, link: RedisThread) -> None:
         super().__init__(path, idle_ns)
         self._link = link
         self._hold = int(self.hold_seconds * 1000)

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.plugins.shared._lease import MICROS, limits_of
-from llmeval_sdk.plugins.shared._script import keys, script
-from llmeval_sdk.plugins.shared.client import connect
-from llmeval_sdk.plugins.shared.limiter import LEASE_SECONDS, REBUILD_SECONDS
+from llmeval_sdk.plugins.shared.limiter import (
+    LEASE_SECONDS,
+    MICROS,
+    REBUILD_SECONDS,
+    keys,
+    limits_of,
+    script,
+)
+from llmeval_sdk.plugins.shared.redis_client import connect
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 
 
@@ -86,7 +91,7 @@ def _budget(redis: Redis, settings: Settings, concurrency: int | None) -> Iterat
     yield True, "hosts", f"{len(hosts)} in the last minute ({names or 'none'})"
 
 
-def look(redis: Redis, name: str, limits: Any) -> dict[str, Any]:
+def look(redis: Redis, name: str, limits: object) -> dict[str, Any]:
     """Return what the script says of a budget, without changing it."""
     request = {"look": True, "limits": limits, "lease": LEASE_SECONDS, "rebuild": REBUILD_SECONDS}
     run = redis.register_script(script())

@@ -12,8 +12,7 @@ from llmeval_sdk.evaluation.admission import Admitted, Refused
 from llmeval_sdk.evaluation.escalation import Evaluations, JudgeGate, score_of
 from llmeval_sdk.model import DAY_SECONDS, Record
 from llmeval_sdk.model.protocols import Judge
-from llmeval_sdk.plugins.shared.client import KEYS
-from llmeval_sdk.plugins.shared.link import RedisLink
+from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread
 
 
 if TYPE_CHECKING:
@@ -39,7 +38,7 @@ class SharedGate(JudgeGate):
 
     __slots__ = ("_link", "_new", "_read", "_seen", "_self")
 
-    def __init__(self, gate: JudgeGate, link: RedisLink) -> None:
+    def __init__(self, gate: JudgeGate, link: RedisThread) -> None:
         super().__init__()
         self._rules, self._escalations = gate._rules, gate._escalations
         self._link = link

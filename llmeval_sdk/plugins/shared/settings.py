@@ -1,11 +1,37 @@
-"""The settings of what all hosts share."""
+"""The settings of what all hosts share, and the address of a Redis, which may hold a password."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
-from llmeval_sdk.config.reading import count, setting
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
+from llmeval_sdk.config.reading import Secret, allows, count, setting
+
+
+@allows("`redis://…` or, encrypted, `rediss://…`")
+class RedisAddress(Secret):
+    """The address of a Redis, such as ``rediss://:password@host:6379/0``. Show only its `place`.
+
+    Raises:
+        ValueError: It is no address of a Redis. The message does not repeat it.
+    """
+
+    __slots__ = ("place",)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text.strip())
+        try:
+            parts = urlsplit(text.strip())
+            port = parts.port or 6379
+        except ValueError:
+            raise ValueError("expected redis://host:port/0, and a number as its port") from None
+        if parts.scheme not in ("redis", "rediss") or not parts.hostname:
+            raise ValueError("expected redis://host:port/0 or rediss://host:port/0")
+        if not re.fullmatch(r"/?[0-9]*", parts.path):
+            raise ValueError("expected redis://host:port/0; write / in a password as %2F")
+        self.place = f"{parts.scheme}://{parts.hostname}:{port}{parts.path}"
+        """The address without user, password and options."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,10 +12,8 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.plugins.shared.client import connect
-from llmeval_sdk.plugins.shared.host import Host
-from llmeval_sdk.plugins.shared.limiter import SharedLimiter
-from llmeval_sdk.plugins.shared.link import RedisLink
+from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
+from llmeval_sdk.plugins.shared.redis_client import RedisThread, connect
 from llmeval_sdk.plugins.shared.scores import SharedGate
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 from llmeval_sdk.plugins.shared.verdicts import SharedVerdicts
@@ -50,7 +48,7 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
         if strict or config.source_of("shared") == "default":
             raise
         problems.append(f"{config.source_of('shared')}: {error}; until then no judge pays")
-    link = RedisLink(own.shared)
+    link = RedisThread(own.shared)
     host = Host(HostLedger(ledger_path(settings.store), "hosts"))
 
     limiter = SharedLimiter.instead_of(

@@ -13,8 +13,7 @@ from llmeval_sdk.evaluation.verdicts import (
     is_final,
 )
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.plugins.shared.client import KEYS
-from llmeval_sdk.plugins.shared.link import RedisLink
+from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
@@ -50,7 +49,7 @@ class SharedVerdicts:
     """
 
     def __init__(
-        self, link: RedisLink, *, seconds: float = SECONDS, most_entries: int = MOST_ENTRIES
+        self, link: RedisThread, *, seconds: float = SECONDS, most_entries: int = MOST_ENTRIES
     ) -> None:
         self._own = RecentVerdicts(seconds=seconds)
         self._link = link

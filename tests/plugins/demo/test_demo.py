@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from llmeval_sdk.plugins.demo import run
-from llmeval_sdk.plugins.demo.run import main
+from llmeval_sdk.plugins.demo import command
+from llmeval_sdk.plugins.demo.command import main
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.traces import spans_like
 
 
-for needed in run.NEEDED:
+for needed in command.NEEDED:
     pytest.importorskip(needed)
 
 from rich.console import Console  # noqa: E402 - it comes with the demo
@@ -26,14 +26,14 @@ from rich.console import Console  # noqa: E402 - it comes with the demo
 from llmeval_sdk.plugins.demo.show import next_steps  # noqa: E402
 
 
-ROOT = Path(run.__file__).parents[3]
+ROOT = Path(command.__file__).parents[3]
 
 
 def demo(folder, *arguments, **environment):
     ours = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return subprocess.run(
-        [sys.executable, "-m", "llmeval_sdk.plugins.demo", *arguments],
+        [sys.executable, "-m", "llmeval_sdk", "demo", *arguments],
         cwd=folder,
         env={**clean, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **environment},
         capture_output=True,
@@ -167,7 +167,7 @@ def test_a_suggested_command_stays_on_one_line(capsys, tmp_path):
 
 def test_a_missing_library_is_named_with_its_extra(capsys, monkeypatch):
     """Without the extra the demo says what to install, and exits with 2."""
-    monkeypatch.setattr(run, "NEEDED", ("no_such_library",))
+    monkeypatch.setattr(command, "NEEDED", ("no_such_library",))
     assert main([]) == 2
     told = capsys.readouterr().err
     assert "no_such_library" in told

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from llmeval_sdk.plugins.demo import licenses
 from llmeval_sdk.plugins.demo.app import find, vote
+from llmeval_sdk.plugins.demo.grading import license_alternatives
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_summary_is_surer_on_the_first_page():
 )
 def test_license_fields_are_read_as_choices(written, meant):
     """``OR`` offers choices, and of ``AND`` the package's own licence comes first."""
-    assert licenses.alternatives(written) == meant
+    assert license_alternatives(written) == meant
 
 
 def test_votes_are_weighed_by_confidence_not_counted():

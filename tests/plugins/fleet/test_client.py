@@ -10,9 +10,8 @@ from redis_server import SERVER, WHY_SKIPPED, running_redis
 
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.plugins.shared.client import connect
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
-from llmeval_sdk.plugins.shared.settings import SharedSettings
+from llmeval_sdk.plugins.shared.redis_client import connect
+from llmeval_sdk.plugins.shared.settings import RedisAddress, SharedSettings
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,15 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from doubles import Exporter
 from fleet_parts import KEY, until
 
+import llmeval_sdk as llmeval
 from llmeval_sdk import config
 from llmeval_sdk.model import NotRun, Target
+from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.plugins.fleet import _client
-from llmeval_sdk.plugins.fleet._judgement_store import READER, RESULTS
+from llmeval_sdk.plugins.fleet._judgement_store import QUEUE_KEY, READER, RESULTS
 from llmeval_sdk.plugins.fleet._message import JudgementOutcome
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
 from llmeval_sdk.process.shield import Counts
@@ -24,7 +27,7 @@ LEASE_SECONDS = 0.5
 def host(broker, monkeypatch):
     """Return what starts readers of one host, whose exporters take what is emitted at a signal."""
     monkeypatch.setattr(_client, "LEASE_SECONDS", LEASE_SECONDS)
-    monkeypatch.setattr(_client, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(_client, "RENEW_SECONDS", 0.05)
     monkeypatch.setattr(_client, "IDLE_SECONDS", 0.05)
     settings = config.from_environment({}, judge_queue=broker.address, fleet_key=KEY)
     own = settings.of(FleetSettings)
@@ -35,9 +38,17 @@ def host(broker, monkeypatch):
 
     def start():
         reader = _client.VerdictReader(own, HOST, dispatcher, Counts(), lambda usage: None)
-        reader.start()
-        readers.append(reader)
-        return reader
+        closing = threading.Event()
+
+        def serve():
+            while not closing.wait(reader.seconds):
+                reader.step()
+            reader.finish()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        readers.append((closing, thread))
+        return SimpleNamespace(shut=closing.set)
 
     redis = broker.client()
     for number in range(3):
@@ -45,10 +56,10 @@ def host(broker, monkeypatch):
         redis.rpush(RESULTS + HOST, JudgementOutcome(f"{number}", [item]).text(own.fleet_key))
     yield SimpleNamespace(start=start, emitted=emitted, delivered=delivered, redis=redis)
     delivered.set()
-    for reader in readers:
-        reader.shut()
-    for reader in readers:
-        assert reader._thread.join(time.monotonic() + 20)
+    for closing, thread in readers:
+        closing.set()
+        thread.join(20)
+        assert not thread.is_alive()
 
 
 def test_exporters_that_take_long_have_each_verdict_once(host):
@@ -82,3 +93,41 @@ def test_the_end_of_the_process_waits_a_moment_for_exporters(host):
     until(lambda: time.monotonic() > late, "a moment")
     host.delivered.set()
     until(lambda: not host.redis.llen(RESULTS + HOST), "an empty list")
+
+
+class HangingExporter(Exporter):
+    """Writes on this host, and hangs until it may go on."""
+
+    name = "memory"
+
+    def __init__(self):
+        super().__init__()
+        self.may_go_on = threading.Event()
+
+    def export(self, batch, /):
+        """Take a batch when somebody says so."""
+        self.may_go_on.wait(30)
+        return super().export(batch)
+
+
+def test_a_hanging_exporter_holds_up_no_judgement(broker):
+    """Verdicts that wait for an exporter and judgements that go out share one thread."""
+    exporter = HangingExporter()
+    llmeval.configure(
+        evaluators=["groundedness"], escalations=[], exporters=[exporter], heuristics="off",
+        judge_queue=broker.address, fleet_key=KEY,
+    )  # fmt: skip
+    judging, redis = runtime.pipeline()._worker.judging, broker.client()
+    item = NotRun("polite", Target("t", "s"), "polite", "timeout", "", 7)
+    key = judging._own.fleet_key
+    redis.rpush(RESULTS + judging._host, JudgementOutcome("0", [item]).text(key))
+    judging.start()
+    until(lambda: judging._reader._batch, "a verdict that waits for the exporter")
+    with llmeval.workflow("answer", request="What is it made of?") as span:
+        span.response = "Slate."
+        span.retrieved_context = ["It is made of slate."]
+    until(lambda: redis.llen(QUEUE_KEY), "a message in the queue")
+    assert redis.llen(RESULTS + judging._host) == 1
+    exporter.may_go_on.set()
+    until(lambda: not redis.llen(RESULTS + judging._host), "a verdict that the exporter has")
+    llmeval.shutdown(5.0)

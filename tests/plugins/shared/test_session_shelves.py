@@ -17,8 +17,8 @@ from llmeval_sdk.plugins.sessions.turn_store import (
     key_of,
     written,
 )
-from llmeval_sdk.plugins.shared.link import RedisLink
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
+from llmeval_sdk.plugins.shared.redis_client import RedisThread
+from llmeval_sdk.plugins.shared.settings import RedisAddress
 
 
 SECOND = 10**9
@@ -32,7 +32,7 @@ def host(tmp_path, redis, monkeypatch):
     made = []
 
     def make(name, idle=IDLE):
-        link = RedisLink(RedisAddress(redis.address), beat=0.1)
+        link = RedisThread(RedisAddress(redis.address), beat=0.1)
         made.append((SharedTurnStore(tmp_path / f"{name}.state", idle, link), link))
         return made[-1][0]
 

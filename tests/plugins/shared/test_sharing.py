@@ -15,10 +15,10 @@ from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.escalation import Escalation, JudgeGate
 from llmeval_sdk.evaluation.verdicts import VerdictKey
 from llmeval_sdk.model import Chunk, Evaluation, Record
-from llmeval_sdk.plugins.shared._breaker import SharedBreaker
-from llmeval_sdk.plugins.shared.link import RedisLink
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
+from llmeval_sdk.plugins.shared.breaker import SharedBreaker
+from llmeval_sdk.plugins.shared.redis_client import RedisThread
 from llmeval_sdk.plugins.shared.scores import STREAM, SharedGate
+from llmeval_sdk.plugins.shared.settings import RedisAddress
 from llmeval_sdk.plugins.shared.verdicts import MOST_BYTES, SharedVerdicts
 from llmeval_sdk.testing.judge_server import JudgeServer
 
@@ -38,7 +38,7 @@ def link_of(redis):
     links = []
 
     def make():
-        links.append(RedisLink(RedisAddress(redis.address), beat=0.1))
+        links.append(RedisThread(RedisAddress(redis.address), beat=0.1))
         links[-1].start()
         return links[-1]
 
@@ -128,7 +128,7 @@ def test_one_host_finds_the_model_dead_and_one_probes_it_for_all(link_of):
 def test_without_redis_each_process_has_a_breaker_of_its_own(redis):
     """It opens, probes and closes as one that is not shared."""
     redis.kill()
-    link = RedisLink(RedisAddress(redis.address), beat=0.1)
+    link = RedisThread(RedisAddress(redis.address), beat=0.1)
     breaker = SharedBreaker(Model(), link, failures=1, cool_down=0.2)
     breaker.failed(breaker.admit())
     assert isinstance(breaker.admit(), Refused)

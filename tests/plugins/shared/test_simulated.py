@@ -14,19 +14,17 @@ from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import MemoryLedger
 from llmeval_sdk.model import DAY_SECONDS
-from llmeval_sdk.plugins.shared import _script as script_module
-from llmeval_sdk.plugins.shared import limiter as keeper_module
-from llmeval_sdk.plugins.shared.host import Host
-from llmeval_sdk.plugins.shared.limiter import SharedLimiter
-from llmeval_sdk.plugins.shared.link import RedisLink
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
+from llmeval_sdk.plugins.shared import limiter as limiter_module
+from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
+from llmeval_sdk.plugins.shared.redis_client import RedisThread
+from llmeval_sdk.plugins.shared.settings import RedisAddress
 
 
 CALLS, USD, SLOTS, USD_A_CALL = 40, 1.0, 3, 0.01
 OPTIONS = {"lease": 5.0, "rebuild": 10.0, "longest": 4.0, "concurrency": SLOTS}
 
 
-class ByHand(RedisLink):
+class ByHand(RedisThread):
     """Talks to Redis when the test says so, and has no thread."""
 
     is_away = True
@@ -81,9 +79,9 @@ def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, see
     """In any minute, on any day and at any moment, over all processes of all hosts."""
     chance = random.Random(seed)
     clock = Clock(20_000 * DAY_SECONDS + (DAY_SECONDS - 300 if seed % 2 else 40_000))
-    text = script_module.script().replace("redis.call('TIME')", "{ARGV[2], ARGV[3]}")
-    monkeypatch.setattr(keeper_module, "script", lambda: text)
-    monkeypatch.setattr(keeper_module, "elapsed", lambda: clock.now - 7_000)
+    text = limiter_module.script().replace("redis.call('TIME')", "{ARGV[2], ARGV[3]}")
+    monkeypatch.setattr(limiter_module, "script", lambda: text)
+    monkeypatch.setattr(limiter_module, "elapsed", lambda: clock.now - 7_000)
     budget = Budget(calls_per_minute=CALLS, usd_per_day=USD)
     ledgers = [(MemoryLedger(), MemoryLedger()) for _ in range(3)]
     wire = Wire(redis.client(), chance, clock)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
-from llmeval_sdk.plugins.shared.client import KEYS
-from llmeval_sdk.plugins.shared.link import RedisLink
+from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread
 
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class SharedBreaker(Breaker):
     __slots__ = ("_key", "_link", "_seconds")
 
     def __init__(
-        self, model: Any, link: RedisLink, *, cool_down: float = 30.0, **options: Any
+        self, model: Any, link: RedisThread, *, cool_down: float = 30.0, **options: Any
     ) -> None:
         super().__init__(getattr(model, "model", ""), cool_down=cool_down, **options)
         self._seconds = cool_down

@@ -1,4 +1,7 @@
-"""The thread of this process that talks to Redis, so that nobody else ever waits for it."""
+"""Clients of Redis, and the thread of this process that talks to it, so that nobody else waits.
+
+This is the one place that imports the library.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,69 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from llmeval_sdk.config import Secret
-from llmeval_sdk.plugins.shared.client import connect
-from llmeval_sdk.plugins.shared.redis_address import RedisAddress
+from llmeval_sdk.errors import ConfigurationError, missing_extra
+from llmeval_sdk.plugins.shared.settings import RedisAddress
 from llmeval_sdk.process.shield import Counts, shield, tell
 
 
 if TYPE_CHECKING:
     from redis import Redis
+
+
+KEYS = "llmeval."
+"""With this begins the name of every key."""
+
+
+def is_redis_error(error: BaseException) -> bool:
+    """Say whether the library raised an error, without importing it where nobody has."""
+    return type(error).__module__.partition(".")[0] == "redis"
+
+
+def connect(
+    address: str | Secret, *, connect_seconds: float = 2.0, answer_seconds: float = 5.0
+) -> Redis:
+    """Make a client; it connects when it is first used, and threads may share it.
+
+    It never tries again by itself, so that a command takes no longer than both timeouts together.
+    With ``rediss://`` the certificate is checked; options such as ``?ssl_ca_certs=/path/ca.pem``
+    stand in the address.
+
+    Args:
+        address: ``redis://…`` or ``rediss://…``.
+        connect_seconds: how long a connection may take.
+        answer_seconds: how long the answer to a command may take.
+
+    Raises:
+        ConfigurationError: the address cannot be used; the message does not hold its password.
+        MissingExtraError: the library is not installed.
+    """
+    try:
+        from redis import Redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+    except ImportError:
+        raise missing_extra("What all hosts share", "fleet", "redis") from None
+    text = address.reveal() if isinstance(address, Secret) else address
+    try:
+        place = RedisAddress(text).place
+    except ValueError as problem:
+        raise ConfigurationError(f"the address of Redis: {problem}") from None
+    try:
+        client: Redis = Redis.from_url(
+            text.strip(),
+            socket_connect_timeout=connect_seconds,
+            socket_timeout=answer_seconds,
+            socket_keepalive=True,
+            retry=Retry(NoBackoff(), 0),
+            protocol=2,  # with 3, the client also listens for notices of maintenance
+            client_name="llmeval",
+            decode_responses=False,
+        )
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)  # does not connect yet
+    except Exception as error:  # an option in the address that the library does not know
+        raise ConfigurationError(f"{place} cannot be used: {type(error).__name__}") from None
+    return client
 
 
 T = TypeVar("T")
@@ -38,7 +97,7 @@ def elapsed() -> float:
     return time.monotonic()
 
 
-class Member(Protocol):
+class SharedState(Protocol):
     """Something that is shared, and exchanged with every beat."""
 
     def exchange(self, redis: Redis, /) -> None:
@@ -51,7 +110,7 @@ class Member(Protocol):
         """Let go of what belongs to the process that this one was forked from."""
 
 
-class RedisLink:
+class RedisThread:
     """Runs all commands on one daemon thread, which starts with the first of them.
 
     A Redis that hangs holds up this thread alone, for `ANSWER_SECONDS` at a time. Whoever asks
@@ -64,12 +123,12 @@ class RedisLink:
         """What was exchanged, and what failed, by reason."""
         self._address = address
         self._beat = beat
-        self._members: list[Member] = []
-        self._process = _OfProcess()
+        self._members: list[SharedState] = []
+        self._process = _ProcessState()
         self._failed_at: float | None = None
         self._pause = 0.0
 
-    def join(self, member: Member) -> None:
+    def join(self, member: SharedState) -> None:
         """Exchange for a member with every beat from now on."""
         self._members.append(member)
 
@@ -105,7 +164,7 @@ class RedisLink:
         if self.is_away or process.questions.qsize() >= MAX_WAITING:
             self.counts.add("not asked")
             return None
-        answer = _Errand(question)
+        answer = _Question(question)
         process.questions.put(answer)
         if process.is_new and patience > 0:
             process.is_new, patience = False, max(patience, ANSWER_SECONDS)
@@ -121,14 +180,14 @@ class RedisLink:
             process.is_closing = True
             process.questions.put(None)
             process.thread.join(seconds)
-            self._process = _OfProcess()
+            self._process = _ProcessState()
 
     # -- on the thread ---------------------------------------------------------------------------
 
-    def _mine(self) -> _OfProcess:
+    def _mine(self) -> _ProcessState:
         process = self._process
         if process.pid != os.getpid():
-            process = self._process = _OfProcess()
+            process = self._process = _ProcessState()
             self._failed_at, self._pause = None, 0.0
             for member in self._members:
                 member.forked()
@@ -143,7 +202,7 @@ class RedisLink:
                         process.thread = thread
         return process
 
-    def _serve(self, process: _OfProcess) -> None:
+    def _serve(self, process: _ProcessState) -> None:
         with shield("what all hosts share", on_own_thread=True):
             try:
                 redis = connect(
@@ -172,7 +231,7 @@ class RedisLink:
                     self._try(member.leave, redis)
             redis.close()
 
-    def _run(self, question: _Errand, redis: Redis) -> None:
+    def _run(self, question: _Question, redis: Redis) -> None:
         if not self.is_away:
             question.result = self._try(question.question, redis)
         question.done.set()
@@ -206,7 +265,7 @@ class RedisLink:
         return result
 
 
-class _Errand:
+class _Question:
     __slots__ = ("done", "question", "result")
 
     def __init__(self, question: Callable[[Redis], Any]) -> None:
@@ -215,13 +274,13 @@ class _Errand:
         self.result: Any = None
 
 
-class _OfProcess:
+class _ProcessState:
     """What a forked child has to make anew."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.lock = threading.Lock()
-        self.questions: SimpleQueue[_Errand | None] = SimpleQueue()
+        self.questions: SimpleQueue[_Question | None] = SimpleQueue()
         self.thread: threading.Thread | None = None
         self.is_new = True
         self.is_woken = False
