@@ -12,12 +12,15 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeAlias
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import LlmevalError
 from llmeval_sdk.process.escaping import escaped
 
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""Where a command adds its parser."""
 
 _COMMANDS = (
     "run",
@@ -77,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 class _ShowVersion(argparse.Action):
     """Shows the version, which takes as long to look up as a small command does."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         import llmeval_sdk
 
         sys.stdout.write(f"llmeval {llmeval_sdk.__version__}\n")

@@ -9,9 +9,9 @@ import threading
 from dataclasses import asdict
 from importlib import import_module
 from time import monotonic
-from typing import Any
 
 from llmeval_sdk import config
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json
 from llmeval_sdk.cli.output import say, say_json
 from llmeval_sdk.errors import ConfigurationError
@@ -30,7 +30,7 @@ _FINISH_SECONDS = 10.0
 """How long the end may take; what is not delivered by then stays in the spool."""
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "agent",

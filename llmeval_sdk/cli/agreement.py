@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
@@ -285,7 +286,7 @@ full agreement.
 _ORDER = ("accuracy", "kappa", "precision", "recall", "f1", "auroc")
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "agreement",

@@ -6,9 +6,10 @@ import argparse
 import time
 from collections import Counter
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llmeval_sdk import config
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.agreement import add_source, labelled
 from llmeval_sdk.cli.options import Help, add_json
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
@@ -40,7 +41,7 @@ log loss smaller on labels that it was not fitted to.
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "calibrate",

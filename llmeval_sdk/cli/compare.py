@@ -6,8 +6,8 @@ import argparse
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from typing import Any
 
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
 from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.store.versions import (
@@ -40,7 +40,7 @@ or a version since the baseline has traffic and no verdict; 2 the command could 
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "compare",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
@@ -38,7 +39,7 @@ are copies: they stay when the store forgets the trace. What the app redacts, th
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Add ``llmeval dataset`` and its options to the command line."""
     parser = subparsers.add_parser(
         "dataset",

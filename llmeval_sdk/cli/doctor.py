@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener, getproxies, proxy_bypass
 
 from llmeval_sdk import config, registry
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json
 from llmeval_sdk.cli.output import columns, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.config import Secret, Settings
@@ -614,7 +615,7 @@ _PRIVATE = ("resource_attributes",)
 _MARKS = {True: "ok", False: "BROKEN", None: "note"}
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "doctor",

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
 from llmeval_sdk.cli.output import heading, say, say_json, table
 from llmeval_sdk.config import prices
@@ -372,7 +373,7 @@ def _dollars(usd: float | None) -> str:
 
 # What ``llmeval evaluate`` prints and writes, and how it decides.
 
-MOST_WORST = 5
+MAX_WORST = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,7 +481,7 @@ def _print_worst(report: Report) -> None:
 
     rows = [
         (row.id, printable(dict(texts(row)).get("request", ""), 60), "; ".join(wrong))
-        for row in worst(report.rows, MOST_WORST)
+        for row in worst(report.rows, MAX_WORST)
         if (wrong := wrongs(row))
     ]
     if rows:
@@ -569,7 +570,7 @@ def _json(outcome: EvaluateRun, missed: dict[str, float | None]) -> dict[str, An
 BROKEN = 3
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "evaluate",

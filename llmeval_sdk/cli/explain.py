@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import fields
-from typing import Any
 
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import heading, say, say_wrapped
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
@@ -39,7 +39,7 @@ example:
 _LISTED = 20
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "explain",
@@ -115,7 +115,7 @@ def _print_json(reader: StoreReader, args: argparse.Namespace) -> int:
 _KEYS = ("span_id", "trace_id", "span", "evaluations", "not_run", "feedback", "no_answer")
 
 
-def _known_of(reader: StoreReader, ref: SpanRef) -> dict[str, Any]:
+def _known_of(reader: StoreReader, ref: SpanRef) -> dict[str, object]:
     refusals = [
         {
             **{name: getattr(event, name) for name in ("evaluator", "reason", "detail")},
@@ -136,7 +136,7 @@ def _unanswered(reader: StoreReader, ref: SpanRef) -> str | None:
     return reader.read(lambda store: why_unanswered(store, [ref.span_id])).get(ref.span_id)
 
 
-def _fields_of(event: EvaluationEvent) -> dict[str, Any]:
+def _fields_of(event: EvaluationEvent) -> dict[str, object]:
     outcome = event.evaluation
     values = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
     return {**values, "timestamp_ns": event.timestamp_ns}
@@ -206,7 +206,7 @@ _WHY_NONE = {
 }
 
 
-def _short(value: Any) -> str | None:
+def _short(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return json.dumps(value, ensure_ascii=False)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_store, open_store, since
 from llmeval_sdk.cli.output import tracked
 from llmeval_sdk.errors import ConfigurationError, missing_extra
@@ -207,7 +208,7 @@ feedback. Texts are those of the store: if the app redacts, they are redacted.
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "export",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk import registry
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_store, open_store, since
 from llmeval_sdk.cli.output import say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError, ExportError
@@ -33,7 +34,7 @@ from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.text.terminal import plural, printable
 
 
-LONGEST, LISTED = 3_000, 600
+MAX_LENGTH, LISTED = 3_000, 600
 """Characters of each text that are shown: of a record that waits for a key, and in a list."""
 CHUNKS = 10
 """Retrieved passages that are shown."""
@@ -58,7 +59,7 @@ records to label are no longer in the store.
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "label",
@@ -174,7 +175,7 @@ def _list(reader: StoreReader, waiting: Queue, *, as_json: bool) -> None:
         say_wrapped(doubted)
 
 
-def _row(judge: str, choice: Choice, record: Shown) -> dict[str, Any]:
+def _row(judge: str, choice: Choice, record: Shown) -> dict[str, object]:
     span = record.span
     return {
         "span_id": choice.id,
@@ -291,7 +292,7 @@ def _answers(read: Any) -> Iterator[str]:
             yield key
 
 
-def _show(record: Shown, place: int, count: int, judge: str, longest: int = LONGEST) -> None:
+def _show(record: Shown, place: int, count: int, judge: str, longest: int = MAX_LENGTH) -> None:
     span = record.span
     say()
     say_wrapped(
@@ -316,7 +317,7 @@ def _marked(text: str, marks: tuple[tuple[int, int], ...]) -> str:
     return text
 
 
-def _text(value: Any, longest: int) -> str:
+def _text(value: object, longest: int) -> str:
     if value is None:
         return "(not captured)"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
 
 from llmeval_sdk import config
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, pricing, since
 from llmeval_sdk.cli.output import bar, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
@@ -376,9 +376,9 @@ def _show_rules(rules: RuleComparison) -> None:
 
 # How ``llmeval report`` shows the app's own traffic, and how plain alerts stand.
 
-MOST_ROWS = 50
+MAX_ROWS = 50
 """How many groups a table shows; ``--json`` has a thousand."""
-_LEAST_SHOWN = 0.00005
+_MIN_SHOWN = 0.00005
 """The smallest cost, in US dollars, that four decimals do not round to zero."""
 
 
@@ -398,7 +398,7 @@ def _report_traffic(args: argparse.Namespace) -> int:
         future = reader.read(lambda store: from_the_future(store, time.time_ns()))
         location = reader.location
     if args.json:
-        plain: dict[str, Any] = {"store": location, "since_ns": args.since}
+        plain: dict[str, object] = {"store": location, "since_ns": args.since}
         plain |= {"traffic": summed, "from_the_future": future, "alerts": alerts}
         say_json(plain)
     else:
@@ -447,7 +447,7 @@ def _show_traffic(summed: Traffic, future: int = 0) -> None:
         summed.by.partition(":")[2] or summed.by, _counted(summed.groups), "failed", "no answer",
         "p50", "p95", "p99", "first token p95", "tokens/s p50", "tokens in", "out", "cost",
     )  # fmt: skip
-    shown = summed.groups[:MOST_ROWS]
+    shown = summed.groups[:MAX_ROWS]
     rows = [_row(group) for group in shown]
     if not any(group.no_answer for group in summed.groups):
         place = titles.index("no answer")
@@ -496,7 +496,7 @@ def _money(group: TrafficGroup) -> str:
     if group.cost_usd is None:
         return "unknown" if group.unpriced_calls else "-"
     sign = "≥ " if group.unpriced_calls else ""
-    if 0 < group.cost_usd < _LEAST_SHOWN:
+    if 0 < group.cost_usd < _MIN_SHOWN:
         return f"{sign}${group.cost_usd:.1e}"
     return f"{sign}${group.cost_usd:,.4f}"
 
@@ -619,7 +619,7 @@ judged records cannot stand for the rest.
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "report",
@@ -821,7 +821,7 @@ def _holds(course: AlertCourse, population: Population) -> bool | None:
 
 def _alerts(
     alerts: list[tuple[AlertCourse, Population]], plain: list[Measured]
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     level = level_of(len(alerts))
     estimated = [
         {

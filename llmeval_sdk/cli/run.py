@@ -7,9 +7,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import llmeval_sdk
+from llmeval_sdk.cli import Commands
 
 
 _BOOTSTRAP = Path(llmeval_sdk.__file__).resolve().parent / "cli" / "_bootstrap"
@@ -22,7 +22,7 @@ in the Python processes it starts. Interpreters that ignore PYTHONPATH
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command; all its arguments are the program's."""
     parser = subparsers.add_parser(
         "run",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
 from llmeval_sdk.cli.output import say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
@@ -36,10 +37,10 @@ examples:
   llmeval traces --user user-17 --session chat-4 --json
   llmeval explain --last
 """
-_MOST = 1_000
+_MAX_ROWS = 1_000
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "traces",
@@ -225,6 +226,6 @@ def _count(text: str) -> int:
         count = int(text)
     except ValueError:
         count = 0
-    if not 1 <= count <= _MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 1 and {_MOST:,}")
+    if not 1 <= count <= _MAX_ROWS:
+        raise argparse.ArgumentTypeError(f"{text!r} is not between 1 and {_MAX_ROWS:,}")
     return count

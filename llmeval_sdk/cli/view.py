@@ -10,9 +10,9 @@ import tempfile
 import webbrowser
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 from llmeval_sdk import config
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store
 from llmeval_sdk.cli.output import say, say_json
 from llmeval_sdk.errors import ConfigurationError, missing_extra
@@ -38,7 +38,7 @@ open the printed address on your own machine.
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "view",

@@ -117,13 +117,28 @@ def declare(name: str, better: str | None) -> None:
     _better[name] = better
 
 
+def learn(name: str, better: object) -> bool:
+    """Take over what an evaluator once declared, from stored data; return whether it is a word.
+
+    Anything but ``lower`` and ``higher`` is ignored: the data may come from a stranger.
+    """
+    if better in ("lower", "higher"):
+        _better[name] = str(better)
+        return True
+    return False
+
+
 def declared(name: str) -> str | None:
     """Return which values of an evaluator are better, ``lower`` or ``higher``, if it says so."""
     return _better.get(name)
 
 
 def high_is_bad(name: str) -> bool:
-    """Say whether the highest numbers of an evaluator are the worst: as it declares, or by name."""
+    """Say whether the highest numbers of an evaluator are the worst: the one answer to it.
+
+    An evaluator says so itself by its ``better`` (see `declare`), which the store and saved reports
+    keep beside its results (see `learn`). Otherwise its name decides.
+    """
     return _better[name] == "lower" if name in _better else name.endswith(_HIGH_IS_BAD)
 
 

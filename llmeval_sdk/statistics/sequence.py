@@ -62,7 +62,7 @@ HORIZON_HOURS = 720.0
 DROPS, PARTS = (0.05, 0.10), (0.7, 0.3)
 """The changes of the mean that the stakes are made for, and the part of the wealth that is bet on
 each: more on the small one, which is harder to see."""
-LEAST_FACTOR = 0.1
+MIN_FACTOR = 0.1
 MEMORY = 0.99
 """The factor by which older requests count less after each period, for slope and variance: with
 periods of an hour, by half after three days."""
@@ -183,7 +183,7 @@ class Evidence:
 
     def _stakes(self, variance: float) -> list[float]:
         """Return the part of the wealth to bet on each drop, per unit of the scale."""
-        most = (1 - LEAST_FACTOR) / max(1 - self.bound, 0.05)
+        most = (1 - MIN_FACTOR) / max(1 - self.bound, 0.05)
         return [min(drop / (variance + drop * drop), most) for drop in DROPS]
 
     def _lowest_prediction(self, stake: float) -> float:
@@ -191,7 +191,7 @@ class Evidence:
         least = self.past.least
         if least >= 1:
             return 0.0
-        highest = self.bound + (1 - LEAST_FACTOR) / stake
+        highest = self.bound + (1 - MIN_FACTOR) / stake
         return min(max((1 / least - highest) / (1 / least - 1), 0.0), 1.0)
 
     def _grow(self, start_ns: int, hours: float, logs: list[float]) -> None:

@@ -142,7 +142,7 @@ MAY_BE_TURN = "session_id IS NOT NULL AND (parent_id IS NULL OR kind IN ('workfl
 MAYBE_UNANSWERED = """kind IN ('workflow', 'agent') AND error_type IS NULL AND request IS NOT NULL
   AND ((value IS NULL AND (response IS NULL OR response = '""'))
     OR instr(ifnull(expected, ''), '"abstained"') > 0)"""
-"""Whether a span may be a request without an answer; see `unanswered`."""
+"""Whether a span may be a request without an answer; see `traffic.unanswered`."""
 
 _SPANS = f"""
 CREATE TABLE spans (

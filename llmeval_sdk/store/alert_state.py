@@ -121,7 +121,7 @@ class AlertCourse:
         return [*self._changed(hour), *self._weigh(hour, 1.0, level)]
 
     def follow_late(self, late: Hour, left_out: int, level: float) -> list[Event]:
-        """Take in what arrived after its hour; see `hours.late` for the arguments.
+        """Take in what arrived after its hour; see `verdicts_by_hour.late` for the arguments.
 
         Late records are bet on when they come. That is as valid as betting in time, because the
         bet is about a verdict that was not known when its stake and its prediction were fixed.

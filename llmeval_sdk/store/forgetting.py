@@ -17,7 +17,7 @@ from llmeval_sdk.store._prune import drop_traces
 from llmeval_sdk.store._schema import OF_SESSION, SESSION
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import open_file
-from llmeval_sdk.store.sessions import A_NAME, LONGEST_ID
+from llmeval_sdk.store.sessions import A_NAME, MAX_ID_LENGTH
 from llmeval_sdk.store.state import Belongings, StateFile, StateTables
 
 
@@ -114,7 +114,7 @@ def expire_in_state(path: Path, before_ns: int, tables: Mapping[str, StateTables
 
 
 def _listed(sessions: Iterable[str]) -> dict[str, str | None]:
-    return {"sessions": dumps([session[:LONGEST_ID] for session in sessions])}
+    return {"sessions": dumps([session[:MAX_ID_LENGTH] for session in sessions])}
 
 
 @contextmanager

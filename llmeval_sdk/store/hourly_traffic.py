@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 from llmeval_sdk.model import HOUR_NS, JUDGE_TAG
 
 
-MOST_HOURS = 31 * 24
+MAX_HOURS = 31 * 24
 """How many hours are kept, counted from the newest."""
-MOST_NAMES = 100
+MAX_NAMES = 100
 """How many models, and how many names of requests, are told apart; the rest is ``_OTHER``."""
 OTHER = "_OTHER"
-MOST_NEW = 200_000
+MAX_NEW = 200_000
 """How many spans one look reads beyond the first."""
 
 
@@ -115,21 +115,21 @@ class HourlyTraffic:
                 self.requests, self.calls = {}, {}
                 last = connection.execute("SELECT ifnull(max(seq), 0) FROM spans").fetchone()[0]
                 if self._past:
-                    since = now_ns - MOST_HOURS * HOUR_NS
+                    since = now_ns - MAX_HOURS * HOUR_NS
                     self._begin(connection.execute(_FIRST, {"since": since, "tag": _TAG}))
                 self._place = last, store
             else:
                 # SQLite gives the numbers of the newest rows again after these were deleted.
                 last = connection.execute("SELECT ifnull(max(seq), 0) FROM spans").fetchone()[0]
                 self._place = min(self._place[0], last), store
-                new = connection.execute(_NEW, (self._place[0], MOST_NEW)).fetchall()
+                new = connection.execute(_NEW, (self._place[0], MAX_NEW)).fetchall()
                 for seq, is_judges, *row in new:
                     self._place = seq, store
                     if not is_judges:
                         self._add(SpanFacts(*row))
             newest = max((*self.requests, *self.calls), default=0)
             for hours in (self.requests, self.calls):
-                for hour in [hour for hour in hours if hour < newest - MOST_HOURS * HOUR_NS]:
+                for hour in [hour for hour in hours if hour < newest - MAX_HOURS * HOUR_NS]:
                     del hours[hour]
 
     def total(self, of: str, since_ns: int, until_ns: int) -> dict[str, TrafficHour]:
@@ -181,7 +181,7 @@ class HourlyTraffic:
 
 def _slot(hours: Hours, hour: int, name: str) -> TrafficHour:
     by_name = hours.setdefault(hour, {})
-    if name not in by_name and len(by_name) >= MOST_NAMES:
+    if name not in by_name and len(by_name) >= MAX_NAMES:
         name = OTHER
     return by_name.setdefault(name, TrafficHour())
 

@@ -15,9 +15,9 @@ from llmeval_sdk.statistics.labels import Candidate, Choice, choose, doubt_about
 from llmeval_sdk.store.feedback import add_feedback, human_label
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.latest import latest_of_span
-from llmeval_sdk.store.populations import scores_by_span, usable, verdicts
+from llmeval_sdk.store.populations import usable, verdicts
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import EvaluationScope
+from llmeval_sdk.store.scores import EvaluationScope, scores_by_span
 
 
 PLANNED = 100

@@ -18,12 +18,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.detection import caught_at, caught_interval
-from llmeval_sdk.store.latest import chance_of, is_verdict
+from llmeval_sdk.store.latest import StoredValue, chance_of, is_verdict
 from llmeval_sdk.store.scores import MAX_SCORES, RecentEvaluations
 from llmeval_sdk.text.terminal import plural, printable
 
@@ -46,7 +45,7 @@ def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
     return labels
 
 
-def read_label(value: Any, metadata: str | None) -> Label | None:
+def read_label(value: object, metadata: str | None) -> Label | None:
     """Read a label from the store; ``None`` for a user's click, and for what is no label."""
     number = values.number(value)
     if is_of_user(metadata) or number is None or not 0 <= number <= 1:
@@ -75,21 +74,23 @@ def labels_from(path: str) -> dict[str, Label]:
             continue
         row = _json_object(line)
         value = values.number(row.get("label"))
-        if not isinstance(row.get("span_id"), str) or value is None or not 0 <= value <= 1:
+        span_id = row.get("span_id")
+        if not isinstance(span_id, str) or value is None or not 0 <= value <= 1:
             raise DataError(
                 f"line {number} of {path} is no label: expected"
                 ' {"span_id": "…", "label": "yes"} or a label from 0 to 1'
             )
-        labels[row["span_id"]] = Label(value, _chance(row.get("inclusion_probability")))
+        labels[span_id] = Label(value, _chance(row.get("inclusion_probability")))
     return labels
 
 
-def _chance(value: Any) -> float | None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and 0 < value <= 1 else None
+def _chance(value: object) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1:
+        return float(value)
+    return None
 
 
-def _json_object(text: str | None) -> Mapping[str, Any]:
+def _json_object(text: str | None) -> Mapping[str, object]:
     try:
         value = json.loads(text) if text else {}
     except (ValueError, RecursionError):
@@ -142,7 +143,7 @@ def add_feedback_function(connection: sqlite3.Connection) -> None:
     connection.create_function(_THUMB, 1, _is_good, deterministic=True)
 
 
-def _is_good(value: Any) -> bool | None:
+def _is_good(value: object) -> bool | None:
     """Say whether feedback is good, half of its scale or more; ``None`` for what is neither."""
     number = values.number(value)
     return None if number is None or not 0 <= number <= 1 else number >= 0.5
@@ -171,7 +172,7 @@ class FeedbackInPeriod:
     """Of what was said as a number, with words such as yes and no as 1 and 0."""
     before: float | None
     times: tuple[int, ...]
-    values: tuple[Any, ...]
+    values: tuple[StoredValue, ...]
 
     @property
     def can_be_bad(self) -> bool:
@@ -198,12 +199,12 @@ def feedback_of_period(
     start = 2 * since_ns - until_ns
     reaches_back = len(rows) <= MAX_FEEDBACK or rows[MAX_FEEDBACK][0] < start
     capped = len(rows) > MAX_FEEDBACK and rows[MAX_FEEDBACK][0] >= since_ns
-    last: dict[tuple[str, str | int], tuple[int, Any, str]] = {}
+    last: dict[tuple[str, str | int], tuple[int, StoredValue, str]] = {}
     for time_ns, seq, name, span_id, trace_id, value in sorted(rows[:MAX_FEEDBACK]):
         if start <= time_ns < until_ns:
             last[name, span_id or seq] = time_ns, value, trace_id or span_id
-    now: dict[str, list[tuple[int, Any]]] = {}
-    earlier: dict[str, list[Any]] = {}
+    now: dict[str, list[tuple[int, StoredValue]]] = {}
+    earlier: dict[str, list[StoredValue]] = {}
     for (name, _), (time_ns, value, _) in last.items():
         if time_ns >= since_ns:
             now.setdefault(name, []).append((time_ns, value))
@@ -220,7 +221,7 @@ def feedback_of_period(
     return PeriodFeedback(tuple(by_name), len(traces), capped)
 
 
-def _mean_feedback(given: Sequence[Any]) -> float | None:
+def _mean_feedback(given: Sequence[StoredValue]) -> float | None:
     return _mean_of([number for value in given if (number := values.number(value)) is not None])
 
 
@@ -283,7 +284,7 @@ def user_feedback(
 
     Only the latest feedback on a trace counts. Feedback about a session counts each time.
     """
-    said: dict[str, dict[str | int, tuple[Any, bool]]] = {}
+    said: dict[str, dict[str | int, tuple[StoredValue, bool]]] = {}
     for seq, name, span_id, trace_id, value, metadata, matches in connection.execute(
         _ALL_FEEDBACK, (since_ns or 0,)
     ):
@@ -297,7 +298,7 @@ def user_feedback(
     ]
 
 
-def _summed(name: str, said: Sequence[tuple[Any, bool]], traces: int) -> UserFeedback:
+def _summed(name: str, said: Sequence[tuple[StoredValue, bool]], traces: int) -> UserFeedback:
     """Sum up the feedback under one name, given as values and whether the store has their trace."""
     matched = sum(matches for _, matches in said)
     numbers, words = [], Counter[str]()

@@ -20,7 +20,7 @@ from llmeval_sdk.store._schema import OF_SESSION, SESSION
 StoredValue: TypeAlias = "float | str | None"
 """The value of an evaluation as the store holds it: a score, 0 or 1 for a bool, a word or nothing.
 """
-LEAST_CHANCE = 1e-9
+MIN_CHANCE = 1e-9
 """A smaller inclusion probability is none: one record would outweigh all others."""
 
 
@@ -57,7 +57,7 @@ def has_chance(e: str) -> str:
 
     A text, which only a file made by hand holds there, is larger than any number.
     """
-    return f"({e}.inclusion_probability > {LEAST_CHANCE} AND {e}.inclusion_probability <= 1)"
+    return f"({e}.inclusion_probability > {MIN_CHANCE} AND {e}.inclusion_probability <= 1)"
 
 
 def chance_of(e: str) -> str:
@@ -137,14 +137,14 @@ CASE WHEN {e}.evaluator_kind = 'judge' AND {e}.span_id != '' THEN (
 
 
 _AFTER = " after "
-_LONGEST = 100
+_MAX_LENGTH = 100
 _END_NS = 2**63 - 1
 
 
 def judge_version(version: str | None, model: object, decider: object) -> str:
     """Return what tells one version of a judge, its model and its decision model from another."""
-    by = f", {str(model)[:_LONGEST]}" if model else ""
-    return f"{version or ''}{by}{f'{_AFTER}{str(decider)[:_LONGEST]}' if decider else ''}"
+    by = f", {str(model)[:_MAX_LENGTH]}" if model else ""
+    return f"{version or ''}{by}{f'{_AFTER}{str(decider)[:_MAX_LENGTH]}' if decider else ''}"
 
 
 def distinct_versions(versions: Collection[str]) -> set[str]:

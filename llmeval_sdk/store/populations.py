@@ -7,16 +7,14 @@ groups. Single verdicts are read only where an estimate needs to know the record
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from math import inf
 from sqlite3 import Connection
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from llmeval_sdk import registry
 from llmeval_sdk.model import DAY_NS, HOUR_NS, values
@@ -55,6 +53,7 @@ from llmeval_sdk.store.scores import (
     groups,
     period_sql,
     score_summary,
+    scores_by_span,
 )
 
 
@@ -505,23 +504,11 @@ FROM not_run {scope.of_not_run(f"reason IN ({reasons})")}
     return tallies
 
 
-def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float]:
-    """Return an evaluator's scores by span id."""
-    rows: Iterator[tuple[str, float]] = connection.execute(_BY_SPAN, (name,))
-    return dict(rows)
-
-
 _USABLE = f"""
 SELECT name, {WORD}, count(*) FROM evaluations
 WHERE evaluator_kind = 'judge' AND error_type IS NULL AND value IS NOT NULL AND {CHANCED}
 GROUP BY {GROUP}, {WORD}
 """  # noqa: S608 - constants
-
-_BY_SPAN = """
-SELECT span_id, value FROM evaluations
-WHERE name = ? AND typeof(value) IN ('real', 'integer') AND span_id != ''
-"""
-
 
 _T = TypeVar("_T")
 
@@ -549,7 +536,7 @@ class SharedReadings:
         self._decided: dict[str, dict[str, float]] = {}
         self._scores: dict[str, dict[str, float]] = {}
         self._groups: dict[tuple[EvaluationScope, int], list[Group]] = {}
-        self._predicted: dict[tuple[Any, ...], dict[Key, Tally]] = {}
+        self._predicted: dict[tuple[str, EvaluationScope, int, bool, float], dict[Key, Tally]] = {}
         self._labelled: dict[str, Mapping[str, Label]] = {}
 
     def groups(
@@ -568,7 +555,7 @@ class SharedReadings:
                 scopes = [scope._replace(evaluator=name) for name in names]
             reading = partial(groups, period_ns=period_ns, with_digits=with_digits)
             readings = [partial(reading, scope=scope) for scope in scopes]
-            found = _read_at_once(self._reader, readings)
+            found = self._reader.read_at_once(readings)
             self._groups[key] = [part for parts in found for part in parts]
         return self._groups[key]
 
@@ -580,7 +567,7 @@ class SharedReadings:
         readings = [
             partial(score_summary, scope=scope, parts=parts) for _, parts in sorted(by_name.items())
         ]
-        return [each for summaries in _read_at_once(self._reader, readings) for each in summaries]
+        return [each for summaries in self._reader.read_at_once(readings) for each in summaries]
 
     def labels(self, judge: str) -> Mapping[str, Label]:
         """Return what people said of the records of a judge, by span."""
@@ -648,23 +635,11 @@ class SharedReadings:
             return other.read(reading)
 
 
-def _read_at_once(reader: StoreReader, readings: Sequence[Callable[[Connection], _T]]) -> list[_T]:
-    """Do several readings at the same time, each on a connection of its own.
-
-    SQLite leaves Python's lock while it works, so two cores read a large store in half the time.
-    """
-    if len(readings) < 2:
-        return [reader.read(reading) for reading in readings]
-
-    def read(reading: Callable[[Connection], _T]) -> _T:
-        with reader.another() as other:
-            return other.read(reading)
-
-    with ThreadPoolExecutor(min(len(readings), os.cpu_count() or 2, 4)) as pool:
-        return list(pool.map(read, readings))
-
-
 PERIODS = {"hour": HOUR_NS, "day": DAY_NS}
+
+
+ScopeFields: TypeAlias = tuple[int | None, int | None, str | None, str | None]
+"""An `EvaluationScope`, or its fields in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -695,19 +670,16 @@ class Population:
 
 def populations(
     reader: StoreReader,
-    scope: tuple[Any, ...],
+    scope: ScopeFields,
     scores: SharedReadings | None = None,
     period_ns: int = 0,
 ) -> list[Population]:
-    """Estimate for every judge and span name, and for every period where periods have a length.
-
-    ``scope`` is a `EvaluationScope`, or its fields in their order.
-    """
+    """Estimate for every judge and span name, and for every period where periods have a length."""
     return _estimated(reader, EvaluationScope(*scope), scores, period_ns)
 
 
 def overall(
-    reader: StoreReader, scope: tuple[Any, ...], scores: SharedReadings | None, evaluator: str
+    reader: StoreReader, scope: ScopeFields, scores: SharedReadings | None, evaluator: str
 ) -> Population:
     """Estimate for one evaluator over the spans of all names."""
     mine = EvaluationScope(*scope)._replace(evaluator=evaluator)
@@ -717,7 +689,7 @@ def overall(
 
 def over_time(
     reader: StoreReader,
-    scope: tuple[Any, ...],
+    scope: ScopeFields,
     scores: SharedReadings | None,
     evaluator: str,
     period_ns: int,
@@ -794,7 +766,7 @@ def _sums(
         )
         for name, its in groups_by_judge(parts, by_model, every_kind=every_kind).items()
     ]  # fmt: skip
-    sums = {key: of for samples in _read_at_once(reader, readings) for key, of in samples.items()}
+    sums = {key: of for samples in reader.read_at_once(readings) for key, of in samples.items()}
     reader.read(lambda c: _add_passed_over(c, scope, sums, period_ns))
     return sums
 

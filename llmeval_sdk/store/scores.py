@@ -381,6 +381,17 @@ def _histogram(
     return _histogram_of(digits or "")
 
 
+def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float]:
+    """Return an evaluator's scores by span id."""
+    rows: Iterator[tuple[str, float]] = connection.execute(_BY_SPAN, (name,))
+    return dict(rows)
+
+
+_BY_SPAN = """
+SELECT span_id, value FROM evaluations
+WHERE name = ? AND typeof(value) IN ('real', 'integer') AND span_id != ''
+"""
+
 MAX_SCORES = 20_000
 """How many scores of one evaluator a page sums up; it says so when it leaves out older ones."""
 MAX_JUDGED = 10_000

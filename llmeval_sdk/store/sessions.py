@@ -22,7 +22,7 @@ from llmeval_sdk.store.reader import StoreReader
 
 # Reads from a store what was said of sessions: the verdicts that count, and those before them.
 
-LONGEST_ID = 256
+MAX_ID_LENGTH = 256
 """Characters of a session's id that its verdicts keep."""
 
 
@@ -52,7 +52,7 @@ def stored_sessions(
         most: How many evaluations are read, from the newest on.
     """
     sql = _ALL_VERDICTS if session_id is None else _VERDICTS_OF_ONE
-    about = {"session": (session_id or "")[:LONGEST_ID], "most": most}
+    about = {"session": (session_id or "")[:MAX_ID_LENGTH], "most": most}
     rows = reader.read(lambda c: c.execute(sql, about).fetchall())
     return _by_session(map(_rows.evaluation_of, rows))
 
@@ -91,12 +91,12 @@ ORDER BY time_ns DESC, span_id DESC, seq DESC LIMIT :most
 
 
 PAGE_TURNS = 30
-MOST_TURNS = 100_000
+MAX_TURNS = 100_000
 """How many turns of one session are added up."""
 READ_TEXT = 60_000
 """A question or answer is read as JSON if it has at most so many characters, else as its start."""
 _START = 4_000
-_MOST_CALLS = 500
+_MAX_CALLS = 500
 """Spans of one turn's trace among which its tool calls are looked for."""
 
 
@@ -130,7 +130,7 @@ class SessionTotals:
     errors: int
     """How many turns raised an error."""
     is_whole: int
-    """Whether all turns are counted; if not, the first `MOST_TURNS` of them are."""
+    """Whether all turns are counted; if not, the first `MAX_TURNS` of them are."""
     calls: int
     """How many calls of models said what they used, all of which are counted."""
     input_tokens: int
@@ -142,7 +142,7 @@ class SessionTotals:
 
 def session_totals(connection: sqlite3.Connection, session_id: str) -> SessionTotals | None:
     """Return what a session adds up to; ``None`` if the store has no turn of it."""
-    about = {"session": session_id, "most": MOST_TURNS}
+    about = {"session": session_id, "most": MAX_TURNS}
     summed = connection.execute(_SUMS, about).fetchone()
     if not summed[0]:
         return None
@@ -177,10 +177,10 @@ class ToolUse(NamedTuple):
 
 
 def tool_uses(connection: sqlite3.Connection, trace_ids: Sequence[str]) -> dict[str, list[ToolUse]]:
-    """Return the tool calls among the first `_MOST_CALLS` spans of each of some traces."""
+    """Return the tool calls among the first `_MAX_CALLS` spans of each of some traces."""
     uses = {}
     for trace_id in dict.fromkeys(trace_ids):
-        rows = connection.execute(_TOOLS, (trace_id, _MOST_CALLS))
+        rows = connection.execute(_TOOLS, (trace_id, _MAX_CALLS))
         uses[trace_id] = [ToolUse(*row) for row in rows]
     return uses
 
@@ -194,7 +194,7 @@ class ListedSession(NamedTuple):
     request: str | None
     """The first 300 characters of the latest request as JSON."""
     turns: int
-    """At most `MOST_COUNTED`."""
+    """At most `MAX_COUNTED`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class SessionPage:
 
 PAGE_SESSIONS = 50
 PAGE_SECONDS = 0.12
-MOST_COUNTED = 100
+MAX_COUNTED = 100
 """A list counts at most so many turns of each session."""
 
 
@@ -236,7 +236,7 @@ def sessions_page(
         looked_at += 1
         after = start, seq
         if is_latest:
-            about = {"session": session_id, "most": MOST_COUNTED}
+            about = {"session": session_id, "most": MAX_COUNTED}
             count = connection.execute(_COUNTED, about).fetchone()[0]
             items.append(ListedSession(session_id, seq, start, request, count))
         if len(items) == rows or (not looked_at % 100 and time.monotonic() > deadline):

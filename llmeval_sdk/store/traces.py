@@ -201,7 +201,7 @@ def longest_calls(
     connection: sqlite3.Connection, trace_id: str, most: int = 3, longest: int = 4_000_000
 ) -> list[str]:
     """Return the ids of the model calls of a trace with the longest messages."""
-    rows = connection.execute(_LONGEST, (trace_id, MAX_RUN_SPANS, longest, most))
+    rows = connection.execute(_LONGEST_CALLS, (trace_id, MAX_RUN_SPANS, longest, most))
     return [span_id for (span_id,) in rows]
 
 
@@ -219,7 +219,7 @@ SELECT span_id, CASE WHEN length(request) <= {MAX_READ_TEXT} THEN request END,
 FROM spans WHERE trace_id = ? AND span_id IN (SELECT value FROM json_each(?))
 """  # noqa: S608
 
-_LONGEST = """
+_LONGEST_CALLS = """
 SELECT span_id FROM (
   SELECT span_id, length(request) AS size FROM spans
   WHERE trace_id = ? AND kind = 'llm' AND request IS NOT NULL LIMIT ?

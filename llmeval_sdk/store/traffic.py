@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import JUDGE_TAG, Usage, values
@@ -108,7 +108,7 @@ def answers_by_version(
         yield from connection.execute(_answers_sql(version), scope)
 
 
-def has_abstained(found: Mapping[str, Any]) -> bool:
+def has_abstained(found: Mapping[str, object]) -> bool:
     """Say whether a record has no answer, by the values of its evaluations, by evaluator."""
     return found.get(values.ABSTENTION) is not None
 
@@ -343,7 +343,7 @@ class TrafficSums:
             self.count,
             failed,
             failed / self.count if self.count else 0.0,
-            dict(self.errors.most_common(MOST_TYPES)),
+            dict(self.errors.most_common(MAX_TYPES)),
             _percentiles(self.durations, 1e9),
             _percentiles(self.first_tokens, 1e9),
             _percentiles(self.speeds, 1e3),
@@ -360,7 +360,7 @@ class TrafficSums:
         )
 
 
-MOST_TYPES = 20
+MAX_TYPES = 20
 """How many types of errors a group names."""
 
 
@@ -403,7 +403,7 @@ class TrafficScope(NamedTuple):
     span_name: str | None = None
     """Only spans with this name, or requests whose first span has it."""
 
-    def where(self) -> tuple[str, dict[str, Any]]:
+    def where(self) -> tuple[str, dict[str, object]]:
         """Return the condition in SQL, and its arguments."""
         conditions = {
             _NAMED: self.span_name,
@@ -611,7 +611,7 @@ def _long_lists(connection: sqlite3.Connection) -> Iterator[None]:
     if not hasattr(connection, "setlimit"):  # before Python 3.11 nothing is limited
         yield
         return
-    longest = connection.setlimit(LIMIT_LENGTH, _LONGEST_LIST)
+    longest = connection.setlimit(LIMIT_LENGTH, _MAX_LIST)
     try:
         yield
     finally:
@@ -624,7 +624,7 @@ def _add_stream(group: TrafficSums, first_ns: int, took_ns: int, output_tokens: 
         group.speeds.append(int(output_tokens * 1_000_000_000_000 // (took_ns - first_ns)))
 
 
-_LONGEST_LIST = 1_000_000_000
+_MAX_LIST = 1_000_000_000
 """Bytes, the most that SQLite takes: 90 million durations."""
 _MODELS = frozenset(("llm", "embedding"))
 _CALL = "kind IN ('llm', 'embedding')"
@@ -673,9 +673,9 @@ FROM spans INDEXED BY spans_summed WHERE {where} AND {_CALL}
 
 
 GROUPINGS = ("name", "request", "model", "user", "session", "tag:KEY")
-MOST_GROUPS = 1_000
+MAX_GROUPS = 1_000
 """How many groups a report has; those with the least money and spans are added up as one."""
-MOST_MODELS = 20
+MAX_MODELS = 20
 """How many models a report names whose price is unknown, and how many without usage."""
 OTHERS = "(others)"
 
@@ -727,14 +727,14 @@ def traffic(
     sums = reading.sums
     ranked = sorted(sums, key=lambda key: (-(sums[key].cost_usd or 0.0), -sums[key].count))
     rest = TrafficSums()
-    for key in ranked[MOST_GROUPS:]:
+    for key in ranked[MAX_GROUPS:]:
         rest.merge(sums[key])
-    groups = [sums[key].group(key, units[key]) for key in ranked[:MOST_GROUPS]]
+    groups = [sums[key].group(key, units[key]) for key in ranked[:MAX_GROUPS]]
     left_out = len(ranked) - len(groups)
     if left_out:
         groups.append(rest.group(OTHERS, units[ranked[-1]]))
     unknown = [
-        dict(models.most_common(MOST_MODELS))
+        dict(models.most_common(MAX_MODELS))
         for models in (reading.pricing.unpriced, reading.pricing.silent)
     ]
     return Traffic(by, reading.all_calls.group(None, "call"), tuple(groups), left_out, *unknown)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
@@ -45,7 +45,7 @@ from llmeval_sdk.store.traffic import answers_by_version
 
 MAX_VERSIONS = 1_000
 """Values beyond which a tag is no version."""
-LONGEST = 100
+MAX_LENGTH = 100
 
 Stratum = tuple[str, str]
 """Span name and language, as far as they are known."""
@@ -147,7 +147,7 @@ def collect(
             collected.is_out_of_scale = True
         else:
             score, spoken = about.get(span_id, (None, None))
-            stratum = span_name or "-", str(language or spoken or "-")[:LONGEST]
+            stratum = span_name or "-", str(language or spoken or "-")[:MAX_LENGTH]
             version = _version_of(collected, name, time_ns)
             version.add(stratum, Seen(number, chance or 1.0, score))
     steps: dict[str, str | None] = {}
@@ -159,7 +159,7 @@ def collect(
         if step in (None, "eligible"):  # it was scored elsewhere, or could not have been
             continue
         score, spoken = about.get(span_id, (None, None))
-        stratum = span_name or "-", str(language or spoken or "-")[:LONGEST]
+        stratum = span_name or "-", str(language or spoken or "-")[:MAX_LENGTH]
         version = _version_of(collected, name, time_ns)
         version.lost += step != "selected"
         version.add(stratum, Seen(None, 1.0, score))
@@ -190,8 +190,8 @@ def _predictions(
 ) -> dict[str, tuple[float | None, str | None]]:
     """Return what predicts a verdict, and the language, by span id.
 
-    If there are decisions, their probabilities predict, as in `hours`; otherwise the free score
-    does.
+    If there are decisions, their probabilities predict, as in `verdicts_by_hour`; otherwise the
+    free score does.
     """
     about: dict[str, tuple[float | None, str | None]] = {}
     predictor = registry.predictor_of(evaluator)
@@ -207,12 +207,12 @@ def _predictions(
     return about
 
 
-def _version_of(collected: EvaluatorVersions, value: Any, time_ns: int) -> Version:
+def _version_of(collected: EvaluatorVersions, value: object, time_ns: int) -> Version:
     """Return the version that a request belongs to; requests without one are counted separately."""
     if value is None or value == "":
         collected.unnamed += 1
         return Version("")
-    name = str(value)[:LONGEST]
+    name = str(value)[:MAX_LENGTH]
     version = collected.versions.get(name)
     if version is None:
         if len(collected.versions) >= MAX_VERSIONS:
@@ -336,7 +336,7 @@ WHERE name = :name AND time_ns >= :since AND time_ns < :until AND error_type IS 
 
 # Compares versions of an app, evaluator by evaluator, for the command line and the viewer.
 
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 """Versions that are compared: those with the most verdicts."""
 SHIFT = 0.05
 """A difference between the shares of a kind of requests that is worth a line."""
@@ -446,7 +446,7 @@ def compare(  # noqa: C901
         for other in others:
             about = _lost_answers(judge, answers, abstained, (first.name, other.name))
             compared.append(_compared(judge, first, other, ALPHA / looks, about))
-        for version in _unjudged_versions(collected)[:MOST_SHOWN]:
+        for version in _unjudged_versions(collected)[:MAX_SHOWN]:
             if version.first_ns >= first.first_ns:
                 compared.append(_not_compared(judge, first, version))
             else:
@@ -460,7 +460,7 @@ def _judged_versions(collected: EvaluatorVersions, baseline: str | None) -> list
         collected.versions.values(), key=lambda version: (-version.judged, version.name)
     )
     kept = [version for version in largest if version.judged]
-    kept = [version for version in kept[:MOST_SHOWN] if version.name != baseline]
+    kept = [version for version in kept[:MAX_SHOWN] if version.name != baseline]
     kept.sort(key=lambda version: (version.first_ns, version.name))
     first = collected.versions.get(baseline) if baseline is not None else None
     return [first, *kept] if first is not None and first.judged else kept
@@ -507,15 +507,15 @@ def _notes(judge: str, collected: EvaluatorVersions, by: str) -> list[str]:
             " are not mixed: only what the latest one said is compared"
         )
     judged = [version for version in collected.versions.values() if version.judged]
-    if len(judged) > MOST_SHOWN:
+    if len(judged) > MAX_SHOWN:
         notes.append(
-            f"{judge}: {len(collected.versions):,} versions; the {MOST_SHOWN} with the most"
+            f"{judge}: {len(collected.versions):,} versions; the {MAX_SHOWN} with the most"
             " verdicts are compared"
         )
     if len(judged) < 2:  # nothing is compared, so no row says it
         notes += [
             f"{judge}, {version.name}: {_why_unjudged(version)}"
-            for version in _unjudged_versions(collected)[:MOST_SHOWN]
+            for version in _unjudged_versions(collected)[:MAX_SHOWN]
         ]
     return notes
 
@@ -669,4 +669,4 @@ def _shifts(kind: str, place: int, first: Version, second: Version) -> list[Shif
         if abs(b - a) > max(SHIFT, 3 * error):
             shifts.append(Shift(kind, name, a, b))
     shifts.sort(key=lambda shift: -abs(shift.version_share - shift.baseline_share))
-    return shifts[:MOST_SHOWN]
+    return shifts[:MAX_SHOWN]

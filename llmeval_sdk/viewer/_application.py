@@ -34,6 +34,7 @@ from llmeval_sdk.viewer._site import (
     Menu,
     NoStoreError,
     Readers,
+    SavedReportsBeside,
     Site,
     Watch,
     busy_page,
@@ -104,10 +105,10 @@ def build(
         **dict.fromkeys(_OF_DAMAGE, _damaged),
     }
     inner = Starlette(routes=routes, exception_handlers=handlers)
-    folder = _comparisons.folder_of(readers, reports)
+    saved = SavedReportsBeside(readers, reports)
     inner.state.site = Site(
         readers, Watch(readers), feedback, HourlyTraffic(), Background(),
-        Menu(readers, folder, labels=feedback), folder,
+        Menu(readers, saved, labels=feedback), saved,
     )  # fmt: skip
     return Viewer(inner, token=token, hosts=hosts)
 

@@ -37,12 +37,12 @@ SERIES = tuple(
 """The colours of the series in order; they also differ in lightness, for the colour-blind."""
 LETTER = 6.2
 """The approximate width of a letter on an axis."""
-MOST_TEXT = 200
+MAX_TEXT = 200
 
 
 def text_of(value: object) -> str:
     """Return a text that is safe inside SVG: shortened, escaped and without control characters."""
-    return str(escape(visible(str(value)[:MOST_TEXT])))
+    return str(escape(visible(str(value)[:MAX_TEXT])))
 
 
 def fitted(text: str, width: float) -> str:
@@ -260,8 +260,8 @@ def quantile(ordered: Sequence[float], share: float) -> float | None:
 
 WIDE, NARROW = 520, 310
 HEIGHT = 232
-MOST_WORDS = 12
-MOST_SERIES = len(SERIES)
+MAX_WORDS = 12
+MAX_SERIES = len(SERIES)
 _LEFT, _RIGHT, _TOP, _BOTTOM = 46, 12, 10, 24
 _ROW = 26
 _FORMATS = ((1, "%H:%M:%S.%f"), (60, "%H:%M:%S"), (86_400, "%d %b %H:%M"), (1 << 60, "%d %b"))
@@ -353,7 +353,7 @@ def distribution(figures: Figures) -> Callable[[float, str], Markup]:
 
 def categories(counts: Mapping[str, int]) -> Callable[[float, str], Markup]:
     """Return a bar chart of how often each of the most frequent categories was given."""
-    shown = list(counts.items())[:MOST_WORDS]
+    shown = list(counts.items())[:MAX_WORDS]
     most = max((times for _, times in shown), default=1) or 1
     longest = max((len(word) for word, _ in shown), default=0)
 
@@ -383,7 +383,7 @@ def words_over_time(
         totals[word] = totals.get(word, 0) + times
         by_period.setdefault(begin, {})[word] = times
     named = sorted(totals, key=lambda word: (-totals[word], word))
-    named = named if len(named) <= MOST_SERIES else named[: MOST_SERIES - 1]
+    named = named if len(named) <= MAX_SERIES else named[: MAX_SERIES - 1]
     colours = dict(zip(named, SERIES, strict=False))
     others = len(totals) > len(named)
 

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk.errors import ConfigurationError, LlmevalError
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline.saved import SavedReports
+from llmeval_sdk.offline.saved import (
+    ComparedReports,
+    OpenedReport,
+    SavedReport,
+    SavedReports,
+    ShownPair,
+    ShownRow,
+)
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader, dimensions
 from llmeval_sdk.store.traces import outline_of, traces_like
@@ -26,7 +30,7 @@ from llmeval_sdk.viewer._site import (
     WAIT_SECONDS,
     Background,
     BackgroundTask,
-    Readers,
+    Site,
     StoppedError,
     counting_page,
     state_of,
@@ -126,9 +130,10 @@ def show_versions(request: Request) -> Response:
     )  # fmt: skip
 
 
+_T = TypeVar("_T")
 COLUMNS = 5
 """How many evaluators have a column of their own in the list."""
-_SORTS: Mapping[str, Callable[[Any], Any]] = {
+_SORTS: Mapping[str, Callable[[SavedReport], float | str | None]] = {
     "@time": lambda report: report.time_ns,
     "@name": lambda report: report.name,
     "@rows": lambda report: report.rows,
@@ -160,28 +165,6 @@ class PairShown:
     """The evaluators, what they said before and say now, why, and whether that is better."""
 
 
-class LateFolder:
-    """The reports beside a store, whose place is only known once it is asked for."""
-
-    def __init__(self, make: Callable[[Path], Any], readers: Readers, chosen: Path | None) -> None:
-        self._make = make
-        self._readers = readers
-        self._chosen = chosen
-        self._reports: Any = None
-
-    def now(self) -> Any:
-        """Return the `SavedReports`."""
-        folder = self._chosen or self._readers.path.with_name("reports")
-        if self._reports is None or self._reports.folder != folder:
-            self._reports = self._make(folder)
-        return self._reports
-
-
-def folder_of(readers: Readers, reports: str | os.PathLike[str] | None) -> LateFolder:
-    """Return the saved reports of a viewer."""
-    return LateFolder(SavedReports, readers, None if reports is None else Path(reports))
-
-
 def show_reports(request: Request) -> Response:
     """Answer with the list of reports."""
     saved = _saved(request)
@@ -193,7 +176,7 @@ def show_reports(request: Request) -> Response:
     by = _key(sort.removeprefix("-"), counted)
     if by is not None:
         known = [report for report in readable if by(report) is not None]
-        known.sort(key=by, reverse=not sort.startswith("-"))
+        known.sort(key=by, reverse=not sort.startswith("-"))  # type: ignore[arg-type]
         readable = known + [report for report in readable if by(report) is None]
     return page(
         request, "experiments.html",
@@ -209,7 +192,7 @@ def show_report(request: Request) -> Response:
     """Answer with one report: its metrics, and the rows that went worst."""
     saved, name = _saved(request), request.query_params.get("name", "")
 
-    def start() -> BackgroundTask[Any]:
+    def start() -> BackgroundTask[OpenedReport]:
         return _background(request).start(
             ("report", saved.folder, name, saved.mark(name)),
             lambda tick: saved.opened(name, tick),
@@ -231,12 +214,13 @@ def show_report_pair(request: Request) -> Response:
         problem = "Choose two reports: one as it was before, and one as it is now."
         return _problem(request, "Two reports", problem, 400)
 
-    def start() -> BackgroundTask[Any]:
+    def start() -> BackgroundTask[ComparedReports]:
         sizes = saved.size(before), saved.size(now)
+        total = None if sizes[0] is None or sizes[1] is None else sizes[0] + sizes[1]
         return _background(request).start(
             ("compared", saved.folder, before, saved.mark(before), now, saved.mark(now)),
             lambda tick: saved.compared(now, before, tick),
-            total=None if None in sizes else sum(sizes),
+            total=total,
         )
 
     return _when_done(
@@ -246,11 +230,9 @@ def show_report_pair(request: Request) -> Response:
     )  # fmt: skip
 
 
-def _saved(request: Request) -> Any:
-    folder = request.app.state.site.reports
-    if folder is None:
-        raise HTTPException(404, "Offline evaluation is not part of this installation.")
-    return folder.now()
+def _saved(request: Request) -> SavedReports:
+    site: Site = request.app.state.site
+    return site.reports.now()
 
 
 def _background(request: Request) -> Background:
@@ -258,7 +240,9 @@ def _background(request: Request) -> Background:
     return background
 
 
-def _key(sort: str, evaluators: Mapping[str, int]) -> Callable[[Any], Any] | None:
+def _key(
+    sort: str, evaluators: Mapping[str, int]
+) -> Callable[[SavedReport], float | str | None] | None:
     if sort in _SORTS:
         return _SORTS[sort]
     if sort not in evaluators:
@@ -269,15 +253,15 @@ def _key(sort: str, evaluators: Mapping[str, int]) -> Callable[[Any], Any] | Non
 
 
 def _when_done(
-    request: Request, title: str, start: Callable[[], BackgroundTask[Any]], template: str,
-    shown: Callable[[Any], dict[str, Any]], **more: Any,
+    request: Request, title: str, start: Callable[[], BackgroundTask[_T]], template: str,
+    shown: Callable[[_T], dict[str, Any]], **more: str,
 ) -> Response:  # fmt: skip
     """Answer with what a task finds, that it is still at work, or why it failed."""
     try:
         task = start()
         if not task.is_done(WAIT_SECONDS):
             return counting_page(request, title, task)
-        return page(request, template, **shown(task.result()), **more, state="")
+        return page(request, template, **{**shown(task.result()), **more, "state": ""})
     except (LlmevalError, StoppedError) as error:
         return _problem(request, title, str(error), 422)
 
@@ -289,7 +273,7 @@ def _problem(request: Request, title: str, problem: str, status: int) -> Respons
     )  # fmt: skip
 
 
-def _row_shown(row: Any) -> RowShown:
+def _row_shown(row: ShownRow) -> RowShown:
     told = dict(row.texts)
     asked, answer = told.pop("request", ""), told.pop("response", told.pop("value", None))
     error = f"{row.error.type}: {row.error.message}"[: row.most_text] if row.error else ""
@@ -310,7 +294,7 @@ def _row_shown(row: Any) -> RowShown:
     )
 
 
-def _pair_shown(pair: Any) -> PairShown:
+def _pair_shown(pair: ShownPair) -> PairShown:
     before, after = pair.before.evaluations, pair.after.evaluations
     scores = []
     for name in dict.fromkeys((*after, *before)):
@@ -323,6 +307,6 @@ def _pair_shown(pair: Any) -> PairShown:
     return PairShown(_row_shown(pair.before), _row_shown(pair.after), tuple(scores))
 
 
-def _why(evaluation: Any) -> str:
+def _why(evaluation: Evaluation) -> str:
     said = evaluation.error.message if evaluation.error is not None else evaluation.explanation
     return (said or "")[:600]

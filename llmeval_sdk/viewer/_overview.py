@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 RANGES = {"24h": 24, "7d": 7 * 24, "30d": 30 * 24}
-MOST_ROWS = 12
-MOST_SCORES = 2_000
+MAX_ROWS = 12
+MAX_SCORES = 2_000
 FIRST_SECONDS = 60.0
 NOTABLE = 0.1
 """From which relative change on a figure counts as changed."""
@@ -68,7 +68,7 @@ def show(request: Request) -> Response:
         counting = _bring_up(site, reader, now)
         if counting is not None:
             return counting_page(request, "Overview", counting)
-        scores = reader.read(lambda store: store.execute(_SCORES, {"most": MOST_SCORES}).fetchall())
+        scores = reader.read(lambda store: store.execute(_SCORES, {"most": MAX_SCORES}).fetchall())
         length = RANGES[name] * HOUR_NS
         until = now - now % HOUR_NS + HOUR_NS
         since, traffic = until - length, site.traffic
@@ -91,8 +91,8 @@ def show(request: Request) -> Response:
         request, "overview.html", figures=figures, changed=changed,
         is_compared=any(each.before != NOTHING for each in figures), charts=charts,
         requests=_rows(requests), calls=_rows(calls), scores=scores,
-        spoken=spoken, opinions=[_opinion(said) for said in named[:MOST_ROWS]],
-        unshown=max(len(named) - MOST_ROWS, 0),
+        spoken=spoken, opinions=[_opinion(said) for said in named[:MAX_ROWS]],
+        unshown=max(len(named) - MAX_ROWS, 0),
         asked=_sum(requests).count, ranges=tuple(RANGES), range=name, state=state,
     )  # fmt: skip
 
@@ -207,7 +207,7 @@ def _opinion(said: FeedbackInPeriod) -> tuple[FeedbackInPeriod, Markup | None]:
 def _rows(parts: Mapping[str, TrafficHour]) -> list[tuple[str, TrafficHour, str]]:
     ranked = sorted(parts.items(), key=lambda item: (-item[1].cost_usd, -item[1].count))
     rows = []
-    for name, part in ranked[:MOST_ROWS]:
+    for name, part in ranked[:MAX_ROWS]:
         p95 = part.percentile(0.95)
         rows.append((name, part, NOTHING if p95 is None else f"≈ {seconds(p95)}"))
     return rows

@@ -93,7 +93,7 @@ def _budget_of(store: Path) -> Budget:
 # report` prints, so a mean stands for all traffic and not only for what was judged.
 
 PERIOD_SECONDS = DAY_SECONDS
-MOST_PAIRS = 100
+MAX_PAIRS = 100
 """How many pairs of an evaluator and a span name have figures. The means of the rest cannot be
 added up into one, so the rest is counted."""
 FRESH_SECONDS = 15.0
@@ -113,7 +113,7 @@ class ScoreFigures:
     judges: tuple[Population, ...]
     free: tuple[Population, ...]
     left_out: int
-    """How many pairs there are beyond `MOST_PAIRS`."""
+    """How many pairs there are beyond `MAX_PAIRS`."""
     read_at: float
     """Seconds since the epoch."""
 
@@ -129,7 +129,7 @@ def _read_figures(location: str, now: float) -> ScoreFigures:
         for group in known.groups(scope):
             if group.name not in paid and group.span_name is not None:
                 counts[group.name, group.span_name] += group.rows
-        room = max(MOST_PAIRS - len(judges), 0)
+        room = max(MAX_PAIRS - len(judges), 0)
         free = [
             replace(
                 overall(reader, scope._replace(span_name=span_name), known, name),
@@ -137,8 +137,8 @@ def _read_figures(location: str, now: float) -> ScoreFigures:
             )
             for (name, span_name), _ in counts.most_common(room)
         ]
-    left_out = len(judges) + len(counts) - len(judges[:MOST_PAIRS]) - len(free)
-    return ScoreFigures(tuple(judges[:MOST_PAIRS]), tuple(free), left_out, now)
+    left_out = len(judges) + len(counts) - len(judges[:MAX_PAIRS]) - len(free)
+    return ScoreFigures(tuple(judges[:MAX_PAIRS]), tuple(free), left_out, now)
 
 
 class ScoreGauges:
@@ -166,7 +166,7 @@ class ScoreGauges:
         )  # fmt: skip
         self._left_out = gauge(
             "llmeval_score_pairs_left_out",
-            f"Pairs of an evaluator and a name beyond {MOST_PAIRS}, which have no figures here",
+            f"Pairs of an evaluator and a name beyond {MAX_PAIRS}, which have no figures here",
         )
         self._read_at = gauge(
             "llmeval_score_read_timestamp_seconds", "When the figures of scores were read"
@@ -260,7 +260,7 @@ class FigureSource:
         return self._figures
 
 
-MOST_VALUES = 100
+MAX_VALUES = 100
 """How many values a label has; the rest is ``_OTHER``, because each is a series of its own."""
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
 
@@ -338,7 +338,7 @@ class Metrics:
 
     def _value(self, label: str, value: str) -> str:
         known = self._known.setdefault(label, set())
-        if len(known) < MOST_VALUES:
+        if len(known) < MAX_VALUES:
             known.add(value)
         return value if value in known else OTHER
 

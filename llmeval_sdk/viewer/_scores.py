@@ -6,7 +6,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
@@ -18,7 +17,7 @@ from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.statistics.funnels import STEPS
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.labels import recent_feedback
-from llmeval_sdk.store.populations import Population, over_time, overall
+from llmeval_sdk.store.populations import Population, ScopeFields, over_time, overall
 from llmeval_sdk.store.reader import (
     KnownNames,
     StoreReader,
@@ -46,7 +45,7 @@ from llmeval_sdk.viewer._traces import RANGES
 
 
 AGREEMENT = "agreement_pattern"
-LEAST_PERIOD_NS = 60_000_000_000
+MIN_PERIOD_NS = 60_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def detail(request: Request) -> Response:
             ]
             judged: list[Point] = []
         else:
-            period = max(period, LEAST_PERIOD_NS)
+            period = max(period, MIN_PERIOD_NS)
             window = (judge.since, None, None, None)
             points, judged = points_of(_periods(reader, window, judge, period))
         state = reader.read(state_of)
@@ -157,7 +156,7 @@ def detail(request: Request) -> Response:
 
 
 def _periods(
-    reader: StoreReader, window: tuple[Any, ...], judge: JudgeFigures, period: int
+    reader: StoreReader, window: ScopeFields, judge: JudgeFigures, period: int
 ) -> list[Population]:
     """Return estimates by period, or none of them if all periods together cannot be estimated."""
     populations = over_time(reader, window, None, judge.figures.name, period)

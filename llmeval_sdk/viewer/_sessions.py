@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -46,11 +45,11 @@ from llmeval_sdk.viewer._render import (
 from llmeval_sdk.viewer._site import state_of
 
 
-_MOST_TEXT = 2_000
+_MAX_TEXT = 2_000
 """Characters of a question or an answer that the page of a session shows."""
-_MOST_TOOLS = 12
+_MAX_TOOLS = 12
 """Tool calls of a turn that it names."""
-_MOST_VERDICTS = 300
+_MAX_VERDICTS = 300
 """Verdicts on a session that are read, from the newest on."""
 _LISTED_VERDICTS = 40
 
@@ -131,7 +130,7 @@ def show(request: Request) -> Response:
         tools = reader.read(lambda c: tool_uses(c, [row.trace_id for row in rows]))
         said, people = reader.read(lambda c: outcomes_of(c, [row.span_id for row in rows]))
         users = reader.read(lambda c: users_of(c, [row.span_id for row in rows]))
-        judged = stored_sessions(reader, session_id, most=_MOST_VERDICTS)
+        judged = stored_sessions(reader, session_id, most=_MAX_VERDICTS)
         state = reader.read(state_of)
     verdicts = _verdicts(judged)
     about_whole = {verdict.event.evaluation.name for verdict in verdicts}
@@ -146,8 +145,8 @@ def show(request: Request) -> Response:
             row,
             _asked(row),
             _text(row.response, row.response_start),
-            tuple(called[:_MOST_TOOLS]),
-            max(len(called) - _MOST_TOOLS, 0),
+            tuple(called[:_MAX_TOOLS]),
+            max(len(called) - _MAX_TOOLS, 0),
             cells_of_outcomes(own),
             cells_of_outcomes(people.get(row.span_id, {})),
             tuple((verdict.event.evaluation.name, verdict.cell) for verdict in naming),
@@ -188,7 +187,7 @@ def _period(event: EvaluationEvent) -> str:
     return as_text(event.evaluation.metadata.get("period", "?"))[:20]
 
 
-def _numbers(listed: Any) -> Iterable[int]:
+def _numbers(listed: object) -> Iterable[int]:
     """Return what is a number in a list of a verdict's metadata, which may hold anything."""
     numbers = listed if isinstance(listed, list) else []
     return islice((number for number in numbers if type(number) is int), 100)
@@ -202,7 +201,7 @@ def _asked(turn: SessionTurn) -> Content | None:
     """Return what the user said: the last message of a chat, else all that was asked."""
     with suppress(ValueError, RecursionError):
         if turn.request is not None and (asked := bounded_question(json.loads(turn.request))):
-            return text_content(asked, limit=_MOST_TEXT)
+            return text_content(asked, limit=_MAX_TEXT)
     return _text(turn.request, turn.request_start)
 
 
@@ -216,8 +215,8 @@ def _text(whole: str | None, start: str | None) -> Content | None:
             if value is None:
                 return None
             text = isinstance(value, str)
-            return text_content(value, limit=_MOST_TEXT) if text else content_of(value)
-    return Content(text=MarkedText(((preview(start, _MOST_TEXT), False),), 1))
+            return text_content(value, limit=_MAX_TEXT) if text else content_of(value)
+    return Content(text=MarkedText(((preview(start, _MAX_TEXT), False),), 1))
 
 
 def _place(text: str | None) -> tuple[int, int] | None:

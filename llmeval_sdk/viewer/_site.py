@@ -33,6 +33,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.offline.saved import SavedReports
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.hourly_traffic import HourlyTraffic
@@ -366,7 +367,7 @@ class Background:
             task.run()
 
 
-def counting_page(request: Request, title: str, task: BackgroundTask[Any]) -> Response:
+def counting_page(request: Request, title: str, task: BackgroundTask[T]) -> Response:
     """Answer that a task is still at work; the browser asks again in a second."""
     return page(request, "counting.html", title=title, task=task, problem="", state="")
 
@@ -381,10 +382,26 @@ _NEEDS = {
 }  # fmt: skip
 
 
+class SavedReportsBeside:
+    """The saved reports of offline runs, by default beside the store, wherever that is now."""
+
+    def __init__(self, readers: Readers, folder: str | os.PathLike[str] | None) -> None:
+        self._readers = readers
+        self._chosen = None if folder is None else Path(folder)
+        self._reports: SavedReports | None = None
+
+    def now(self) -> SavedReports:
+        """Return the reports of the folder."""
+        folder = self._chosen or self._readers.path.with_name("reports")
+        if self._reports is None or self._reports.folder != folder:
+            self._reports = SavedReports(folder)
+        return self._reports
+
+
 class Menu:
     """Knows the pages that have something to show. What was there once is not looked for again."""
 
-    def __init__(self, readers: Readers, reports: Any, *, labels: bool) -> None:
+    def __init__(self, readers: Readers, reports: SavedReportsBeside, *, labels: bool) -> None:
         self._readers = readers
         self._reports = reports
         self._needs = {path: need for path, need in _NEEDS.items() if labels or path != "/label"}
@@ -398,7 +415,7 @@ class Menu:
                 with self._readers.lend() as reader:
                     self._held |= reader.read(lambda store: contents_of(store, missing))
         there = {path for path, need in self._needs.items() if need in self._held}
-        has_reports = self._reports is not None and self._reports.now().has_any()
+        has_reports = self._reports.now().has_any()
         return there | ({"/experiments"} if has_reports else set())
 
 
@@ -412,5 +429,4 @@ class Site:
     traffic: HourlyTraffic
     background: Background
     menu: Menu
-    reports: Any
-    """The saved reports of offline runs; ``None`` if offline evaluation is not installed."""
+    reports: SavedReportsBeside

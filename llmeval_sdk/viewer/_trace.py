@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
@@ -79,7 +79,11 @@ from llmeval_sdk.viewer._render import (
     text_content,
     url,
 )
-from llmeval_sdk.viewer._site import state_of
+from llmeval_sdk.viewer._site import Site, state_of
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline import GoldenSet
 
 
 # The golden sets beside the viewer's store, where offline evaluation is installed.
@@ -96,7 +100,7 @@ def _kept_in(request: Request, span_id: str) -> str:
     return name if span_id in ids else ""
 
 
-def _set_of(request: Request, name: str) -> Any:
+def _set_of(request: Request, name: str) -> GoldenSet:
     """Return a golden set; raises `HTTPException` or `ConfigurationError` if it cannot be one."""
     from llmeval_sdk.offline import GoldenSet
 
@@ -394,8 +398,8 @@ def _text(span: SpanData, field: str) -> object:
 
 WIDTH = 1_000
 """Width of the time line in units of its own; the page scales it."""
-_LEAST_WIDTH = 4
-_DEEPEST = 12
+_MIN_WIDTH = 4
+_MAX_DEPTH = 12
 _OWNERS = ("workflow", "agent")
 
 
@@ -420,10 +424,10 @@ def bars(spans: Sequence[Outline]) -> list[Bar]:
     whole = max(max(span.end_ns for span in spans) - begin, 1)
     laid_out = []
     for span, depth in _depth_first(spans):
-        width = max((span.end_ns - span.start_ns) / whole * WIDTH, _LEAST_WIDTH)
-        x = min((span.start_ns - begin) / whole * WIDTH, WIDTH - _LEAST_WIDTH)
+        width = max((span.end_ns - span.start_ns) / whole * WIDTH, _MIN_WIDTH)
+        x = min((span.start_ns - begin) / whole * WIDTH, WIDTH - _MIN_WIDTH)
         width = min(width, WIDTH - x)
-        laid_out.append(Bar(span, min(depth, _DEEPEST), round(x, 1), round(width, 1)))
+        laid_out.append(Bar(span, min(depth, _MAX_DEPTH), round(x, 1), round(width, 1)))
     return laid_out
 
 
@@ -500,9 +504,9 @@ async def form_of(request: Request) -> dict[str, str]:
     return {key: value.strip() for key, value in parse_qsl(body.decode("utf-8", "replace"))}
 
 
-def labelled_site(request: Request) -> Any:
+def labelled_site(request: Request) -> Site:
     """Return the site, or raise where it takes no labels."""
-    site = request.app.state.site
+    site: Site = request.app.state.site
     if not site.feedback:
         raise HTTPException(403, "Labels are switched off here.")
     return site
@@ -718,7 +722,8 @@ def _shown_steps(
 
 def _light(call: ToolSpan) -> Step:
     span = call.span
-    effect: Any = span.effect if span.effect in ("read", "write") else None
+    effects: dict[str | None, Literal["read", "write"]] = {"read": "read", "write": "write"}
+    effect = effects.get(span.effect)
     return Step(
         "tool", None, span.name, None, None, span.error, effect, span.start_ns, span.end_ns,
         call.agent,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import isfinite, nan
-from typing import Any
+from typing import TypedDict
 
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
@@ -46,7 +46,7 @@ from llmeval_sdk.viewer._site import state_of
 # Chooses the score columns of a list: what tells its spans apart, the app's own scores first.
 
 MOST_COLUMNS = 6
-MOST_OWN, MOST_JUDGES = 4, 3
+MAX_OWN, MAX_JUDGES = 4, 3
 """How many of the app's own scores, and of judges, come before heuristics."""
 SAMPLE = 100
 """How many of the newest spans are looked at."""
@@ -89,7 +89,7 @@ def _chosen_columns(
     own = [name for name in own if values[name] and ":" not in name]
     told = [name for name in varying if name not in known.judges]
     wanted = [
-        query.evaluator, query.order_by, *own[:MOST_OWN], *judges[:MOST_JUDGES], *_ranked(told),
+        query.evaluator, query.order_by, *own[:MAX_OWN], *judges[:MAX_JUDGES], *_ranked(told),
         *own, *judges,
     ]  # fmt: skip
     columns = dict.fromkeys(name for name in wanted if name in there)
@@ -157,11 +157,35 @@ _INTEGERS_BELOW = 1 << 63
 """SQLite holds no integer from here on."""
 
 
+class _Condition(TypedDict, total=False):
+    """The fields of a `Query` that limit the values of an evaluator."""
+
+    verdict: str
+    above: float
+    below: float
+
+
+class _Bounds(TypedDict, total=False):
+    """The fields of a `Query` by tag, nanoseconds and US dollars."""
+
+    slower_ns: int
+    dearer_usd: float
+    tag: str
+    tag_value: str | None
+
+
+class _FeedbackFilter(TypedDict, total=False):
+    """The fields of a `Query` by feedback."""
+
+    feedback: str
+    feedback_good: bool | None
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """What the address of a list asks for. Parameters with unknown names are ignored."""
 
-    params: Mapping[str, Any]
+    params: Mapping[str, str | list[str]]
     """The parameters as addresses hold them."""
     query: Query
     after: Place | None
@@ -177,18 +201,18 @@ class Filters:
         return any(name not in ("sort", "col") for name in self.params)
 
     @property
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, str | list[str] | None]:
         """Return the content of every field of the form, ``None`` for an empty one."""
         return {**dict.fromkeys((*_TEXTS, *_FLAGS, "col")), **self.params}
 
-    def but(self, **changes: Any) -> dict[str, Any]:
+    def but(self, **changes: str | list[str] | None) -> dict[str, str | list[str] | None]:
         """Return the parameters with some of them changed; ``None`` removes one."""
         return {**self.params, **changes}
 
 
 def _read_filters(address: QueryParams, known: KnownNames, reader: StoreReader) -> Filters:
     """Read the filters from the query of an address."""
-    params: dict[str, Any] = {name: address[name].strip() for name in _TEXTS if address.get(name)}
+    params: dict[str, str] = {name: address[name].strip() for name in _TEXTS if address.get(name)}
     params |= {name: "1" for name in _FLAGS if address.get(name)}
     problems: list[str] = []
     condition = _condition(params, known, problems)
@@ -213,15 +237,18 @@ def _read_filters(address: QueryParams, known: KnownNames, reader: StoreReader) 
         order=order,
         order_by=order_by,
         by_words=by_words,
-        **(condition or {}),
+        **(condition or _Condition()),
     )
     chosen = [name for name in address.getlist("col") if name][:MAX_COLUMNS]
-    if chosen:
-        params["col"] = chosen
     after = _place(address.get("after"), by_words=by_words)
     refused = condition is None
     return Filters(
-        params, query, after, tuple(dict.fromkeys(chosen)), tuple(problems), refused=refused
+        {**params, **({"col": chosen} if chosen else {})},
+        query,
+        after,
+        tuple(dict.fromkeys(chosen)),
+        tuple(problems),
+        refused=refused,
     )
 
 
@@ -240,14 +267,13 @@ def _session(reader: StoreReader, identifier: str | None, problems: list[str]) -
 
 def _unreadable(reader: StoreReader, filters: Filters) -> bool:
     """Say whether an empty list may be empty for lack of the key that ids were hashed with."""
-    typed = filters.params.get("session"), filters.params.get("user")
+    ids = (filters.params.get(name) for name in ("session", "user"))
+    session, user = (typed if isinstance(typed, str) else None for typed in ids)
     settings = runtime.settings()
-    return reader.read(lambda c: unreadable(c, *typed, settings=settings))
+    return reader.read(lambda c: unreadable(c, session, user, settings=settings))
 
 
-def _condition(
-    params: dict[str, Any], known: KnownNames, problems: list[str]
-) -> dict[str, Any] | None:
+def _condition(params: dict[str, str], known: KnownNames, problems: list[str]) -> _Condition | None:
     """Return the condition made of ``evaluator``, ``op`` and ``value`` as arguments of a `Query`.
 
     An incomplete condition gives no arguments. ``None`` is returned for one that compares with a
@@ -273,32 +299,35 @@ def _condition(
             "To compare a word, choose “is”."
         )
         return None
-    return {"above" if op == "above" else "below": number}
+    return {"above": number} if op == "above" else {"below": number}
 
 
-def _bounds(params: dict[str, Any], problems: list[str]) -> dict[str, Any]:
+def _bounds(params: dict[str, str], problems: list[str]) -> _Bounds:
     """Return the filters by tag, seconds and dollars as arguments of a `Query`.
 
     A bound that is no number is taken out of ``params``, and ``problems`` then says so.
     """
-    bounds: dict[str, Any] = {}
-    for name, what, scale in (("slower", "slower_ns", 1e9), ("dearer", "dearer_usd", 1.0)):
+    bounds = _Bounds()
+    for name in ("slower", "dearer"):
         if name in params:
             try:
                 number = float(params[name].removesuffix("s").removeprefix("$"))
             except ValueError:
                 number = nan
-            if 0 <= number < _INTEGERS_BELOW / 1e9:
-                bounds[what] = int(number * scale) if what == "slower_ns" else number
-            else:
+            if not 0 <= number < _INTEGERS_BELOW / 1e9:
                 problems.append(f"“{name} than” needs a number, not {params.pop(name)!r}.")
+            elif name == "slower":
+                bounds["slower_ns"] = int(number * 1e9)
+            else:
+                bounds["dearer_usd"] = number
     tag, has_value, value = params.get("tag", "").partition("=")
     if tag:
-        bounds |= {"tag": tag.strip(), "tag_value": value.strip() if has_value else None}
+        bounds["tag"] = tag.strip()
+        bounds["tag_value"] = value.strip() if has_value else None
     return bounds
 
 
-def _feedback(said: str) -> dict[str, Any]:
+def _feedback(said: str) -> _FeedbackFilter:
     """Return the filter by what people said: a name or ``*``, after ``-`` if bad, ``+`` if good."""
     name = said.lstrip("+-")
     good = {"+": True, "-": False}.get(said[:1])

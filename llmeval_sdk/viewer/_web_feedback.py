@@ -12,8 +12,8 @@ import os
 import re
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
+from typing import NamedTuple
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -22,6 +22,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.process.shield import caught
@@ -34,7 +35,7 @@ MAX_NAME, MAX_WORD, MAX_REASON = 100, 200, 4_000
 OF_ONE_ADDRESS = 10
 """One address may send so many times what one span may get: behind a proxy, all clients have the
 same address. It is half of what may be sent altogether."""
-MOST_CLIENTS = 10_000
+MAX_CLIENTS = 10_000
 """How many clients and spans are told apart by the limit; the one seen longest ago goes first."""
 OF_ALL = 20
 """All clients together may send this many times what one span may get."""
@@ -70,7 +71,7 @@ class FeedbackApp:
             middleware=[cors] if origins else [],
         )
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, under any path: the app's routes choose it."""
         if scope.get("path") == "":  # mounted, and asked for without a slash at the end
             scope = {**scope, "path": "/"}
@@ -99,7 +100,7 @@ class FeedbackApp:
         )
         if not may_pass:
             return self._refuse(429, "too many", "Too much feedback at once: try again later.")
-        if feedback is None or "value" not in feedback:
+        if feedback is None:
             return self._refuse(
                 400, "malformed", 'Expected {"token": "…", "name": "thumbs", "value": true}.'
             )
@@ -107,14 +108,14 @@ class FeedbackApp:
             return self._refuse(403, "forged", "The token is no token of this app.")
         return await run_in_threadpool(self._store, token[1], token[2], feedback)
 
-    def _token_in(self, feedback: Mapping[str, Any] | None) -> re.Match[str] | None:
+    def _token_in(self, feedback: _Feedback | None) -> re.Match[str] | None:
         """Return the token that came with feedback, if this app has signed it."""
-        token = _TOKEN.fullmatch(str(feedback.get("token", ""))) if feedback else None
+        token = _TOKEN.fullmatch(feedback.token) if feedback else None
         if token is None or not hmac.compare_digest(token[3], _sign(self._key, token[1], token[2])):
             return None
         return token
 
-    def _store(self, trace_id: str, span_id: str, feedback: Mapping[str, Any]) -> Response:
+    def _store(self, trace_id: str, span_id: str, feedback: _Feedback) -> Response:
         try:
             with self._readers.lend() as reader:
                 span = reader.span(span_id, trace_id)
@@ -125,9 +126,9 @@ class FeedbackApp:
                 )  # fmt: skip
             event = human_label(
                 span,
-                feedback["name"],
-                feedback["value"],
-                explanation=feedback["reason"],
+                feedback.name,
+                feedback.value,
+                explanation=feedback.reason,
                 source="user",
             )
             add_feedback(self._readers.path, event)
@@ -156,7 +157,7 @@ class RateLimit:
         left, at = self._left.pop(key, (float(self._per_minute), now))
         left = min(left + (now - at) * self._per_minute / 60, self._per_minute)
         self._left[key] = (left - 1 if left >= 1 else left), now
-        if len(self._left) > MOST_CLIENTS:
+        if len(self._left) > MAX_CLIENTS:
             self._left.popitem(last=False)
         return left >= 1
 
@@ -171,7 +172,16 @@ def _sign(key: str, trace_id: str, span_id: str) -> str:
     return hmac.new(key.encode(), about, "sha256").hexdigest()
 
 
-def _read(body: bytes) -> dict[str, Any] | None:
+class _Feedback(NamedTuple):
+    """What the body of a request says."""
+
+    token: str
+    name: str
+    value: float | str
+    reason: str | None
+
+
+def _read(body: bytes) -> _Feedback | None:
     """Return the feedback that a request's body holds, or ``None`` if the body is malformed."""
     try:
         feedback = json.loads(body)
@@ -197,7 +207,7 @@ def _read(body: bytes) -> dict[str, Any] | None:
     elif not isinstance(value, bool):
         value = float(value or 0)
     reason = reason and _encodable(reason[:MAX_REASON])
-    return {**feedback, "name": name, "value": value, "reason": reason}
+    return _Feedback(str(feedback.get("token", "")), name, value, reason)
 
 
 def _encodable(text: str) -> str:

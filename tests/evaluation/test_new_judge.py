@@ -12,8 +12,9 @@ import llmeval_sdk
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.offline.report.row import columns, output_of
-from llmeval_sdk.store.populations import SharedReadings, populations, scores_by_span
+from llmeval_sdk.store.populations import SharedReadings, populations
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.scores import scores_by_span
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 

@@ -14,7 +14,7 @@ from llmeval_sdk.statistics.funnels import funnel
 from llmeval_sdk.statistics.labels import Labelled, corrected_mean
 from llmeval_sdk.statistics.mean import assisted_mean, population_mean
 from llmeval_sdk.store.labels import labels_of
-from llmeval_sdk.store.latest import LEAST_CHANCE
+from llmeval_sdk.store.latest import MIN_CHANCE
 from llmeval_sdk.store.populations import (
     SharedReadings,
     groups_by_judge,
@@ -22,10 +22,9 @@ from llmeval_sdk.store.populations import (
     over_time,
     overall,
     populations,
-    scores_by_span,
 )
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import EvaluationScope, bin_of
+from llmeval_sdk.store.scores import EvaluationScope, bin_of, scores_by_span
 
 
 JUDGES = ("groundedness", "tone", "seconds_judge")
@@ -100,7 +99,7 @@ def by_rows(path, judge, span_name, labels, period=None):
         for row in rows
         if row[3] is None and (number := _values.number(row[2])) is not None
     ]
-    known = [each for each in numbers if each[1] > LEAST_CHANCE]
+    known = [each for each in numbers if each[1] > MIN_CHANCE]
     passed_over = [row[1] for row in refused if row[2] in {"not_escalated", "not_sampled"}]
     steps = funnel(answered, Counter(row[2] for row in refused))
     mean = sum(each[0] for each in numbers) / len(numbers) if numbers else None

@@ -10,7 +10,7 @@ from llmeval_sdk.model import Evaluation, EvaluationEvent, Target
 from llmeval_sdk.store.feedback import add_feedback
 from llmeval_sdk.store.labels import feedback_of_period, recent_feedback
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer._overview import MOST_ROWS
+from llmeval_sdk.viewer._overview import MAX_ROWS
 
 
 HOUR_NS = 3_600 * 10**9
@@ -172,9 +172,9 @@ def test_the_overview_shows_the_names_with_most_feedback(store, site):
     say(store, store.trace("another"), "name-39", True)
     page = site.get("/overview")
     names = set(re.findall(r"name-\d\d", page.text))
-    assert len(names) == MOST_ROWS
+    assert len(names) == MAX_ROWS
     assert "name-39" in names
-    assert f"not shown: {40 - MOST_ROWS}." in page.text
+    assert f"not shown: {40 - MAX_ROWS}." in page.text
 
 
 def test_a_period_that_was_not_read_whole_is_not_compared(store, monkeypatch):

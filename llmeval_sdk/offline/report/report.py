@@ -127,8 +127,7 @@ class Report(ReportContents):
             saved, rows, aggregate = load_file(place)
             header = saved.header
         for name, better in dict(header.get(values.BETTER) or {}).items():
-            if better in ("lower", "higher"):
-                values.declare(str(name), better)
+            values.learn(str(name), better)
         return cls(
             rows,
             aggregate,
