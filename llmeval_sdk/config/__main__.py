@@ -33,7 +33,7 @@ def _area(title: str, rows: tuple[Any, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _default(value: Any) -> str:
+def _default(value: object) -> str:
     if value is None or value == ():
         return "–"
     if isinstance(value, tuple):

@@ -14,9 +14,9 @@ from llmeval_sdk.errors import nearest
 
 
 def setting(
-    default: Any,
+    default: object,
     *env: str,
-    read: Callable[[str], Any] = str,
+    read: Callable[[str], object] = str,
     doc: str,
     form_of: str | None = None,
     in_experiment: str | None = None,
@@ -73,7 +73,7 @@ class Secret:
 
 MIN_SECRET = 16
 _Reader = TypeVar("_Reader", bound=Callable[[str], Any])
-_ALLOWED: dict[Any, str] = {}
+_ALLOWED: dict[object, str] = {}
 
 
 def allows(words: str) -> Callable[[_Reader], _Reader]:
@@ -86,7 +86,7 @@ def allows(words: str) -> Callable[[_Reader], _Reader]:
     return describe
 
 
-def allowed(read: Callable[[str], Any]) -> str:
+def allowed(read: Callable[[str], object]) -> str:
     """Return in words which values a reader takes; ``text`` if it has no description."""
     return _ALLOWED.get(read, "text")
 
@@ -167,7 +167,7 @@ def prices(text: str) -> Mapping[str, tuple[float, ...]]:
             return price_table(json.loads(text))
         except json.JSONDecodeError as error:
             raise ValueError(f"the JSON cannot be read ({error})") from None
-    price_of: dict[str, Any] = {}
+    price_of: dict[str, object] = {}
     for part in filter(str.strip, text.split(";")):
         model, _, pair = part.rpartition("=")
         try:
@@ -177,7 +177,7 @@ def prices(text: str) -> Mapping[str, tuple[float, ...]]:
     return price_table(price_of)
 
 
-def price_table(prices: Any) -> Mapping[str, tuple[float, ...]]:
+def price_table(prices: object) -> Mapping[str, tuple[float, ...]]:
     """Check prices by model: USD per million input and output tokens; raises ``ValueError``."""
     if not isinstance(prices, Mapping):
         kind = type(prices).__name__
@@ -256,12 +256,12 @@ def secret_pairs(text: str) -> Mapping[str, Secret]:
 _SECRET_READERS = (long_secret, secret_pairs)
 
 
-def is_secret(read: Callable[[str], Any]) -> bool:
+def is_secret(read: Callable[[str], object]) -> bool:
     """Return whether what a reader makes may never be shown."""
     return read in _SECRET_READERS or (isinstance(read, type) and issubclass(read, Secret))
 
 
-def concealed(value: Any, read: Callable[[str], Any]) -> Any:
+def concealed(value: object, read: Callable[[str], object]) -> Any:
     """Return a secret that was set in code in the form that the environment would give it.
 
     Any other value is returned as it is. Raises ``ValueError`` as the reader does.

@@ -259,7 +259,7 @@ _protocol = one_of("http/protobuf", "grpc")
 _compression = one_of("none", "gzip")
 
 
-def _form(row: str, variable: str, doc: str, read: Callable[[str], Any] = str) -> Any:
+def _form(row: str, variable: str, doc: str, read: Callable[[str], object] = str) -> Any:
     """Declare a variant of the setting ``row`` that applies to spans only, or to scores only."""
     return setting(None, f"OTEL_EXPORTER_OTLP_{variable}", read=read, doc=doc, form_of=row)
 
@@ -533,7 +533,10 @@ def rows() -> tuple[Any, ...]:
 
 
 def from_environment(
-    environ: Mapping[str, str] | None = None, *, problems: list[str] | None = None, **options: Any
+    environ: Mapping[str, str] | None = None,
+    *,
+    problems: list[str] | None = None,
+    **options: object,
 ) -> Settings:
     """Resolve the settings: options win over the environment, and that over the defaults.
 
@@ -556,7 +559,7 @@ def from_environment(
     return Settings(**core, extensions=extensions)
 
 
-def _checked(options: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(options: Mapping[str, object]) -> dict[str, Any]:
     """Return the settings that code gives a value to, with its secrets concealed."""
     known = {row.name: row for row in rows()}
     values = {}
@@ -601,7 +604,7 @@ def _environment(environ: Mapping[str, str] | None) -> Mapping[str, str]:
 
 def _read(
     rows: Iterable[Any], env: Mapping[str, str], problems: list[str] | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Read the rows that the environment sets."""
     values = {}
     for row in rows:

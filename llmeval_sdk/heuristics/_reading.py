@@ -36,7 +36,7 @@ def number(value: Any) -> float | None:
     return value if -INFINITY < value < INFINITY else None
 
 
-def chunk_number(value: Any) -> int | None:
+def chunk_number(value: object) -> int | None:
     """Read a 1-based chunk number; missing, zero, negative, broken and fractional ones are none."""
     if type(value) is int:
         return value if 0 < value < LARGEST else None
@@ -44,7 +44,7 @@ def chunk_number(value: Any) -> int | None:
     return int(found) if found is not None and 1 <= found < LARGEST and found % 1 == 0 else None
 
 
-_last: tuple[Any, list[int]] = ((), [])
+_last: tuple[object, list[int]] = ((), [])
 """The extractions that were read last: several scores of one record read the same ones."""
 
 
@@ -69,7 +69,7 @@ def _chunk_numbers(extractions: Iterable[Extraction]) -> list[int]:
     return found
 
 
-def key(value: Any) -> Any:
+def key(value: object) -> Any:
     """Make a truthy value hashable, so that equal ones meet in a set; a falsy one is ``None``."""
     if type(value) in _HASHABLE:
         return value or None
@@ -79,7 +79,7 @@ def key(value: Any) -> Any:
         return text_of(value)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Show a value of another type as text, whatever its ``repr`` does."""
     try:
         return repr(value)
@@ -87,7 +87,7 @@ def text_of(value: Any) -> str:
         return f"{type(value).__name__} at {id(value):x}"
 
 
-def side(method: Any) -> str | None:
+def side(method: object) -> str | None:
     """Fold the name of a retrieval method: synonyms to their side, others to lower case."""
     known = METHODS.get(method) if type(method) is str else None
     if known is not None or not isinstance(method, str):
@@ -105,7 +105,7 @@ _LONGEST = 1_000
 """The longest value, in characters, that is matched. Matching may run on the app's own thread."""
 
 
-def matches(value: Any, form: Any) -> bool | None:
+def matches(value: object, form: object) -> bool | None:
     """Return whether a value has the format of its field, or ``None`` if that is unknown.
 
     The format is ``date``, ``number`` or ``money``; a regular expression that must match the whole
@@ -121,7 +121,7 @@ def matches(value: Any, form: Any) -> bool | None:
         return None
 
 
-def _matches(value: Any, form: Any) -> bool | None:  # noqa: PLR0911
+def _matches(value: object, form: object) -> bool | None:  # noqa: PLR0911
     if isinstance(value, str) and len(value) > _LONGEST:
         return None
     if callable(form):
@@ -148,7 +148,7 @@ def _accepts(form: Any, value: Any) -> bool:
     return answer is not False and answer is not None
 
 
-def _is_date(value: Any) -> bool:
+def _is_date(value: object) -> bool:
     if hasattr(value, "isoformat"):
         return True
     from llmeval_sdk.text.grounding.amounts import only_date
@@ -157,7 +157,7 @@ def _is_date(value: Any) -> bool:
     return isinstance(value, str) and bool(only_date(plain(value))[0])
 
 
-def _is_amount(value: Any, *, money: bool) -> bool:
+def _is_amount(value: object, *, money: bool) -> bool:
     """Accept one number; a unit makes it more than a number, and a currency makes it money."""
     if isinstance(value, (int, float)):
         return not isinstance(value, bool) and value == value and abs(value) != float("inf")  # noqa: PLR0124

@@ -47,7 +47,7 @@ def _aggregated_confidence(record: Record) -> Evaluation:
     return Evaluation("aggregated_confidence", value, None, None, None, metadata)
 
 
-def _word(confidence: Any) -> float:
+def _word(confidence: object) -> float:
     """Return the number for a word in any case; 0.70 for anything else."""
     if not isinstance(confidence, str):
         return OTHERWISE
@@ -55,7 +55,7 @@ def _word(confidence: Any) -> float:
     return WORDS.get(confidence.strip().upper(), OTHERWISE) if exact is None else exact
 
 
-def _single(confidence: Any) -> float | None:
+def _single(confidence: object) -> float | None:
     """Return the confidence of the only extraction, or ``None`` if it is falsy."""
     known = number(confidence)
     if known is not None:

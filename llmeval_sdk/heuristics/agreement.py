@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.heuristics._reading import key
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Extraction, Record
@@ -44,7 +42,7 @@ def _agreement_pattern(record: Record) -> Evaluation | None:
     return Evaluation("agreement_pattern", pattern)
 
 
-_last: tuple[Any, tuple[float, int]] = ((), (1.0, 0))
+_last: tuple[object, tuple[float, int]] = ((), (1.0, 0))
 """The extractions that were counted last, and the result, which both scores of a record need."""
 
 
@@ -59,7 +57,7 @@ def _agreement(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
 
 
 def _counted(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
-    counts: dict[Any, int] = {}
+    counts: dict[object, int] = {}
     total = 0
     for extraction in extractions:
         value = extraction.value

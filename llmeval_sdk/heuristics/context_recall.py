@@ -62,7 +62,7 @@ def _recall_warning(record: Record) -> Evaluation | None:
     return None
 
 
-def _warnings(chunks: tuple[Chunk, ...], retrieval: Any) -> tuple[bool, bool]:
+def _warnings(chunks: tuple[Chunk, ...], retrieval: object) -> tuple[bool, bool]:
     """Return whether a method returned its limit, and whether most chunks were filtered out."""
     if type(retrieval) is not dict and not isinstance(retrieval, Mapping):
         return False, False

@@ -40,8 +40,8 @@ def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901, PLR0
         and type(retrieval.get("scores")) is str
         and retrieval["scores"] == "ranks"
     )
-    lexical: set[Any] = set()
-    dense: set[Any] = set()
+    lexical: set[object] = set()
+    dense: set[object] = set()
     pages: set[Any] = set()
     total, count, unnormalized, is_scored = 0.0, 0, False, not chunks
     for chunk in chunks:
@@ -58,7 +58,7 @@ def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901, PLR0
         page: Any = chunk.page
         if page is not None and (page := page if type(page) is int else key(page)):
             pages.add(page)
-        chunk_id: Any = chunk.chunk_id
+        chunk_id: object = chunk.chunk_id
         if chunk_id is not None and (
             chunk_id := chunk_id if type(chunk_id) is str else text_of(chunk_id)
         ):
@@ -90,7 +90,7 @@ def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901, PLR0
 
 def _by_rank(chunks: Sequence[Chunk]) -> float:
     """Return the mean of the normalised ranks of the distinct chunks on both sides."""
-    ranked: dict[str, list[tuple[float, int, Any]]] = {LEXICAL: [], DENSE: []}
+    ranked: dict[str, list[tuple[float, int, object]]] = {LEXICAL: [], DENSE: []}
     for at, chunk in enumerate(chunks):
         found_by = side(chunk.retrieval_method)
         if found_by in ranked:

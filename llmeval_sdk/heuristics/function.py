@@ -81,7 +81,7 @@ def heuristic(
     automatic: bool = True,
     per: Literal["answer", "session"] = "answer",
     better: Literal["lower", "higher"] | None = None,
-) -> Any:
+) -> object:
     """Make a heuristic of a function of one Record, and register it by its name.
 
     ``@heuristic`` alone will do. The function returns a number, a bool, a str, ``None`` where it
@@ -131,7 +131,7 @@ def heuristic(
     return make if function is None else make(function)
 
 
-def _checked_name(function: Any, name: str | None) -> str:
+def _checked_name(function: object, name: str | None) -> str:
     """Check that a function can be a heuristic, and say what it is called."""
     if not inspect.isroutine(function):
         raise ConfigurationError(

@@ -61,7 +61,7 @@ def _semantic_validation(record: Record) -> Evaluation:
     budget.admit(sum(map(len, {text for _, text in claims})))
     texts: dict[str, EvidenceText] = {}
     verdicts: list[str | None] = []
-    unsupported: list[Any] = []
+    unsupported: list[object] = []
     seen = 0
     for value, text in claims:
         items = list(islice(_items(value), MAX_VALUES + 1)) if text else []
@@ -90,7 +90,7 @@ def _semantic_validation(record: Record) -> Evaluation:
     )
 
 
-def _claims(record: Record) -> Iterator[tuple[Any, str]]:
+def _claims(record: Record) -> Iterator[tuple[object, str]]:
     """Yield each value with the text in which it has to be found."""
     chunks = record.retrieved_context or ()
     if not record.extractions:
@@ -106,7 +106,7 @@ def _claims(record: Record) -> Iterator[tuple[Any, str]]:
         yield extraction.value, text
 
 
-def _items(value: Any, depth: int = 0) -> Iterator[Any]:
+def _items(value: object, depth: int = 0) -> Iterator[object]:
     """Yield the single values in a value."""
     if isinstance(value, dict):
         value = tuple(value.values())
@@ -117,7 +117,7 @@ def _items(value: Any, depth: int = 0) -> Iterator[Any]:
             yield from _items(item, depth + 1)
 
 
-def _is_prose(value: Any) -> bool:
+def _is_prose(value: object) -> bool:
     """Return whether a value is long or a sentence; ``Harbour Trading Ltd.`` is neither."""
     if not isinstance(value, str):
         return False
@@ -153,7 +153,7 @@ def _has_value(record: Record) -> bool:
 _CHATS = ("llm", "agent")
 
 
-def _verdict(items: list[Any], evidence: EvidenceText) -> str | None:
+def _verdict(items: list[object], evidence: EvidenceText) -> str | None:
     """Return the loosest of the ways in which the values were found, or ``unsupported``."""
     from llmeval_sdk.text.grounding.support import WAYS, support
 
@@ -161,7 +161,7 @@ def _verdict(items: list[Any], evidence: EvidenceText) -> str | None:
     return max(found, key=WAYS.index, default=None)
 
 
-def _explanation(unsupported: list[Any]) -> str | None:
+def _explanation(unsupported: list[object]) -> str | None:
     """Name the values that were not found."""
     if not unsupported:
         return None
@@ -170,7 +170,7 @@ def _explanation(unsupported: list[Any]) -> str | None:
     return f"not found in the evidence: {named}" + (f" and {more} more" if more > 0 else "")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, str):
         return repr(value if len(value) <= _SHOWN_CHARACTERS else value[:_SHOWN_CHARACTERS] + "…")
     return text_of(value)[:_SHOWN_CHARACTERS]

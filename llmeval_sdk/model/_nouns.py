@@ -388,7 +388,7 @@ class Target:
     span_id: str | None = None
     span_name: str | None = None
     span_kind: SpanKind | None = None
-    marks: tuple[tuple[str, Any], ...] = ()
+    marks: tuple[tuple[str, object], ...] = ()
     """What the metadata of each of its evaluations says beside: such as their scope."""
 
 

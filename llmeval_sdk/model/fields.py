@@ -206,9 +206,9 @@ def _mapping_to_chunk(value: dict[str, Any]) -> Chunk | None:
     return _foreign_to_chunk(value)
 
 
-def _foreign_to_chunk(value: dict[str, Any]) -> Chunk | None:
+def _foreign_to_chunk(value: dict[str, object]) -> Chunk | None:
     fields: dict[str, Any] = {}
-    rest: dict[str, Any] | None = None
+    rest: dict[str, object] | None = None
     for key, item in value.items():
         field = _CHUNK_FIELDS.get(key)
         if field is None:
@@ -402,7 +402,7 @@ def note_kinds(used: object) -> None:
         )
 
 
-def _number(value: Mapping[str, Any], keys: tuple[str, ...]) -> float | None:
+def _number(value: Mapping[str, object], keys: tuple[str, ...]) -> float | None:
     for key in keys:
         number = value.get(key)
         if isinstance(number, (int, float)) and number < 0:
@@ -434,6 +434,6 @@ def to_prompt(value: object) -> Prompt | None:
     )
 
 
-def _keys(value: dict[str, Any], what: str, default: str | None = None) -> tuple[str, ...]:
+def _keys(value: dict[str, object], what: str, default: str | None = None) -> tuple[str, ...]:
     keys = value.get(f"rag_{what}_variables") or value.get(f"rag_{what}_variable_keys")
     return to_texts(keys) or (default or what,)

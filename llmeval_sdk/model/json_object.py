@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from typing import Any, NoReturn
+from typing import NoReturn
 
 
 MAX_CHARACTERS = 256_000
@@ -19,7 +19,7 @@ class NoObjectError(ValueError):
     """A reply without exactly one JSON object."""
 
 
-def only_object(text: str) -> dict[str, Any]:
+def only_object(text: str) -> dict[str, object]:
     """Decode the only JSON object in a reply.
 
     Code fences, a leading ``<think>`` block and prose around the object are passed over. Two
@@ -31,7 +31,7 @@ def only_object(text: str) -> dict[str, Any]:
     if len(text) > MAX_CHARACTERS:
         raise NoObjectError(f"the reply is longer than {MAX_CHARACTERS} characters")
     text = _without_thoughts(text)
-    only: dict[str, Any] | None = None
+    only: dict[str, object] | None = None
     position = text.find("{")
     for start in itertools.count():
         if position < 0:
@@ -50,7 +50,7 @@ def only_object(text: str) -> dict[str, Any]:
     return only
 
 
-def _decode(text: str, position: int) -> tuple[dict[str, Any] | None, int]:
+def _decode(text: str, position: int) -> tuple[dict[str, object] | None, int]:
     try:
         value, end = _DECODER.raw_decode(text, position)
     except json.JSONDecodeError:
@@ -67,7 +67,7 @@ def _without_thoughts(text: str) -> str:
     return text
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     decoded = dict(pairs)
     if len(decoded) != len(pairs):
         raise NoObjectError("a key stands twice in the reply's JSON object")

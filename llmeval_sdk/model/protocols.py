@@ -114,7 +114,7 @@ class LLM(Protocol):
         messages: Sequence[Message],
         /,
         *,
-        schema: Mapping[str, Any] | None = None,
+        schema: Mapping[str, object] | None = None,
         max_tokens: int = 4096,
     ) -> Completion:
         """Answer a chat.
@@ -129,7 +129,7 @@ class LLM(Protocol):
         """
 
     def ask(
-        self, prompt: str, /, *, schema: Mapping[str, Any] | None = None, max_tokens: int = 4096
+        self, prompt: str, /, *, schema: Mapping[str, object] | None = None, max_tokens: int = 4096
     ) -> str:
         """Answer one prompt and wait for it, for a judge that is a plain function.
 
@@ -349,7 +349,7 @@ class Redaction(Protocol):
     def has_custom(self) -> bool:
         """Whether the app redacts by a function of its own, which only the worker may call."""
 
-    def detect(self, value: Any, /) -> Any:
+    def detect(self, value: object, /) -> Any:
         """Return a plain value with what the built-in detectors find taken out of its texts."""
 
 
@@ -423,7 +423,7 @@ class ContextBridge:
     def mirror(self, span: Any, /) -> None:
         """Tell the library at once of a prompt or session that a span has got."""
 
-    def annotation_context(self, **fields: Any) -> AbstractContextManager[Any]:
+    def annotation_context(self, **fields: object) -> AbstractContextManager[Any]:
         """Open the library's own annotation context beside ours."""
         return nullcontext()
 

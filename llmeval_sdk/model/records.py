@@ -45,8 +45,8 @@ class Conversation(NamedTuple):
     Where no span shows the tools, the messages show what the agent did; see `with_steps`.
     """
 
-    messages: Sequence[Any]
-    response: Any
+    messages: Sequence[object]
+    response: object
     tools: Any
     """The tools that the model was offered, as they were written."""
 
@@ -61,7 +61,7 @@ def conversation_of(span: Any) -> Conversation | None:
     return Conversation(messages, span.response, tools)
 
 
-def with_steps(record: Record, gathered: Iterable[Any] | None) -> Record:
+def with_steps(record: Record, gathered: Iterable[object] | None) -> Record:
     """Add what the messages of the longest model call tell of a run: tools, and missing steps.
 
     Reading messages takes its time, so this is no part of `record_of`, which the app waits for.
@@ -116,7 +116,7 @@ def _chunk(number: int, step: Step, most: int) -> Chunk:
 # The prompt's variables come first, as in Datadog's evaluators, and then the last messages.
 
 
-def question_of(prompt: Prompt, request: Any) -> Any:
+def question_of(prompt: Prompt, request: object) -> object:
     """Return the prompt's question variables, else the last input message."""
     values = (prompt.variables.get(name) for name in prompt.rag_query_variables)
     question = " ".join(text for value in values if value and (text := _text_of_variable(value)))
@@ -145,7 +145,7 @@ def _contexts_of(prompt: Prompt) -> tuple[Chunk, ...] | None:
     return tuple(passages)
 
 
-def _held(prompt: Prompt) -> list[Any]:
+def _held(prompt: Prompt) -> list[object]:
     """Return what the context variables hold, but for blank texts."""
     values = [prompt.variables.get(name) for name in prompt.rag_context_variables]
     return [
@@ -202,7 +202,7 @@ class FinishedSpan(Protocol):
         """When it ended."""
 
     @property
-    def arguments(self) -> Mapping[str, Any] | None:
+    def arguments(self) -> Mapping[str, object] | None:
         """What the function was called with, by name."""
 
     @property
@@ -308,7 +308,7 @@ EFFECT_TAG = "tool.effect"
 
 def tool_call(span: FinishedSpan) -> Step:
     """Return the step that the span of a tool stands for."""
-    effect: Any = (span.tags or NOTHING).get(EFFECT_TAG)
+    effect: object = (span.tags or NOTHING).get(EFFECT_TAG)
     return Step(
         "tool",
         None,
@@ -489,7 +489,7 @@ def _context_of(
     return max(retrievals, key=_start).chunks
 
 
-def with_chunks(notes: dict[str, Any]) -> dict[str, Any]:
+def with_chunks(notes: dict[str, object]) -> dict[str, object]:
     """Return notes in which the chunks of a prompt stand in the place of the prompt."""
     prompt = notes.get(PROMPTED)
     return {**notes, PROMPTED: _contexts_of(prompt)} if type(prompt) is Prompt else notes
@@ -526,7 +526,7 @@ def record_of(
     gathered: Sequence[Contribution] | None = None,
     *,
     retrieved: str = "last",
-    limits: Any = None,
+    limits: object = None,
 ) -> Record:
     """Build what evaluators see of a span: its own values first, then the contributions.
 
@@ -595,7 +595,7 @@ def record_of(
     )
 
 
-def _joined(notes: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, Any]:
+def _joined(notes: Mapping[str, Any], more: Mapping[str, Any]) -> Mapping[str, object]:
     """Return two spans' notes as one; where both have a field, the later span's counts."""
     if "retrieval" in notes and "retrieval" in more:
         return {**notes, **more, "retrieval": {**notes["retrieval"], **more["retrieval"]}}

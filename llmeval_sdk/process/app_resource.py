@@ -14,10 +14,10 @@ from llmeval_sdk.process.shield import shield
 
 Attribute = str | bool | int | float
 NAME = "service.name"
-_noted: Any = None
+_noted: object = None
 
 
-def note(span: Any) -> None:
+def note(span: object) -> None:
     """Take note of the resource of a span that is evaluated: its provider need not be global."""
     global _noted  # noqa: PLW0603
     resource = getattr(span, "resource", None)
@@ -36,7 +36,7 @@ def app_resource() -> Mapping[str, Attribute]:
     return {}
 
 
-def _attributes(resource: Any) -> dict[str, Attribute]:
+def _attributes(resource: object) -> dict[str, Attribute]:
     attributes = {
         key: value
         for key, value in (getattr(resource, "attributes", None) or {}).items()

@@ -38,7 +38,7 @@ def before_hard_exit(end: Callable[[], None]) -> None:
     signals = sys.modules.get("celery.signals")
     if signals is not None:
 
-        def at_shutdown(**_: Any) -> None:
+        def at_shutdown(**_: object) -> None:
             end()
 
         signals.worker_process_shutdown.connect(at_shutdown, weak=False, dispatch_uid=__name__)

@@ -114,7 +114,7 @@ class DaemonLoop(asyncio.SelectorEventLoop):
         return self.create_task(self._lookups.call_async(func, *args))
 
 
-def run(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run(start: Callable[[], Coroutine[object, object, T]]) -> T:
     """Run a coroutine from plain code and wait for it, even inside a running loop (a notebook)."""
     try:
         asyncio.get_running_loop()
@@ -138,7 +138,7 @@ def run(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return results[0]
 
 
-async def within(seconds: float, call: Coroutine[Any, Any, T]) -> T:
+async def within(seconds: float, call: Coroutine[object, object, T]) -> T:
     """Await a call for at most this many seconds; raises ``asyncio.TimeoutError`` after them.
 
     Before Python 3.12 ``wait_for`` wraps the call in a task, which runs only after everything that
@@ -214,7 +214,7 @@ class HelperThreads:
         self._abandoned.difference_update([call for call in [*self._abandoned] if call.has_ended])
         return len(self._abandoned)
 
-    def call(self, function: Callable[..., T], *args: Any, patience: Callable[[], float]) -> T:
+    def call(self, function: Callable[..., T], *args: object, patience: Callable[[], float]) -> T:
         """Call a function and wait for it; context variables are the caller's.
 
         ``patience`` returns how many seconds the call may take in all. It is asked again and again,
@@ -245,7 +245,7 @@ class HelperThreads:
             raise self._as_exception(call.error)
         return call.value  # type: ignore[no-any-return]
 
-    async def call_async(self, function: Callable[..., T], *args: Any) -> T:
+    async def call_async(self, function: Callable[..., T], *args: object) -> T:
         """Call a function that blocks, without blocking the event loop; cancelling abandons it.
 
         Raises:
@@ -311,7 +311,7 @@ class _AppCall:
     __slots__ = ("_args", "_context", "_function", "_notify", "error", "has_ended", "value")
 
     def __init__(
-        self, function: Callable[..., Any], args: tuple[Any, ...], notify: Callable[[], None]
+        self, function: Callable[..., object], args: tuple[object, ...], notify: Callable[[], None]
     ) -> None:
         self._function = function
         self._args = args

@@ -57,7 +57,7 @@ _SHORT = 80
 _CONTAINERS = (list, tuple, set, frozenset)
 
 
-def abstained(value: Any) -> bool:
+def abstained(value: object) -> bool:
     """Say whether a value is no answer: absent, empty, or words that say there is none.
 
     ``0`` and ``False`` are values. A list or mapping abstains if everything in it does.
@@ -83,7 +83,7 @@ def _abstained(value: str) -> bool:
 _short_abstained = lru_cache(1024)(_abstained)
 
 
-def items(value: Any, depth: int = 0) -> Iterator[Any]:
+def items(value: object, depth: int = 0) -> Iterator[Any]:
     """Yield the single values in a value, at most `MAX_ITEMS` on each level."""
     if isinstance(value, Mapping):
         value = tuple(islice(value.values(), MAX_ITEMS))
@@ -94,7 +94,7 @@ def items(value: Any, depth: int = 0) -> Iterator[Any]:
             yield from items(item, depth + 1)
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """Write a value as text; the items of a list or mapping stand side by side."""
     if isinstance(value, str):
         return value[:MAX_CHARACTERS].strip()
@@ -110,7 +110,7 @@ def text_of(value: Any) -> str:
         return ""
 
 
-def normal(value: Any) -> str:
+def normal(value: object) -> str:
     """Bring a value to a form in which its spellings are equal.
 
     Case, punctuation and spacing do not matter, and a number keeps its value whatever its currency
@@ -173,7 +173,7 @@ per text tell use used using within under about after before between during also
 _STOP = frozenset(_STOP_WORDS.split())
 
 
-def cues(config: Any, request: Any) -> tuple[tuple[str, float], ...]:
+def cues(config: object, request: object) -> tuple[tuple[str, float], ...]:
     """Read the cue words of a field, as stems with what each is worth, the field's name first.
 
     ``config`` is a Record's ``field_config``: its ``name``, its ``description``, and ``cues``, a
@@ -606,7 +606,7 @@ def read(record: Record, *, most: int = MAX_VALUES, with_rivals: bool = True) ->
     return [_read(value, forms, passages, marks, with_rivals=with_rivals) for value in values]
 
 
-def rivals(record: Record) -> list[dict[str, Any]]:
+def rivals(record: Record) -> list[dict[str, object]]:
     """Describe the values that compete with a record's value, the strongest first, at most five.
 
     Each has a ``value``, its ``chunk_number`` (``None`` in quoted evidence) and the ``evidence``

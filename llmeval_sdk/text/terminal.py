@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import Any
 
 from llmeval_sdk.model import values
 from llmeval_sdk.process.escaping import one_line
 
 
-def printable(value: Any, limit: int = 200) -> str:
+def printable(value: object, limit: int = 200) -> str:
     """Return text as one line; control characters and lone surrogates become escapes."""
     text = value if isinstance(value, str) else str(value)
     if len(text) > limit:

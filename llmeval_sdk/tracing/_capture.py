@@ -82,7 +82,7 @@ def _datetime(cls: type) -> Reading:
     isoformat = namespace["isoformat"]
     zone_of = namespace["tzinfo"].__get__ if "tzinfo" in namespace else None
 
-    def read(value: Any) -> Any:
+    def read(value: object) -> Any:
         zone = type(zone_of(value)) if zone_of else type(None)
         if type(value) is cls and zone in (type(None), timezone):
             return isoformat(value)
@@ -176,7 +176,7 @@ def capture(value: Any, room: Room | None = None, depth: int = 0) -> Any:
     return reader(value, room, depth)
 
 
-def rows(value: Any, room: Room) -> Any:
+def rows(value: object, room: Room) -> Any:
     """Capture a list of which frozen nouns, such as chunks, are made right afterwards.
 
     Mappings of plain values are therefore not copied here, which saves half the cost of capturing.
@@ -277,7 +277,7 @@ def _bytes(value: Any, room: Room, depth: int) -> Any:
     return f"{text}{TRUNCATED}{left_out} bytes>" if left_out > 0 else text
 
 
-def _marker(value: Any, room: Room, depth: int) -> Any:
+def _marker(value: object, room: Room, depth: int) -> Any:
     return f"<{name_of(type(value))}>"
 
 
@@ -374,7 +374,7 @@ def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:  # noqa: C901
     if instance_dict is None and not slots:
         return _marker
 
-    def read(value: Any, room: Room, depth: int) -> Any:
+    def read(value: object, room: Room, depth: int) -> Any:
         fields: dict[str, Any] = {}
         if instance_dict is not None:
             own = instance_dict(value, cls)
@@ -472,7 +472,7 @@ def _without_media(text: str) -> str:
     return _without_urls(text) if len(text) >= LONG or text.startswith("data:") else text
 
 
-def marked(value: Any) -> Any:
+def marked(value: object) -> Any:
     """Return a value with markers for the data in its texts: itself, if there are none in it.
 
     Lists, mappings and dataclasses are read 20 levels deep; bytes become markers too.

@@ -16,7 +16,7 @@ from llmeval_sdk.process.shield import caught, swallow
 from llmeval_sdk.tracing._span import Link, Span, Spec, current, state
 
 
-_inherited: ContextVar[tuple[Mapping[str, Any], ...]] = ContextVar(
+_inherited: ContextVar[tuple[Mapping[str, object], ...]] = ContextVar(
     "llmeval_annotations", default=()
 )
 
@@ -58,7 +58,7 @@ def export_span(span: Span | None = None) -> dict[str, str] | None:
     return {"trace_id": span.trace_id, "span_id": span.span_id}
 
 
-def read_ids(ids: Mapping[str, Any]) -> tuple[str | None, str]:
+def read_ids(ids: Mapping[str, object]) -> tuple[str | None, str]:
     """Return our trace id and span id for what `export_span` returned, maybe in another process.
 
     Raises `KeyError` where there is no span id.
@@ -72,27 +72,27 @@ def read_ids(ids: Mapping[str, Any]) -> tuple[str | None, str]:
 def annotate(
     span: Span | None = None,
     *,
-    request: Any = None,
-    response: Any = None,
-    retrieved_context: Any = None,
-    extractions: Any = None,
-    value: Any = None,
+    request: object = None,
+    response: object = None,
+    retrieved_context: object = None,
+    extractions: object = None,
+    value: object = None,
     confidence: float | str | None = None,
-    field_config: Mapping[str, Any] | None = None,
-    retrieval: Mapping[str, Any] | None = None,
+    field_config: Mapping[str, object] | None = None,
+    retrieval: Mapping[str, object] | None = None,
     expected_facts: Sequence[str] | None = None,
     expected_response: str | None = None,
-    expected_retrieved_context: Any = None,
+    expected_retrieved_context: object = None,
     abstained: str | None = None,
-    prompt: Prompt | Mapping[str, Any] | str | None = None,
-    metadata: Mapping[str, Any] | None = None,
+    prompt: Prompt | Mapping[str, object] | str | None = None,
+    metadata: Mapping[str, object] | None = None,
     metrics: Mapping[str, float] | None = None,
     tags: Mapping[str, str] | None = None,
     session_id: str | None = None,
     user_id: str | None = None,
-    input_data: Any = None,
-    output_data: Any = None,
-    **others: Any,
+    input_data: object = None,
+    output_data: object = None,
+    **others: object,
 ) -> None:
     """Add to a span: what was asked, retrieved, extracted and answered, and anything else.
 
@@ -170,14 +170,14 @@ def annotate(
 @contextmanager
 def annotation_context(
     *,
-    prompt: Prompt | Mapping[str, Any] | str | None = None,
+    prompt: Prompt | Mapping[str, object] | str | None = None,
     tags: Mapping[str, str] | None = None,
     name: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    field_config: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, object] | None = None,
+    field_config: Mapping[str, object] | None = None,
     session_id: str | None = None,
     user_id: str | None = None,
-    **others: Any,
+    **others: object,
 ) -> Iterator[None]:
     """Annotate every span that starts inside the block, such as those of instrumented clients.
 
@@ -211,7 +211,7 @@ def annotation_context(
             _inherited.set(before)
 
 
-def _enter(stack: ExitStack, neighbour: ContextBridge, fields: dict[str, Any]) -> None:
+def _enter(stack: ExitStack, neighbour: ContextBridge, fields: dict[str, object]) -> None:
     """Open another library's annotation context too, for the spans that it instruments."""
     try:
         if state.identities is not None:
@@ -225,12 +225,12 @@ def _enter(stack: ExitStack, neighbour: ContextBridge, fields: dict[str, Any]) -
 _LLM_ONLY = ("prompt", "name")
 
 
-def contexts_around() -> tuple[Mapping[str, Any], ...]:
+def contexts_around() -> tuple[Mapping[str, object], ...]:
     """Return the fields of the `annotation_context` blocks that the caller is inside of."""
     return _inherited.get()
 
 
-def inherit_late(span: Span, contexts: tuple[Mapping[str, Any], ...]) -> None:
+def inherit_late(span: Span, contexts: tuple[Mapping[str, object], ...]) -> None:
     """Give a span of another library, which has ended, the fields of the blocks it began in.
 
     What the library itself says of the session and in its tags takes precedence.
@@ -242,7 +242,7 @@ def inherit_late(span: Span, contexts: tuple[Mapping[str, Any], ...]) -> None:
 
 
 def inherit(
-    span: Span, spec: Spec | None = None, contexts: tuple[Mapping[str, Any], ...] | None = None
+    span: Span, spec: Spec | None = None, contexts: tuple[Mapping[str, object], ...] | None = None
 ) -> None:
     """Give a new span the fields of the `annotation_context` blocks around it.
 
@@ -389,7 +389,7 @@ def _innermost(here: Span | Link | None) -> Span | Link | None:
 
 
 @contextmanager
-def extract(headers: Mapping[str, Any]) -> Iterator[None]:
+def extract(headers: Mapping[str, object]) -> Iterator[None]:
     """Make the span that a caller injected the parent of what starts inside the block.
 
     Its session and user become theirs; where the app uses OpenTelemetry, that gets the caller's
@@ -445,5 +445,5 @@ def _members(baggage: str | None) -> list[tuple[str, str]]:
     return [(name.strip(), value.strip()) for name, _, value in found]
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else str(value)

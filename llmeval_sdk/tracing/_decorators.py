@@ -27,15 +27,15 @@ def workflow(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def workflow(name: str | None = None, **options: Unpack[SpanOptions]) -> Scope: ...
 def workflow(
-    name: Any = None,
+    name: object = None,
     *,
-    evaluators: Sequence[Any] = (),
+    evaluators: Sequence[object] = (),
     session_id: str | None = None,
     user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
-    request: Any = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Any:
+    request: object = None,
+    metadata: Mapping[str, object] | None = None,
+) -> object:
     """Trace one request to the app, from the question to the answer.
 
     Everything that runs inside becomes part of its trace, and the finished workflow is what
@@ -71,15 +71,15 @@ def task(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def task(name: str | None = None, **options: Unpack[SpanOptions]) -> Scope: ...
 def task(
-    name: Any = None,
+    name: object = None,
     *,
-    evaluators: Sequence[Any] = (),
+    evaluators: Sequence[object] = (),
     session_id: str | None = None,
     user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
-    request: Any = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Any:
+    request: object = None,
+    metadata: Mapping[str, object] | None = None,
+) -> object:
     """Trace one step of a request that has no kind of its own, such as parsing or formatting.
 
     The step becomes a span below the active one. Evaluators run on it only where ``evaluators``
@@ -112,14 +112,14 @@ def retrieval(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def retrieval(name: str | None = None, **options: Unpack[SpanOptions]) -> Scope: ...
 def retrieval(
-    name: Any = None,
+    name: object = None,
     *,
-    evaluators: Sequence[Any] = (),
+    evaluators: Sequence[object] = (),
     session_id: str | None = None,
     user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
-    request: Any = None,
-    metadata: Mapping[str, Any] | None = None,
+    request: object = None,
+    metadata: Mapping[str, object] | None = None,
 ) -> Any:
     """Trace a search; the passages that it returns become the request's retrieved context.
 
@@ -160,16 +160,16 @@ def tool(
     **options: Unpack[SpanOptions],
 ) -> Scope: ...
 def tool(
-    name: Any = None,
+    name: object = None,
     *,
-    evaluators: Sequence[Any] = (),
+    evaluators: Sequence[object] = (),
     session_id: str | None = None,
     user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
-    request: Any = None,
-    metadata: Mapping[str, Any] | None = None,
+    request: object = None,
+    metadata: Mapping[str, object] | None = None,
     effect: Literal["read", "write"] | None = None,
-) -> Any:
+) -> object:
     """Trace a call of a tool, usually one that a model asked for.
 
     The arguments and the result are captured as the span's request and response.
@@ -205,15 +205,15 @@ def agent(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def agent(name: str | None = None, **options: Unpack[SpanOptions]) -> Scope: ...
 def agent(
-    name: Any = None,
+    name: object = None,
     *,
-    evaluators: Sequence[Any] = (),
+    evaluators: Sequence[object] = (),
     session_id: str | None = None,
     user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
-    request: Any = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Any:
+    request: object = None,
+    metadata: Mapping[str, object] | None = None,
+) -> object:
     """Trace a run of an agent: a loop in which a model decides what happens next.
 
     Like a workflow, a finished agent is scored by evaluators, with what happened inside it.
@@ -250,19 +250,19 @@ def llm(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def llm(model_or_name: str | None = None, /, **options: Unpack[ModelOptions]) -> Scope: ...
 def llm(
-    model_or_name: Any = None,
+    model_or_name: object = None,
     /,
     *,
     model_name: str | None = None,
     model_provider: str | None = None,
     name: str | None = None,
     model: str | None = None,
-    evaluators: Sequence[Any] = (),
+    evaluators: Sequence[object] = (),
     session_id: str | None = None,
     user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
-    request: Any = None,
-    metadata: Mapping[str, Any] | None = None,
+    request: object = None,
+    metadata: Mapping[str, object] | None = None,
 ) -> Any:
     """Trace one call of a language model.
 
@@ -301,20 +301,20 @@ def embedding(function: Callable[P, R], /) -> Callable[P, R]: ...
 @overload
 def embedding(model_or_name: str | None = None, /, **options: Unpack[ModelOptions]) -> Scope: ...
 def embedding(
-    model_or_name: Any = None,
+    model_or_name: object = None,
     /,
     *,
     model_name: str | None = None,
     model_provider: str | None = None,
     name: str | None = None,
     model: str | None = None,
-    evaluators: Sequence[Any] = (),
+    evaluators: Sequence[object] = (),
     session_id: str | None = None,
     user_id: str | None = None,
     tags: Mapping[str, str] | None = None,
-    request: Any = None,
-    metadata: Mapping[str, Any] | None = None,
-) -> Any:
+    request: object = None,
+    metadata: Mapping[str, object] | None = None,
+) -> object:
     """Trace a call of a model that turns texts into vectors.
 
     Like ``llm``, it knows the model's name; its texts are the request.
@@ -349,14 +349,14 @@ def embedding(
 
 def _model_span(  # noqa: PLR0917 - the two functions above name every argument
     kind: SpanKind,
-    model_or_name: Any,
+    model_or_name: object,
     name: str | None,
     model_name: str | None,
     model_provider: str | None,
-    options: tuple[Any, ...],
-) -> Any:
+    options: tuple[object, ...],
+) -> object:
     """Tell whether the first argument is a function, the model's name or the span's name."""
-    target: Any = name
+    target: object = name
     if isinstance(model_or_name, str) and model_name is None:
         model_name = model_or_name
     elif model_or_name is not None:
@@ -370,11 +370,11 @@ def _model_span(  # noqa: PLR0917 - the two functions above name every argument
 class SpanOptions(TypedDict, total=False):
     """The options that every kind of span has."""
 
-    evaluators: Sequence[Any]
+    evaluators: Sequence[object]
     session_id: str | None
     user_id: str | None
     tags: Mapping[str, str] | None
-    request: Any
+    request: object
     metadata: Mapping[str, Any] | None
 
 

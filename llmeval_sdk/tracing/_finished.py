@@ -176,7 +176,7 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
     )
 
 
-def _without_code(config: Mapping[str, Any]) -> Mapping[str, Any]:
+def _without_code(config: Mapping[str, object]) -> Mapping[str, object]:
     """Return the field's configuration without a format that is code of this process."""
     form = config.get("format")
     if type(form) is re.Pattern and form.flags == re.UNICODE:
@@ -186,7 +186,7 @@ def _without_code(config: Mapping[str, Any]) -> Mapping[str, Any]:
     return config
 
 
-def _context(span: Span, request: Any) -> tuple[Chunk, ...] | None:
+def _context(span: Span, request: object) -> tuple[Chunk, ...] | None:
     """Return the span's chunks: its own, else those of an argument that is not in its request."""
     if span._retrieved is not None or span._arguments is None or not span.is_evaluated:
         return span._retrieved
@@ -214,7 +214,7 @@ def _without_content(chunks: tuple[Chunk, ...] | None) -> tuple[Chunk, ...] | No
     return chunks and tuple(replace(chunk, content=None, metadata=None) for chunk in chunks)
 
 
-def adopted(data: SpanData, *, evaluators: tuple[Any, ...] = ()) -> Span:
+def adopted(data: SpanData, *, evaluators: tuple[object, ...] = ()) -> Span:
     """Return a finished span of another library as a span of ours."""
     spec = Spec(
         data.kind, data.name, evaluators, data.session_id, None, data.model_name,
@@ -335,7 +335,7 @@ def from_plain(plain: Plain) -> Span:
     return span
 
 
-def _fill(span: Span, slots: tuple[str, ...], values: tuple[Any, ...], fewest: int) -> None:
+def _fill(span: Span, slots: tuple[str, ...], values: tuple[object, ...], fewest: int) -> None:
     """Set the slots that were written, maybe by a release that knows fewer of them, or more."""
     if len(values) < fewest:
         raise ValueError("is no span")
@@ -347,7 +347,7 @@ _OF_CHUNKS = ("expected_retrieved_context", "retrieved_context", PROMPTED)
 _NO_CONTENT: tuple[Any, ...] = (None, None, None, None, "", None, (), ())
 
 
-def _names(evaluators: tuple[Any, ...]) -> tuple[str, ...]:
+def _names(evaluators: tuple[object, ...]) -> tuple[str, ...]:
     return tuple(
         evaluator if type(evaluator) is str else str(getattr(evaluator, "name", ""))
         for evaluator in evaluators
@@ -358,7 +358,7 @@ def _failed(evaluation: Evaluation) -> str | None:
     return None if evaluation.error is None else evaluation.error.type
 
 
-def _evaluation_texts(evaluation: Evaluation) -> tuple[Any, ...]:
+def _evaluation_texts(evaluation: Evaluation) -> tuple[object, ...]:
     error = evaluation.error
     return (*_texts_of(evaluation), None if error is None else error.message)
 
@@ -381,7 +381,7 @@ def _evaluation(scored: Any, texts: Any) -> Evaluation:
     )
 
 
-def _expected(expected: dict[str, Any]) -> dict[str, Any]:
+def _expected(expected: dict[str, Any]) -> dict[str, object]:
     """Write a mapping of annotated fields; the values of two of them are chunks."""
     return {
         key: [_chunk(chunk) for chunk in value]
@@ -391,11 +391,11 @@ def _expected(expected: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _of_expected(expected: dict[str, Any]) -> dict[str, Any]:
+def _of_expected(expected: dict[str, object]) -> dict[str, object]:
     return {key: _chunks(value) if key in _OF_CHUNKS else value for key, value in expected.items()}
 
 
-def _collected(item: Any) -> tuple[Any, ...]:  # noqa: PLR0911
+def _collected(item: Any) -> tuple[object, ...]:  # noqa: PLR0911
     if type(item) is Spent:
         return (_USAGE, _usage(item.usage), item.model, dict(item.metrics))
     if type(item) is Retrieved:
@@ -411,7 +411,7 @@ def _collected(item: Any) -> tuple[Any, ...]:  # noqa: PLR0911
     return (_EXTRACTIONS, [_extraction(extraction) for extraction in item])
 
 
-def _item(item: tuple[Any, ...]) -> Any:  # noqa: PLR0911
+def _item(item: tuple[Any, ...]) -> object:  # noqa: PLR0911
     if item[0] == _USAGE:
         return Spent(Usage(*item[1]), *item[2:])
     if item[0] == _RETRIEVED:

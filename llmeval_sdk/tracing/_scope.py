@@ -55,12 +55,12 @@ class Scope:
         self,
         kind: SpanKind,
         name: str | None,
-        evaluators: Sequence[Any],
+        evaluators: Sequence[object],
         session_id: str | None,
         user_id: str | None,
         tags: Mapping[str, str] | None,
-        request: Any,
-        metadata: Mapping[str, Any] | None,
+        request: object,
+        metadata: Mapping[str, object] | None,
         model_name: str | None = None,
         model_provider: str | None = None,
     ) -> None:
@@ -142,7 +142,7 @@ class Scope:
         self.__exit__(kind, error, trace)
 
 
-def decorated_or_scope(kind: SpanKind, target: Any, *options: Any) -> Any:
+def decorated_or_scope(kind: SpanKind, target: Any, *options: Any) -> object:
     """Decorate a function that was passed alone, as in ``@workflow``, or return a `Scope`."""
     if callable(target) or isinstance(target, (staticmethod, classmethod)):
         return Scope(kind, None, *options)(target)
@@ -181,7 +181,7 @@ Begin = Callable[[tuple[Any, ...], dict[str, Any]], "Span | None"]
 
 def _plain(function: Function, begin: Begin) -> Function:
     @wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: object, **kwargs: object) -> object:
         if not state.enabled:
             return function(*args, **kwargs)
         span = begin(args, kwargs)
@@ -204,7 +204,7 @@ def _plain(function: Function, begin: Begin) -> Function:
 
 def _coroutine(function: Function, begin: Begin) -> Function:
     @wraps(function)
-    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+    async def wrapper(*args: object, **kwargs: object) -> object:
         if not state.enabled:
             return await function(*args, **kwargs)
         span = begin(args, kwargs)
@@ -227,7 +227,7 @@ def _coroutine(function: Function, begin: Begin) -> Function:
 
 def _generator(function: Function, begin: Begin) -> Function:
     @wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+    def wrapper(*args: object, **kwargs: object) -> Generator[object, object, object]:
         others = outside_contexts()
         span = begin(args, kwargs) if state.enabled else None
         if span is None:
@@ -270,7 +270,7 @@ def _generator(function: Function, begin: Begin) -> Function:
 
 def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C901
     @wraps(function)
-    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+    async def wrapper(*args: object, **kwargs: object) -> AsyncGenerator[object, object]:
         others = outside_contexts()
         span = begin(args, kwargs) if state.enabled else None
         inside: Any = span
@@ -314,7 +314,7 @@ def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C90
     return wrapper
 
 
-def _first_step(generator: AsyncGenerator[Any, Any]) -> Awaitable[Any]:
+def _first_step(generator: AsyncGenerator[object, object]) -> Awaitable[object]:
     """Begin the wrapped async generator without registering it with the event loop.
 
     A loop that ends closes all its async generators at once. The wrapper is one of them and closes
@@ -339,7 +339,7 @@ def _beginner(function: Function, spec: Spec) -> Begin:
     names = _positional_names(function)
     skip = 1 if names[:1] in (("self",), ("cls",)) else 0
 
-    def begin(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Span | None:
+    def begin(args: tuple[object, ...], kwargs: dict[str, object]) -> Span | None:
         try:
             span = start(spec, current.get())
             if span is None:
@@ -373,10 +373,10 @@ def _positional_names(function: Function) -> tuple[str, ...]:
 def _arguments(
     names: tuple[str, ...],
     skip: int,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
     room: list[int],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     if (more := len(args) + len(kwargs) - MAX_ITEMS) > 0:
         args = args[:MAX_ITEMS]
         kwargs = dict(islice(kwargs.items(), MAX_ITEMS - len(args)))
@@ -390,7 +390,7 @@ def _arguments(
     return bound
 
 
-def _returned(span: Span, result: Any) -> None:
+def _returned(span: Span, result: object) -> None:
     """Capture what a function returned, as documents or as the response, and end its span."""
     if span._response is None and result is not None:
         try:
@@ -404,7 +404,7 @@ def _returned(span: Span, result: Any) -> None:
     finish(span)
 
 
-def _collect(span: Span, items: list[Any], item: Any) -> None:
+def _collect(span: Span, items: list[object], item: object) -> None:
     """Capture what a generator yields, for as long as the span has room."""
     try:
         room = span.room

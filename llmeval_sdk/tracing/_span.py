@@ -109,7 +109,7 @@ class State:
         """Names of spans with the evaluators that their decorators name, for `configure` to check.
         The key keeps a decorator that runs in every request from adding an entry each time."""
 
-    def note_requested(self, name: str, evaluators: tuple[Any, ...]) -> None:
+    def note_requested(self, name: str, evaluators: tuple[object, ...]) -> None:
         """Remember the evaluators that a decorator names, for as long as there are not too many."""
         if len(self.requested) < MAX_REQUESTED:
             key = (name, *map(id, evaluators))
@@ -119,7 +119,7 @@ class State:
 state = State()
 
 
-def hide_ids(span: Any) -> None:
+def hide_ids(span: object) -> None:
     """Hash the session and the user of a span, where a setting asks for that."""
     if state.identities is not None:
         state.identities.hide(span)
@@ -230,7 +230,7 @@ def outside_contexts() -> list[Any]:
     return [neighbour.get() for neighbour in state.neighbours]
 
 
-def swap_contexts(others: list[Any]) -> list[Any]:
+def swap_contexts(others: list[object]) -> list[Any]:
     """Make other contexts of the other libraries current, and return those that were."""
     if not others or _switching.busy:
         return others
@@ -248,7 +248,7 @@ def swap_contexts(others: list[Any]) -> list[Any]:
 
 
 def _put(name: str) -> Any:
-    def write(span: Span, value: Any) -> None:
+    def write(span: Span, value: object) -> None:
         setattr(span, name, capture(value, span.room))
 
     return write
@@ -262,7 +262,7 @@ def _read(name: str, read: Any) -> Any:
 
 
 def _merge(name: str) -> Any:
-    def write(span: Span, value: Any) -> None:
+    def write(span: Span, value: object) -> None:
         added = capture(value, span.room)
         if type(added) is not dict:
             raise TypeError(name)
@@ -292,20 +292,20 @@ def _expect(name: str, read: Any) -> Any:
     return write
 
 
-def _abstained(span: Span, value: Any) -> None:
+def _abstained(span: Span, value: object) -> None:
     """Note why the app abstains; with a value that says that it does not, nothing is noted."""
     reason = to_reason(capture(value, span.room))
     others = {name: each for name, each in (span._expected or {}).items() if name != "abstained"}
     span._expected = others if reason is None else {**others, "abstained": reason}
 
 
-def _usage(span: Span, value: Any) -> None:
+def _usage(span: Span, value: object) -> None:
     _merge("_metrics")(span, value)
     span._metrics = {**(span._metrics or {}), **to_details(span._metrics)}
     span._usage = to_usage(span._metrics) or span._usage
 
 
-def _tags(span: Span, value: Any) -> None:
+def _tags(span: Span, value: object) -> None:
     _merge("_tags")(span, value)
     hide_ids(span)
     session = (span._tags or {}).get("session_id")
@@ -314,19 +314,19 @@ def _tags(span: Span, value: Any) -> None:
 
 
 def _tag(name: str) -> Any:
-    def write(span: Span, value: Any) -> None:
+    def write(span: Span, value: object) -> None:
         _tags(span, {name: str(capture(value, span.room))})
 
     return write
 
 
-def _session(span: Span, value: Any) -> None:
+def _session(span: Span, value: object) -> None:
     span.session_id = str(capture(value, span.room))
     hide_ids(span)
     _mirror(span)
 
 
-def _field_config(span: Span, value: Any) -> None:
+def _field_config(span: Span, value: object) -> None:
     """Capture what is known of a field. A format that is a function is kept for the worker."""
     captured = capture(value, span.room)
     if type(captured) is not dict:
@@ -338,13 +338,13 @@ def _field_config(span: Span, value: Any) -> None:
 
 
 def _set(name: str) -> Any:
-    def write(span: Span, value: Any) -> None:
+    def write(span: Span, value: object) -> None:
         setattr(span, name, str(capture(value, span.room)))
 
     return write
 
 
-def _prompt(span: Span, value: Any) -> None:
+def _prompt(span: Span, value: object) -> None:
     span._prompt = to_prompt(capture(value, span.room))
     _mirror(span)
 
@@ -449,7 +449,7 @@ class Spec(NamedTuple):
 def _annotated(name: str, slot: str, doc: str) -> Any:
     """Make a property that captures what is assigned to it, and returns what was captured."""
 
-    def write(span: Span, value: Any) -> None:
+    def write(span: Span, value: object) -> None:
         span.annotate(**{name: value})
 
     return property(attrgetter(slot), write, doc=doc)
@@ -603,7 +603,7 @@ class Span:
     retrieval = _annotated("retrieval", "_retrieval", "How it was searched: limits, totals.")
     prompt = _annotated("prompt", "_prompt", "The prompt of a model call.")
 
-    def annotate(self, **fields: Any) -> None:
+    def annotate(self, **fields: object) -> None:
         """Add to the span; see `llmeval_sdk.annotate` for the fields. Never raises."""
         if self.end_ns:
             _note_late()

@@ -208,7 +208,7 @@ SECONDS = 0.1
 pairs take longer than the universe has time."""
 
 
-def compiled(pattern: str, *, who: str) -> Any:
+def compiled(pattern: str, *, who: str) -> object:
     """Compile a pattern of the package ``regex``, which can be given a deadline.
 
     Raises:

@@ -39,7 +39,7 @@ def by_file(path: str) -> FunctionHeuristic[Evaluation | None]:
     return of_schema(schema)
 
 
-def of_schema(schema: Mapping[str, Any]) -> FunctionHeuristic[Evaluation | None]:
+def of_schema(schema: Mapping[str, object]) -> FunctionHeuristic[Evaluation | None]:
     """Make a heuristic that says whether the answer is JSON that a schema allows.
 
     The answer is the response, which may stand in a Markdown fence, else the extracted value. The
@@ -105,7 +105,7 @@ def _unfenced(text: str) -> str:
     return text
 
 
-def _keywords(schema: Any) -> Iterator[str]:
+def _keywords(schema: object) -> Iterator[str]:
     """Yield every name in a schema."""
     waiting = [schema]
     while waiting:
@@ -123,20 +123,22 @@ def _number(text: str) -> float | int:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
-def _found(pattern: Any, text: str) -> bool:
+def _found(pattern: object, text: str) -> bool:
     if monotonic() > _ends_at.get():
         raise TimeoutError
     return searched(pattern, text) is not None
 
 
-def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:
+def _pattern(
+    _validator: object, pattern: str, instance: object, _schema: object
+) -> Iterator[object]:
     from jsonschema.exceptions import ValidationError
 
     if isinstance(instance, str) and not _found(compiled(pattern, who=_NAME), instance):
         yield ValidationError(f"{instance[:80]!r} does not match {pattern!r}")
 
 
-def _properties(validator: Any, patterns: Any, instance: Any, _schema: Any) -> Iterator[Any]:
+def _properties(validator: Any, patterns: Any, instance: Any, _schema: Any) -> Iterator[object]:
     if not isinstance(instance, dict):
         return
     for pattern, schema in patterns.items():
@@ -146,7 +148,9 @@ def _properties(validator: Any, patterns: Any, instance: Any, _schema: Any) -> I
                 yield from validator.descend(value, schema, path=key, schema_path=pattern)
 
 
-def _unique(_validator: Any, is_wanted: Any, instance: Any, _schema: Any) -> Iterator[Any]:
+def _unique(
+    _validator: object, is_wanted: object, instance: object, _schema: object
+) -> Iterator[object]:
     """Compare items by their text: each with each would take minutes."""
     from jsonschema.exceptions import ValidationError
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from itertools import groupby
 from time import monotonic
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.process.shield import shield
@@ -112,13 +112,13 @@ class FieldHistory:
         again = max(0, self.seen.counts.get(form, 0) - 1) / (0.1 * self.values + 1)
         return max(0.0, 2 * variety - 1) * min(1.0, again)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the counts as they are written to a file."""
         tallies = {name: getattr(self, name).counts for name in _COUNTS}
         return {"values": self.values, "empty": self.empty, **tallies}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> FieldHistory:
+    def from_json(cls, data: Mapping[str, object]) -> FieldHistory:
         """Read what `to_json` wrote; raises `ValueError` for anything else."""
         made = cls(_count(data.get("values")), _count(data.get("empty")))
         for name in _COUNTS:
@@ -131,7 +131,7 @@ class FieldHistory:
         return made
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**53:
         raise ValueError(f"no count: {value!r:.50}")
     return value
@@ -283,7 +283,7 @@ def _dump(key: bytes, fields: dict[str, FieldHistory]) -> str:
 def _load(text: str) -> tuple[bytes | None, dict[str, FieldHistory]]:
     """Read a file; one that is empty, of another version or damaged is begun anew."""
     try:
-        data: Any = json.loads(text) if text else None
+        data: object = json.loads(text) if text else None
         if not isinstance(data, dict) or data.get("version") != VERSION:
             return None, {}
         fields = {

@@ -98,7 +98,7 @@ def _measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict
     }
 
 
-def expected_kinds(config: Mapping[str, Any]) -> tuple[str, ...]:
+def expected_kinds(config: Mapping[str, object]) -> tuple[str, ...]:
     """Return the kinds of value that a field's format or name calls for; empty where unknown."""
     form, name = config.get("format"), config.get("name")
     if type(form) is str and form in ("date", "money", "number"):
@@ -133,7 +133,7 @@ def _common(reading: Reading) -> float:
     return sum(f" {word.lower()} " in text for word in words) / len(words) if words else 0.0
 
 
-def _unrelated(request: Any, reading: Reading) -> float:
+def _unrelated(request: object, reading: Reading) -> float:
     if reading.kind not in ("url", "email"):
         return 0.0
     question = bounded_question(request).lower()

@@ -67,7 +67,7 @@ UNKNOWN_WEIGHT = 9.0
 def data(name: str) -> Mapping[str, Any]:
     """Read ``data/<name>.json``."""
     path = files("llmeval_sdk.heuristics.risk") / "data" / f"{name}.json"
-    loaded: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    loaded: Mapping[str, object] = json.loads(path.read_text(encoding="utf-8"))
     return loaded
 
 

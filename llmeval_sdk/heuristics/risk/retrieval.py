@@ -152,7 +152,7 @@ _PERSISTENCE = 0.8
 
 def _measure_ranking(chunks: Sequence[Chunk]) -> dict[str, float]:
     """Compute the features. There are none if a method has fewer than three positive scores."""
-    ids: dict[str, list[Any]] = {LEXICAL: [], DENSE: []}
+    ids: dict[str, list[object]] = {LEXICAL: [], DENSE: []}
     scores: dict[str, list[float]] = {LEXICAL: [], DENSE: []}
     for chunk in chunks:
         found_by = side(chunk.retrieval_method)
@@ -172,10 +172,10 @@ def _measure_ranking(chunks: Sequence[Chunk]) -> dict[str, float]:
     return features
 
 
-def _overlap(left: Sequence[Any], right: Sequence[Any]) -> float:
+def _overlap(left: Sequence[object], right: Sequence[object]) -> float:
     """Return the rank-biased overlap, 0..1, of two rankings, down to the end of the shorter one."""
-    seen_left: set[Any] = set()
-    seen_right: set[Any] = set()
+    seen_left: set[object] = set()
+    seen_right: set[object] = set()
     total = weight = 0.0
     for rank in range(min(len(left), len(right), _DEPTH)):
         seen_left.add(left[rank])
@@ -192,7 +192,7 @@ _MOST_SHOWN = 20
 
 def features(
     record: Record, *, table: Mapping[str, float] | None = None
-) -> tuple[dict[str, float], list[Term], dict[str, Any]] | str:
+) -> tuple[dict[str, float], list[Term], dict[str, object]] | str:
     """Return a record's features, the terms of its question, and metadata.
 
     A text is returned instead if the record cannot be measured; it says why. ``table`` replaces the

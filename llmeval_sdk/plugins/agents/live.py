@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from llmeval_sdk.model import Step
 from llmeval_sdk.model.chat import bounded_question, to_text
@@ -36,7 +36,7 @@ class LiveRun:
         request: what the run was asked.
     """
 
-    def __init__(self, request: Any) -> None:
+    def __init__(self, request: object) -> None:
         question = bounded_question(request)
         self.asked = question.lower() or arguments_text(request)
         self.calls: list[ToolCall] = []
@@ -54,7 +54,7 @@ class LiveRun:
         self._room = MAX_TEXT
         self._turn = threading.Lock()
 
-    def ask(self, gathered: list[Any], question: Callable[[LiveRun], Answer]) -> Answer:
+    def ask(self, gathered: list[object], question: Callable[[LiveRun], Answer]) -> Answer:
         """Read what has been left to the run since it was asked last, and answer a question.
 
         Where another thread asks at this moment, or did when this process was forked, the run is

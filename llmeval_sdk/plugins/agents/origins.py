@@ -54,7 +54,7 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LONGEST_VALUE = 400
 
 
-def is_invented(name: str, value: Any, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
+def is_invented(name: str, value: object, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
     """Say whether a value of an argument stands in nothing that the agent had seen before the call.
 
     Values that an agent may choose are never invented: booleans, small numbers, prose, the words of
@@ -189,7 +189,7 @@ class Choices:
     of the argument; in a part of the schema, behind a reference, or inside of another argument.
     """
 
-    def __init__(self, schema: Mapping[str, Any]) -> None:
+    def __init__(self, schema: Mapping[str, object]) -> None:
         self._schema = schema
         self._forms: dict[str, list[Mapping[str, Any]]] = {}
         """The parts of the schema that describe an argument, and the branches of these."""
@@ -198,20 +198,20 @@ class Choices:
         self._left = _MOST_FORMS
         self._read_object(schema, 0)
 
-    def has(self, name: str, value: Any) -> bool:
+    def has(self, name: str, value: object) -> bool:
         """Say whether a value of an argument is one that the schema names."""
         if name in self._closed:
             return True
         return any(_names(form, value) for form in self._forms.get(name, ()))
 
-    def _read_object(self, form: Any, depth: int) -> None:
+    def _read_object(self, form: object, depth: int) -> None:
         properties = form.get("properties") if isinstance(form, Mapping) else None
         for name, inner in (properties or {}).items() if isinstance(properties, Mapping) else ():
             if isinstance(inner, Mapping) and isinstance(inner.get("enum"), (list, tuple)):
                 self._closed.add(str(name))
             self._read(str(name), inner, depth + 1)
 
-    def _read(self, name: str, form: Any, depth: int) -> None:
+    def _read(self, name: str, form: object, depth: int) -> None:
         """Take in what describes an argument: the part itself, its branches, items and insides."""
         if not isinstance(form, Mapping) or depth > _DEEPEST or self._left <= 0:
             return
@@ -221,20 +221,20 @@ class Choices:
             self._read(name, branch, depth + 1)
         self._read_object(form, depth)
 
-    def _branches(self, form: Mapping[str, Any]) -> Iterator[Any]:
+    def _branches(self, form: Mapping[str, object]) -> Iterator[object]:
         for key in _BRANCHES:
             held = form.get(key)
             yield from held[:_MOST_FORMS] if isinstance(held, (list, tuple)) else ()
         yield form.get("items")
         place = form.get("$ref")
         if isinstance(place, str) and place.startswith("#/"):
-            target: Any = self._schema
+            target: object = self._schema
             for key in place[2:].split("/")[:_DEEPEST]:
                 target = target.get(key) if isinstance(target, Mapping) else None
             yield target
 
 
-def _names(form: Mapping[str, Any], value: Any) -> bool:
+def _names(form: Mapping[str, object], value: object) -> bool:
     if any(key in form and form[key] == value for key in ("const", "default", "example")):
         return True
     for key in ("enum", "examples"):

@@ -118,7 +118,7 @@ class _UnixSender(HttpSender):
         super().__init__("http://localhost", timeout=timeout)
         self._file = unquote(urlsplit(address).path)
 
-    def _connect(self, deadline: float) -> Any:
+    def _connect(self, deadline: float) -> object:
         if self._connection is None:
             file = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             file.settimeout(max(0.01, deadline - monotonic()))
@@ -308,7 +308,7 @@ class UnsendableError(ValueError):
 
 def metric(
     event: EvaluationEvent, *, label: str, join_on: Mapping[str, str | None], app: str, version: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the metric of an evaluation, joined to its span by the ids that Datadog knows.
 
     The same event always gives the same metric, so that sending it twice changes nothing. A failed
@@ -339,7 +339,7 @@ def metric(
     return fields
 
 
-def _value(evaluation: Evaluation) -> tuple[str, Any]:
+def _value(evaluation: Evaluation) -> tuple[str, object]:
     value = evaluation.value
     if evaluation.error is not None:
         return "categorical", evaluation.error.type
@@ -357,7 +357,7 @@ def _value(evaluation: Evaluation) -> tuple[str, Any]:
 
 def _target(
     evaluation: Evaluation, metadata: dict[str, Any], ids: Mapping[str, str | None]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Add what the evaluation is about; people's feedback has the ids at its top level."""
     span_id = ids.get("span_id")
     other = metadata.pop(JOIN_KEY, None)
@@ -376,7 +376,7 @@ def _target(
     return {"event_kind": "evaluation", "join_on": {"span": dict(ids)}, "eval_scope": scope}
 
 
-def _tags(evaluation: Evaluation, own: Any, app: str, version: str) -> list[str]:
+def _tags(evaluation: Evaluation, own: object, app: str, version: str) -> list[str]:
     tags = {
         "ddtrace.version": version,
         "ml_app": app,
@@ -400,7 +400,7 @@ def _assessment(evaluation: Evaluation) -> str | None:
     return None
 
 
-def _metadata(evaluation: Evaluation, metadata: dict[str, Any]) -> dict[str, Any]:
+def _metadata(evaluation: Evaluation, metadata: dict[str, object]) -> dict[str, Any]:
     sent: dict[str, Any] = finite(metadata)
     for key, value in (
         ("label", evaluation.label),
@@ -418,7 +418,7 @@ def _metadata(evaluation: Evaluation, metadata: dict[str, Any]) -> dict[str, Any
     return sent
 
 
-def encode(fields: Mapping[str, Any]) -> bytes:
+def encode(fields: Mapping[str, object]) -> bytes:
     """Write a metric as JSON; NaN raises instead of spoiling the whole request."""
     text = json.dumps(fields, ensure_ascii=False, allow_nan=False, default=str)
     return text.encode("utf-8", "replace")

@@ -52,7 +52,7 @@ class Library:
         path = writer._endpoint
         return writer._intake, path if path.startswith("/") else f"/{path}", dict(writer._headers)
 
-    def trace_of(self, opened: Any) -> str:
+    def trace_of(self, opened: object) -> str:
         """Return the trace id in LLM Observability of ddtrace's span, 32 hex characters."""
         trace_id = self._utils.get_llmobs_trace_id(opened)
         return f"{trace_id:032x}" if type(trace_id) is int else str(trace_id)  # a number in 4.8
@@ -78,7 +78,7 @@ class Library:
         setattr(flush, _ORIGINAL, original)
         self.llmobs.flush = flush
 
-    def rename(self, opened: Any, trace_id: str, parent_id: str | None) -> None:
+    def rename(self, opened: object, trace_id: str, parent_id: str | None) -> None:
         """Place a new root of LLM Observability in a trace, below a span of another process."""
         trace: Any = trace_id
         if type(self._utils.get_llmobs_trace_id(opened)) is int:
@@ -150,7 +150,7 @@ def _import(settings: Settings) -> tuple[Any, Any]:
     return ddtrace, llmobs
 
 
-def _no_rules(_: Any) -> list[Any]:
+def _no_rules(_: object) -> list[object]:
     return []
 
 

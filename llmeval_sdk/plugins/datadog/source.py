@@ -59,7 +59,7 @@ _SPELLINGS = {
 }
 
 
-def evaluate_spans(*, evaluators: Sequence[Any] = ()) -> None:
+def evaluate_spans(*, evaluators: Sequence[object] = ()) -> None:
     """Score the spans that ddtrace finishes from now on. A second call changes nothing.
 
     Args:
@@ -88,7 +88,7 @@ def evaluate_spans(*, evaluators: Sequence[Any] = ()) -> None:
         _teach_the_guides_keys(import_module("ddtrace.llmobs._llmobs"))
 
 
-def connect(_: Any) -> None:
+def connect(_: object) -> None:
     """Connect where LLM Observability is on, or the environment speaks of it; for ``llmeval run``.
 
     Without the exporter ``datadog`` nobody has switched it on yet: the app will.
@@ -118,7 +118,7 @@ def _teach_the_guides_keys(library: Any) -> None:
         return
 
     @wraps(inner)
-    def validated(prompt: Any, *args: Any, **kwargs: Any) -> Any:
+    def validated(prompt: object, *args: object, **kwargs: object) -> object:
         if isinstance(prompt, dict) and not _SPELLINGS.keys().isdisjoint(prompt):
             meant = {its: prompt[guides] for guides, its in _SPELLINGS.items() if guides in prompt}
             prompt = {**meant, **prompt}
@@ -130,11 +130,11 @@ def _teach_the_guides_keys(library: Any) -> None:
 class EvaluationTraceFilter:
     """A trace filter of ddtrace that lets everything pass. Never raises, never blocks."""
 
-    def __init__(self, event: str, evaluators: tuple[Any, ...]) -> None:
+    def __init__(self, event: str, evaluators: tuple[object, ...]) -> None:
         self._event = event
         self._evaluators = evaluators
 
-    def process_trace(self, trace: list[Any]) -> list[Any]:
+    def process_trace(self, trace: list[object]) -> list[object]:
         """Hand the finished spans of a trace over; runs where the last of them finished."""
         try:
             self._take(trace)
@@ -201,7 +201,7 @@ def evaluated(  # noqa: C901
     those. The others, which have an owner, are only kept where the exporter is the store.
     """
     known: dict[str, ForeignSpan] = {}
-    contexts: dict[str, tuple[Mapping[str, Any], ...]] = {}
+    contexts: dict[str, tuple[Mapping[str, object], ...]] = {}
     below_ours = set()
     for event, is_below_ours in events:
         if not any(str(tag).startswith(RUNNER) for tag in event.get("tags") or ()):
@@ -308,7 +308,7 @@ def _of_the_app(tags: Mapping[str, str]) -> dict[str, str]:
     return {**own, "user_id": user} if user else own
 
 
-def _called(event: Mapping[str, Any], value: Any) -> tuple[str, Any]:
+def _called(event: Mapping[str, object], value: object) -> tuple[str, object]:
     """Return which tool was called, and with what arguments."""
     name = str(event.get("llmobs_name") or event.get("name"))[:200]
     if isinstance(value, Mapping) and value.get("type") == "tool_call" and "args" in value:
@@ -318,7 +318,7 @@ def _called(event: Mapping[str, Any], value: Any) -> tuple[str, Any]:
     return name, None if is_handoff else arguments  # its input is the agent that hands over
 
 
-def _agent(metadata: Mapping[str, Any]) -> str | None:
+def _agent(metadata: Mapping[str, object]) -> str | None:
     """Return the agent's own name, or that of the agent that LangChain called a tool for."""
     own = metadata.get("_dd")
     manifest = own.get("agent_manifest") if isinstance(own, dict) else None
@@ -328,7 +328,7 @@ def _agent(metadata: Mapping[str, Any]) -> str | None:
     return str(told)[:200] if told else None
 
 
-def _conversation(meta: Mapping[str, Any]) -> tuple[Any, ...]:
+def _conversation(meta: Mapping[str, Any]) -> tuple[object, ...]:
     """Return the messages of a model call and its answer."""
     asked, answered = ((meta.get(side) or {}).get("messages") for side in ("input", "output"))
     return (*messages.listed(asked), *messages.listed(answered))
@@ -353,7 +353,7 @@ def _error(event: Mapping[str, Any], meta: Mapping[str, Any]) -> Failure | None:
     return Failure(kind, str(told.get("message") or error.get("message") or "")[:2_000])
 
 
-def _request(meta: Mapping[str, Any]) -> Any:
+def _request(meta: Mapping[str, Any]) -> object:
     given = meta.get("input") or {}
     if isinstance(given.get("messages"), list):
         return messages.chat(given["messages"]) or given["messages"]
@@ -361,7 +361,7 @@ def _request(meta: Mapping[str, Any]) -> Any:
     return messages.chat(value) or messages.question(value)
 
 
-def _response(meta: Mapping[str, Any]) -> Any:
+def _response(meta: Mapping[str, Any]) -> object:
     given = meta.get("output") or {}
     if isinstance(given.get("messages"), list):
         return messages.answer(given["messages"])

@@ -305,7 +305,7 @@ class Live(LiveSpans, ContextBridge):
         """Return a name or a session redacted."""
         return self._detect_text(str(text)) if text and self._names else None
 
-    def _prompt(self, prompt: Any) -> dict[str, Any] | None:
+    def _prompt(self, prompt: Any) -> dict[str, object] | None:
         """Return a prompt with its secrets redacted; ``None`` if it has to wait or stay here.
 
         It waits if the app redacts with a function of its own, which only the worker calls.
@@ -313,9 +313,9 @@ class Live(LiveSpans, ContextBridge):
         fields = prompt_of(prompt) if self._content and not self._has_custom else None
         return fields and self._plain(fields)
 
-    def _plain(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def _plain(self, fields: dict[str, Any]) -> dict[str, object]:
         """Redact a value of the app, whose texts may be of classes of its own."""
-        redacted: dict[str, Any] = self._detect(json.loads(dumps(fields)))
+        redacted: dict[str, object] = self._detect(json.loads(dumps(fields)))
         return redacted
 
     def _open(self, span: Any) -> None:
@@ -398,10 +398,10 @@ def _keep_traceback(name: str, theirs: OpenSpan, source: str | None) -> None:
 # The arguments of ddtrace's ``annotate`` for a finished span.
 
 
-_DROPPED: tuple[Any, ...] = (None, (), [], {}, "")
+_DROPPED: tuple[object, ...] = (None, (), [], {}, "")
 
 
-def fields_of(span: SpanData) -> dict[str, Any]:
+def fields_of(span: SpanData) -> dict[str, object]:
     """Return the arguments for a span; what is absent is left out."""
     fields = {
         "metadata": metadata(span),
@@ -413,7 +413,7 @@ def fields_of(span: SpanData) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value not in _DROPPED}
 
 
-def _input(span: SpanData) -> Any:
+def _input(span: SpanData) -> object:
     if span.kind == "llm":
         return messages(span.request, "user")
     if span.kind == "embedding":
@@ -421,7 +421,7 @@ def _input(span: SpanData) -> Any:
     return span.request
 
 
-def _output(span: SpanData) -> Any:
+def _output(span: SpanData) -> object:
     if span.kind == "llm":
         return messages(span.response, "assistant")
     if span.kind == "retrieval" and span.retrieved_context is not None:
@@ -470,7 +470,7 @@ def metrics(own: Mapping[str, float], usage: Usage | None) -> dict[str, float]:
     return sent
 
 
-def document(chunk: Chunk) -> dict[str, Any]:
+def document(chunk: Chunk) -> dict[str, object]:
     """Write a chunk as one of Datadog's documents, whose text and id are strings."""
     fields: dict[str, Any] = {"text": chunk.content or ""}
     name = chunk.doc_uri
@@ -485,7 +485,7 @@ def document(chunk: Chunk) -> dict[str, Any]:
     return fields
 
 
-def prompt_of(prompt: Any) -> dict[str, Any] | None:
+def prompt_of(prompt: Any) -> dict[str, object] | None:
     """Write a prompt as ddtrace reads it."""
     captured = prompt if type(prompt) is Prompt else to_prompt(prompt) if prompt else None
     if captured is None:
@@ -516,7 +516,7 @@ def messages(value: Any, role: str) -> list[dict[str, Any]] | None:
     return [_message(unwrapped(turn), role) for turn in turns if isinstance(turn, Mapping)]
 
 
-def _message(turn: Mapping[str, Any], role: str) -> dict[str, Any]:
+def _message(turn: Mapping[str, Any], role: str) -> dict[str, object]:
     content = content_of(turn)
     message: dict[str, Any] = {
         "role": role_of(turn) or role,
@@ -528,7 +528,7 @@ def _message(turn: Mapping[str, Any], role: str) -> dict[str, Any]:
     return message
 
 
-def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
+def _tool_call(call: Mapping[str, Any]) -> dict[str, object]:
     function = call.get("function") if type(call.get("function")) is dict else call
     assert function is not None
     arguments = function.get("arguments")
@@ -545,7 +545,7 @@ def _tool_call(call: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _texts(value: Any) -> Any:
+def _texts(value: Any) -> object:
     """Return what was embedded as texts."""
     if type(value) is dict:
         value = value.get("input", dumps(value))

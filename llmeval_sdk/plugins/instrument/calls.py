@@ -180,7 +180,7 @@ def _may_wait(span: Any, ours: Span, target: Recorder) -> bool:
 
 
 def _read_later(
-    span: Any, ours: Span, contexts: tuple[Mapping[str, Any], ...]
+    span: object, ours: Span, contexts: tuple[Mapping[str, object], ...]
 ) -> Callable[[], Iterable[Span]]:
     """Return what reads a call in the background, before the request that it belongs to.
 
@@ -210,7 +210,7 @@ def _adopted(data: ForeignSpan, ours: Span) -> Span:
 
 
 def _leave(
-    data: ForeignSpan, ours: Span, contexts: tuple[Mapping[str, Any], ...], *, exported: bool
+    data: ForeignSpan, ours: Span, contexts: tuple[Mapping[str, object], ...], *, exported: bool
 ) -> None:
     """Leave what a call tells to the spans of ours around it, and hand the call's own span on."""
     is_known = ours.kind == data.kind and ours.kind in _CALLS and not ours.end_ns
@@ -275,7 +275,7 @@ class _Ids(IdGenerator):
         return new_trace_id()
 
 
-def _hidden(span: Any, around: trace.SpanContext) -> Any:
+def _hidden(span: Any, around: trace.SpanContext) -> object:
     """Have the span of an instrumented call show the app the ids of the app's own span.
 
     The span itself is changed, because a proxy around it would cost each of its attributes a call.

@@ -60,7 +60,7 @@ class _Patch(Locked):
             return not _leave_to_datadog(self.library.name)
         return self.is_wanted
 
-    def _imported(self, _: Any) -> None:
+    def _imported(self, _: object) -> None:
         try:
             if self.is_wanted:
                 self._patch()
@@ -200,7 +200,7 @@ def _wrap(client: Any, call: Any) -> None:
     request = client.request
 
     @wraps(request)
-    def traced(*args: Any, **options: Any) -> Any:
+    def traced(*args: Any, **options: Any) -> object:
         return call(request, client, args, options)
 
     traced.llmeval_wrapped = True  # type: ignore[attr-defined]
@@ -209,15 +209,15 @@ def _wrap(client: Any, call: Any) -> None:
         setattr(client, name, _wrapping(getattr(client, name)))
 
 
-def _wrapping(copy: Any) -> Any:
+def _wrapping(copy: Any) -> object:
     @wraps(copy)
-    def copied(*args: Any, **options: Any) -> Any:
+    def copied(*args: Any, **options: Any) -> object:
         return wrap_openai(copy(*args, **options))
 
     return copied
 
 
-def _tracing_call(openai: Any, *, is_async: bool) -> Any:
+def _tracing_call(openai: object, *, is_async: bool) -> object:
     from openinference.instrumentation import OITracer, TraceConfig
     from openinference.instrumentation.openai import _request
 

@@ -71,7 +71,7 @@ class EvaluationSpanProcessor:
         """Whether our exporters send the spans, because nobody else does."""
         return False
 
-    def __init__(self, *, evaluators: Sequence[Any] = ()) -> None:
+    def __init__(self, *, evaluators: Sequence[object] = ()) -> None:
         if isinstance(evaluators, str):
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
         self._evaluators = tuple(evaluators)
@@ -107,7 +107,7 @@ class EvaluationSpanProcessor:
         if contexts and branch is not _BELOW_OURS and len(branch.contexts) < 10 * MAX_SPANS:
             branch.contexts[span.context.span_id] = contexts
 
-    def _on_ending(self, span: Any) -> None:
+    def _on_ending(self, span: object) -> None:
         """Do nothing: a part of the SDK's protocol."""
 
     def on_end(self, span: Any) -> None:
@@ -173,14 +173,14 @@ def _deliver(timeout: float | None) -> bool:
         return False
 
 
-def current_span(context: Any = None) -> Any:
+def current_span(context: Any = None) -> object:
     """Return the span of OpenTelemetry that is current in a context."""
     from opentelemetry.trace import get_current_span
 
     return get_current_span(context)
 
 
-def is_seen_call(span: Any, *, but: EvaluationSpanProcessor | None = None) -> bool:
+def is_seen_call(span: object, *, but: EvaluationSpanProcessor | None = None) -> bool:
     """Say whether a span of OpenTelemetry is a model call that reaches us already.
 
     Args:

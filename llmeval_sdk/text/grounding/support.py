@@ -44,7 +44,7 @@ _OCCURRENCES = 1_000
 _WINDOW = 4
 
 
-def support(value: Any, evidence: EvidenceText) -> How | None:  # noqa: PLR0911
+def support(value: object, evidence: EvidenceText) -> How | None:  # noqa: PLR0911
     """Return how a text supports one value, or ``None`` if there is nothing to check.
 
     A value in words has to stand in the text as it is, normalised, or nearly; a number, amount or
@@ -77,7 +77,7 @@ def support(value: Any, evidence: EvidenceText) -> How | None:  # noqa: PLR0911
     return "aligned" if _is_aligned_in(words(text, folded), evidence) else "unsupported"
 
 
-def _text_of(value: Any) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, str):
         return value.strip()
     try:

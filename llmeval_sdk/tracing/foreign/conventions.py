@@ -103,7 +103,7 @@ def request_of(attributes: Attributes) -> Any:
     return None
 
 
-def texts_of(attributes: Attributes) -> Any:
+def texts_of(attributes: Attributes) -> object:
     """Return the texts that were embedded, or the whole request if it does not name them."""
     items = _indexed(attributes, "embedding.embeddings")
     vectors = (item.get("embedding") for item in items if isinstance(item, dict))
@@ -112,7 +112,7 @@ def texts_of(attributes: Attributes) -> Any:
     return known if len(known) > 1 else known[0] if known else request_of(attributes)
 
 
-def response_of(attributes: Attributes) -> Any:
+def response_of(attributes: Attributes) -> object:
     """Return what was answered: the text of the answer where it can be found."""
     for name in ("gen_ai.output.messages", "gen_ai.completion", "pydantic_ai.all_messages"):
         text = messages.answer(parsed(attributes.get(name)))
@@ -185,7 +185,7 @@ def model_of(attributes: Attributes) -> tuple[str | None, str | None]:
     return _word(model), _word(provider)
 
 
-def _model_asked_for(attributes: Attributes) -> Any:
+def _model_asked_for(attributes: Attributes) -> object:
     """Return the model that a call asked for.
 
     If the call failed, OpenInference names its model nowhere but in the call's options.
@@ -222,19 +222,19 @@ def tags_of(attributes: Attributes) -> dict[str, str]:
 MOST_LABELS = 100
 
 
-def labels(words: Sequence[Any]) -> dict[str, str]:
+def labels(words: Sequence[object]) -> dict[str, str]:
     """Read words such as ``team:roofs``; one without a value is ``true``."""
     pairs = (str(word)[:1_000].partition(":") for word in words[:MOST_LABELS])
     return {name: value if colon else "true" for name, colon, value in pairs if name}
 
 
-def metadata_of(attributes: Attributes) -> dict[str, Any]:
+def metadata_of(attributes: Attributes) -> dict[str, object]:
     """Return what the app noted on a span of OpenInference."""
     metadata = capture(parsed(attributes.get("metadata")))
     return metadata if isinstance(metadata, dict) else {}
 
 
-def parsed(value: Any) -> Any:
+def parsed(value: object) -> Any:
     """Read JSON where a text looks like it, since most dialects write structure as text."""
     if not isinstance(value, str):
         return value
@@ -259,7 +259,7 @@ def _indexed(attributes: Attributes, prefix: str) -> list[dict[str, Any]]:
     return [_with_lists(items[place]) for place in sorted(items)]
 
 
-def _with_lists(value: Any) -> Any:
+def _with_lists(value: object) -> Any:
     """Turn mappings by number, which were lists before they were flattened, into lists again."""
     if not isinstance(value, dict):
         return value
@@ -269,7 +269,7 @@ def _with_lists(value: Any) -> Any:
     return items
 
 
-def _below(attributes: Attributes, prefix: str) -> Iterator[tuple[int, list[str], Any]]:
+def _below(attributes: Attributes, prefix: str) -> Iterator[tuple[int, list[str], object]]:
     for key, value in attributes.items():
         if key.startswith(prefix):
             place, dot, rest = key[len(prefix) :].partition(".")
@@ -277,7 +277,7 @@ def _below(attributes: Attributes, prefix: str) -> Iterator[tuple[int, list[str]
                 yield int(place), rest.split("."), value
 
 
-def _document(document: Any) -> Chunk | None:
+def _document(document: object) -> Chunk | None:
     if not isinstance(document, dict):
         return None
     document = {**document, "metadata": parsed(document.get("metadata"))}
@@ -285,18 +285,18 @@ def _document(document: Any) -> Chunk | None:
     return found[0] if found else None
 
 
-def _with_system(chat: dict[str, Any], attributes: Attributes) -> dict[str, Any]:
+def _with_system(chat: dict[str, Any], attributes: Attributes) -> dict[str, object]:
     instructions = text_of(parsed(attributes.get("gen_ai.system_instructions")))
     if instructions:
         chat["messages"].insert(0, {"role": "system", "content": instructions})
     return chat
 
 
-def _is_chat(value: Any) -> bool:
+def _is_chat(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("messages"), list)
 
 
-def _word(value: Any) -> str | None:
+def _word(value: object) -> str | None:
     return str(parsed(value)) if value else None
 
 
@@ -331,7 +331,7 @@ _MESSAGE = re.compile(
 class ToolResult(NamedTuple):
     """What a tool returned, and how it failed where its result says so."""
 
-    result: Any
+    result: object
     error: Failure | None = None
 
 
@@ -346,14 +346,14 @@ def name_of(attributes: Attributes, span_name: str) -> str:
     return span_name.removeprefix("execute_tool ").removesuffix(".tool")[:200]
 
 
-def arguments_of(attributes: Attributes, span_name: str) -> Any:
+def arguments_of(attributes: Attributes, span_name: str) -> object:
     """Return what a tool was called with, by name; a text where that is no object."""
     if _HANDOFF.fullmatch(span_name):
         return None  # its input is the agent that hands over
     return arguments_in(_first(attributes, _ARGUMENTS))
 
 
-def arguments_in(value: Any) -> Any:
+def arguments_in(value: object) -> object:
     """Take the arguments of a tool out of what LangChain or Traceloop wraps them in."""
     if isinstance(value, str):
         return _literal(value)
@@ -370,7 +370,7 @@ def result_of(attributes: Attributes) -> ToolResult:
     return result_in(_first(attributes, _RESULTS))
 
 
-def result_in(value: Any) -> ToolResult:
+def result_in(value: object) -> ToolResult:
     """Take what a tool returned out of LangChain's messages and Traceloop's wrapping."""
     if isinstance(value, Mapping) and value.keys() <= {"output", "kwargs"} and "output" in value:
         value = parsed(value["output"])
@@ -387,7 +387,7 @@ def result_in(value: Any) -> ToolResult:
     return ToolResult(text, Failure("error", (text or "")[:2_000]) if is_error else None)
 
 
-def definitions(attributes: Attributes) -> tuple[Mapping[str, Any], ...] | None:
+def definitions(attributes: Attributes) -> tuple[Mapping[str, object], ...] | None:
     """Return the tools that a model or an agent was offered."""
     offered = parsed(attributes.get("gen_ai.tool.definitions"))
     if not isinstance(offered, list):
@@ -414,12 +414,12 @@ def agent_of(attributes: Attributes) -> str | None:
     return str(told)[:200] if told else None
 
 
-def _first(attributes: Attributes, names: Iterable[str]) -> Any:
+def _first(attributes: Attributes, names: Iterable[str]) -> object:
     values = (parsed(attributes.get(name)) for name in names)
     return next((value for value in values if value is not None), None)
 
 
-def _literal(text: Any) -> Any:
+def _literal(text: object) -> object:
     """Read the arguments that LangChain prints as Python does; the text itself otherwise."""
     if not isinstance(text, str) or not text.startswith("{") or len(text) > _LONGEST_LITERAL:
         return text
@@ -479,13 +479,13 @@ _DETAILED = (
 )  # fmt: skip
 
 
-def _kinds(attributes: Attributes) -> Mapping[str, Any]:
+def _kinds(attributes: Attributes) -> Mapping[str, object]:
     """Return the numbers of tokens by their kinds, named as in a client's usage.
 
     ``gen_ai.usage.cache_write.input_tokens`` becomes ``cache_write_input_tokens``, and
     OpenInference's ``….completion_details.reasoning`` becomes ``reasoning_tokens``.
     """
-    kinds: dict[str, Any] = {}
+    kinds: dict[str, object] = {}
     for name, number in attributes.items():
         prefix = next((prefix for prefix in _DETAILED if name.startswith(prefix)), None)
         if prefix is not None:
@@ -495,7 +495,7 @@ def _kinds(attributes: Attributes) -> Mapping[str, Any]:
     return kinds if first_part is None else {**kinds, "time_to_first_token": first_part}
 
 
-def _of_outputs(attributes: Attributes) -> list[Any]:
+def _of_outputs(attributes: Attributes) -> list[object]:
     """Return what MLflow 2 has: a model call's answer as it came, with its usage in it.
 
     OpenAI's clients say ``usage``, of a stream in its last part; LangChain's say ``token_usage``
@@ -520,7 +520,7 @@ def _of_outputs(attributes: Attributes) -> list[Any]:
     return []
 
 
-def _generated(answer: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _generated(answer: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
     """Yield the messages of LangChain's ``generations``, a list of lists."""
     groups = answer.get("generations")
     for group in groups if isinstance(groups, list) else ():
@@ -530,7 +530,7 @@ def _generated(answer: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
                 yield message.get("kwargs", message)
 
 
-def _of_message(message: Any) -> Any:
+def _of_message(message: object) -> object:
     """Return the usage that a message of LangChain has; ``None`` where it has none."""
     if not isinstance(message, Mapping):
         return None

@@ -9,7 +9,7 @@ from llmeval_sdk.model.chat import content_of, is_blob, role_of, steps_of, text_
 from llmeval_sdk.model.fields import OTHER_NAMES
 
 
-def chat(value: Any) -> dict[str, Any] | None:
+def chat(value: object) -> dict[str, Any] | None:
     """Read messages, bare or under ``messages``; ``None`` where there are none.
 
     What a model answered at the end of a whole conversation is no part of what was asked.
@@ -29,7 +29,7 @@ def chat(value: Any) -> dict[str, Any] | None:
     return {"messages": turns} if turns else None
 
 
-def listed(value: Any) -> list[Any]:
+def listed(value: object) -> list[Any]:
     """Return the messages of a question or of an answer, as they were written."""
     if isinstance(value, dict):
         for name in ("messages", "choices"):
@@ -46,7 +46,7 @@ def listed(value: Any) -> list[Any]:
     return []
 
 
-def answer(value: Any) -> str | None:  # noqa: PLR0911
+def answer(value: object) -> str | None:  # noqa: PLR0911
     """Read the text of the last message of an answer; ``None`` where there is none.
 
     A message that calls tools and says nothing is the text ``""``.
@@ -74,7 +74,7 @@ def answer(value: Any) -> str | None:  # noqa: PLR0911
     return None
 
 
-def resumes(value: Any) -> bool:
+def resumes(value: object) -> bool:
     """Say whether an input is LangGraph's ``Command``, which resumes a run that waited.
 
     It holds what a person decided, and no question.
@@ -85,7 +85,7 @@ def resumes(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("Command(resume=")
 
 
-def is_paused(answer: Any) -> bool:
+def is_paused(answer: object) -> bool:
     """Say whether a run has not answered, because it waits for a person.
 
     Its last message then calls a tool and says nothing, or LangGraph says that it interrupted.
@@ -103,7 +103,7 @@ _IS_STREAM = re.compile("generator|stream", re.IGNORECASE)
 _MOST_PARTS = 100
 
 
-def _is_repr(text: Any) -> bool:
+def _is_repr(text: object) -> bool:
     """Say whether a text is what is printed for an object that is no text, such as a stream.
 
     Instrumentations write it where they look at a streamed answer before anybody has read it, and
@@ -112,7 +112,7 @@ def _is_repr(text: Any) -> bool:
     return isinstance(text, str) and _REPR.fullmatch(text.strip()) is not None
 
 
-def is_bare(value: Any) -> bool:
+def is_bare(value: object) -> bool:
     """Say whether an answer holds nothing that was said: it was streamed, or left early.
 
     It then names an object, such as a stream, or nothing but objects, or it has a stream among its
@@ -135,7 +135,7 @@ _ANSWERS = (
 _QUESTIONS = (*OTHER_NAMES["request"], "request", "text")
 
 
-def question(value: Any) -> Any:
+def question(value: object) -> object:
     """Find the question among bound arguments; the arguments themselves where none stands out."""
     if not isinstance(value, dict):
         return value
@@ -158,7 +158,7 @@ def _is_bare_turn(message: Any) -> bool:
     return "content" in message and _ROLELESS.issuperset(message)
 
 
-def _turn(message: Any) -> dict[str, Any] | None:
+def _turn(message: object) -> dict[str, object] | None:
     """Read one message; the flattened dialects have it under ``message``."""
     if not isinstance(message, dict):
         return None
@@ -173,7 +173,7 @@ def _turn(message: Any) -> dict[str, Any] | None:
     return {"role": _ROLES.get(role, role), "content": _content(content_of(message))}
 
 
-def _content(content: Any) -> Any:
+def _content(content: object) -> object:
     """Return the text of a content, and beside it the images and sounds that it holds."""
     text = text_of(content) or ""
     blobs = [part for part in content if is_blob(part)] if isinstance(content, list) else []
@@ -183,7 +183,7 @@ def _content(content: Any) -> Any:
     return [*said, *map(_with_its_type, blobs)]
 
 
-def _with_its_type(blob: dict[str, Any]) -> dict[str, Any]:
+def _with_its_type(blob: dict[str, object]) -> dict[str, object]:
     """Write the data of a blob as a data URL, of which `capture` keeps what it was."""
     kind, data = blob.get("mime_type"), blob["content"]
     if not isinstance(kind, str) or not isinstance(data, str) or data.startswith("data:"):

@@ -138,7 +138,7 @@ def _named(model: str | None, provider: str | None) -> dict[str, str]:
 
 
 def scored(
-    top: ForeignSpan, family: Sequence[ForeignSpan], evaluators: tuple[Any, ...] = ()
+    top: ForeignSpan, family: Sequence[ForeignSpan], evaluators: tuple[object, ...] = ()
 ) -> Span:
     """Make the span of ours that is scored, with all that the spans below it tell."""
     span = adopted(answered(_of_a_user(top, family), family), evaluators=evaluators)
@@ -254,11 +254,11 @@ _ROLES_OF = {
 }
 
 
-def attributes_of(span: Any) -> Mapping[str, Any]:
+def attributes_of(span: Any) -> Mapping[str, object]:
     """Return a span's attributes, with what older conventions wrote as events on it."""
     attributes = dict(span.attributes or {})
-    turns: list[dict[str, Any]] = []
-    documents: list[dict[str, Any]] = []
+    turns: list[dict[str, object]] = []
+    documents: list[dict[str, object]] = []
     for event in span.events or ():
         about = dict(event.attributes or {})
         if event.name in _ROLES_OF:
@@ -303,9 +303,9 @@ _MOST_PLACES = 10_000
 class ForeignSpan(SpanData):
     """A finished span of another library, with what only its attributes say of a run."""
 
-    conversation: tuple[Any, ...] = ()
+    conversation: tuple[object, ...] = ()
     """The messages of a model call and its answer, as they were written."""
-    offered: tuple[Mapping[str, Any], ...] | None = None
+    offered: tuple[Mapping[str, object], ...] | None = None
     """Definitions of the tools that a model or an agent was offered."""
     agent: str | None = None
     """The agent that it belongs to."""
@@ -345,7 +345,7 @@ def answered(top: ForeignSpan, family: Sequence[ForeignSpan]) -> ForeignSpan:
 
 def contributions_to(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[Contribution]:
     """Return the contributions to a topmost span: documents, usage, steps, tools."""
-    offered: dict[str, Mapping[str, Any]] = {}
+    offered: dict[str, Mapping[str, object]] = {}
     for span in family:
         for tool in (span.offered or ())[:_MOST_TOOLS]:
             if len(offered) < _MOST_TOOLS:
@@ -362,7 +362,7 @@ def contributions_of_call(call: ForeignSpan) -> list[Contribution]:
 
 
 def _contributions(
-    messages: Sequence[Any], offered: tuple[Mapping[str, Any], ...]
+    messages: Sequence[object], offered: tuple[Mapping[str, object], ...]
 ) -> list[Contribution]:
     contributions: list[Contribution] = []
     if messages:
@@ -372,7 +372,7 @@ def _contributions(
     return contributions
 
 
-def _as_step(span: ForeignSpan, offered: Mapping[str, Mapping[str, Any]]) -> ForeignSpan:
+def _as_step(span: ForeignSpan, offered: Mapping[str, Mapping[str, object]]) -> ForeignSpan:
     """Give an agent its own name, and a tool's only argument that came without a name its name."""
     if span.kind == "agent" and span.agent:
         return replace(span, name=span.agent)
@@ -437,12 +437,12 @@ def _text(span: ForeignSpan) -> str:
     return span.response if isinstance(span.response, str) else ""
 
 
-def _holds(state: Any, text: str) -> bool:
+def _holds(state: object, text: str) -> bool:
     """Say whether a state has a text among its values."""
     return any(value == text for value in _values(state))
 
 
-def _values(state: Any) -> Iterator[Any]:
+def _values(state: object) -> Iterator[object]:
     waiting = [state]
     for _ in range(_MOST_PLACES):
         if not waiting:

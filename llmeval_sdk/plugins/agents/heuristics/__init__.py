@@ -80,7 +80,7 @@ LiveScore = Callable[[LiveRun, ToolCall | None], Scored]
 """Scores a run so far; with the call of a tool that is about to run, if there is one."""
 
 
-def live(score: LiveScore, name: str) -> Callable[[Any], Evaluation | None]:
+def live(score: LiveScore, name: str) -> Callable[[object], Evaluation | None]:
     """Make what scores the run of an open span; ``None`` for a span that belongs to no run."""
 
     def evaluate(span: Any) -> Evaluation | None:

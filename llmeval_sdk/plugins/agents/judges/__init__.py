@@ -179,7 +179,7 @@ def _step(run: Run, number: int, call: ToolCall | None) -> Section:
     return Section(f"step {number}, {step.role}", shortened(step.content or "", _LONGEST_TEXT))
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     if isinstance(value, str):
         return shortened(value, _LONGEST_TEXT)
     try:
@@ -221,7 +221,7 @@ def has_failed(text: str) -> bool:
     return _FAILED.search(text) is not None
 
 
-def verdict(at_fault: Sequence[int], why: str) -> dict[str, Any]:
+def verdict(at_fault: Sequence[int], why: str) -> dict[str, object]:
     """Return a verdict that is good where no step is at fault."""
     return {
         "rationale": f"stand-in: {why}",

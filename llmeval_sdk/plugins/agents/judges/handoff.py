@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.judges.prompt import Example, Sections
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.runs import hands_over, run_of
@@ -49,7 +47,7 @@ def _missing(record: Record) -> str | None:
     return None if there else "handoff in steps (a tool such as transfer_to_…)"
 
 
-def _by_order(sections: Sections) -> dict[str, Any]:
+def _by_order(sections: Sections) -> dict[str, object]:
     """Object to a handoff with which the conversation goes back and forth."""
     seen: set[str] = set()
     again = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from llmeval_sdk.judges.prompt import Example, Section, Sections, share
 from llmeval_sdk.model import Record
@@ -68,7 +67,7 @@ def _missing(record: Record) -> str | None:
     return None if stated else "plan (attributes['plan'], instructions, or said before the calls)"
 
 
-def _by_shared_words(sections: Sections) -> dict[str, Any]:
+def _by_shared_words(sections: Sections) -> dict[str, object]:
     steps = numbered(sections)
     plan = sections.get("plan") or "\n".join(text for _, who, text in steps if who == "system")
     found = share(plan, "\n".join(text for _, who, text in steps if who == "tool call"))

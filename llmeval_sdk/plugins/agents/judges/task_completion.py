@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.judges.prompt import Example, Sections, share
 from llmeval_sdk.plugins.agents.judges import RunJudge, last_step, numbered, verdict
 
@@ -48,7 +46,7 @@ EXAMPLES = (
 )
 
 
-def _by_shared_words(sections: Sections) -> dict[str, Any]:
+def _by_shared_words(sections: Sections) -> dict[str, object]:
     steps = numbered(sections)
     asked = "\n".join(text for _, who, text in steps if who == "user")
     done = "\n".join(text for _, who, text in steps if who != "user")

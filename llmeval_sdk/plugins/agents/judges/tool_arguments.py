@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.judges.prompt import Example, Sections
 from llmeval_sdk.plugins.agents.judges import (
     RunJudge,
@@ -48,7 +46,7 @@ EXAMPLES = (
 )
 
 
-def _by_failures(sections: Sections) -> dict[str, Any]:
+def _by_failures(sections: Sections) -> dict[str, object]:
     failed = [
         number
         for number, who, text in numbered(sections)

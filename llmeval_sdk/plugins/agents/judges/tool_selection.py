@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.judges.prompt import Example, Sections
 from llmeval_sdk.plugins.agents.judges import (
     RunJudge,
@@ -50,7 +48,7 @@ EXAMPLES = (
 )
 
 
-def _by_repetition(sections: Sections) -> dict[str, Any]:
+def _by_repetition(sections: Sections) -> dict[str, object]:
     seen: set[str] = set()
     repeated = []
     for number, who, text in numbered(sections):
