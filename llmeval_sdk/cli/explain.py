@@ -10,11 +10,10 @@ from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import heading, say, say_wrapped
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
-from llmeval_sdk.statistics.funnels import FAILED
-from llmeval_sdk.statistics.sequence import step_of
+from llmeval_sdk.statistics.reasons import FAILED, step_of
+from llmeval_sdk.statistics.reasons import explain as explain_reason
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.reasons import explain as explain_reason
 from llmeval_sdk.store.span_lists import (
     Query,
     listed_spans,
@@ -119,7 +118,8 @@ def _known_of(reader: StoreReader, ref: SpanRef) -> dict[str, object]:
     refusals = [
         {
             **{name: getattr(event, name) for name in ("evaluator", "reason", "detail")},
-            **explain_reason(event.reason)._asdict(),
+            "meaning": (row := explain_reason(event.reason)).meaning,
+            "advice": row.advice,
             "timestamp_ns": event.timestamp_ns,
         }
         for event in reader.not_run_of(ref.span_id)

@@ -16,9 +16,9 @@ from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_sto
 from llmeval_sdk.cli.output import bar, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import DAY_NS, values
-from llmeval_sdk.statistics.funnels import STEPS
 from llmeval_sdk.statistics.labels import FEWEST, Correction
 from llmeval_sdk.statistics.mean import Estimate
+from llmeval_sdk.statistics.reasons import STEPS
 from llmeval_sdk.store.alert_state import AlertCourse
 from llmeval_sdk.store.alerts import (
     Measured,

@@ -3,29 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
 
-
-NotRunReason = Literal[
-    "missing_inputs",
-    "no_judge_model",
-    "not_escalated",
-    "not_sampled",
-    "cached",
-    "over_budget",
-    "circuit_open",
-    "queue_full",
-    "queue_unreachable",
-    "no_worker",
-    "not_installed",
-    "worker_lost",
-    "timeout",
-    "error",
-    "shutdown",
-]
-
-NOT_RUN_REASONS: tuple[NotRunReason, ...] = get_args(NotRunReason)
-"""All reasons why a judge did not run or gave no result, in the order in which they are decided."""
+from llmeval_sdk.statistics.reasons import NotRunReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ from numbers import Real
 from typing import Any, NoReturn
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation.admission import Admitted, NotRunReason, Refused, Ruling
+from llmeval_sdk.evaluation.admission import Admitted, Refused, Ruling
 from llmeval_sdk.evaluation.sampling import Quota, SamplingRules, escalation_draw
 from llmeval_sdk.model import Evaluation, Record, values
 from llmeval_sdk.model.fields import lacking
 from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.model.values import ABSTENTION
 from llmeval_sdk.statistics.allocation import default_control
+from llmeval_sdk.statistics.reasons import NotRunReason
 
 
 # Conditions on cheap scores: ``below("recall", 0.7) | flagged("warning", "HIT_LIMIT")``.
@@ -572,7 +573,7 @@ def _check_share(judge: str, option: str, share: Any, *, lowest: float) -> None:
 # The gate: everything that decides from the record itself whether a judge runs on it.
 #
 # The order is: applicable, enabled, escalated, sampled. What depends on the moment (cached,
-# budget, breaker, queue) is decided afterwards by the pipeline. `admission.NOT_RUN_REASONS` names
+# budget, breaker, queue) is decided afterwards by the pipeline. `statistics.reasons` names
 # the reasons for all of these decisions.
 
 

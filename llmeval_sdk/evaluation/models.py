@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, MissingExtraError
-from llmeval_sdk.evaluation.admission import NotRunReason, Refused
+from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import AdaptiveLimit
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
@@ -23,6 +23,7 @@ from llmeval_sdk.judges.prompt import fair_limit, shortened
 from llmeval_sdk.model import Completion, Decision, Message, ModelCall, Usage
 from llmeval_sdk.model.protocols import LLM, Judge, further_request, refuse_in_loop
 from llmeval_sdk.process.shield import shield
+from llmeval_sdk.statistics.reasons import NotRunReason
 
 
 # Decides when a call to a judge model may be made: concurrency, breaker, budget, patience.

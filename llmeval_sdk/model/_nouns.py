@@ -405,7 +405,7 @@ class EvaluationEvent:
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """A judge that did not run on a span, and why (the reasons are named in `policy.decisions`)."""
+    """A judge that did not run on a span, and why; `statistics.reasons` has the reasons."""
 
     id: str
     target: Target

@@ -25,6 +25,7 @@ from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.pipeline.spool import read
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.process.shield import Count, Counts, shield, swallow, tell
+from llmeval_sdk.statistics.reasons import explain
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.internals import from_plain, to_plain, without_content
 
@@ -217,11 +218,6 @@ def _unnamed(target: Target) -> Target:
 # Where records leave the pipeline: they are redacted, counted and handed to every delivery.
 
 
-LOUD = frozenset((
-    "no_judge_model", "over_budget", "circuit_open", "no_worker", "not_installed", "worker_lost",
-    "queue_unreachable",
-))  # fmt: skip
-"""Reasons that a person should do something about, so that they get a line in the log."""
 _CLIENTS = ("openai", "anthropic", "litellm", "google.genai", "langchain_core", "boto3")
 
 
@@ -323,19 +319,16 @@ class Reasons:
 
     def tell(self, item: NotRun) -> None:
         """Leave a line for the log if this reason is a loud one and new."""
-        reason = item.reason
-        if reason not in LOUD or reason in self._reported:
+        reason, row = item.reason, explain(item.reason)
+        if not row.is_loud or reason in self._reported:
             return
         if reason == "no_judge_model" and not self._plan.has_model:
             return  # nobody asked for judges: there is only the default escalation
         self._reported.add(reason)
-        from llmeval_sdk.store.reasons import explain
-
-        detail = item.detail or explain(reason).meaning
-        advice = explain(reason).advice
+        detail = item.detail or row.meaning
         tell(
             f"judges, {reason}",
-            f"{item.evaluator} did not run: {detail.rstrip('.')}. {advice} "
+            f"{item.evaluator} did not run: {detail.rstrip('.')}. {row.advice} "
             "(this is said once; stats() counts)",
         )
 

@@ -17,7 +17,7 @@ from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from llmeval_sdk.evaluation import WorkerPool, addressed, judge_record
-from llmeval_sdk.evaluation.admission import NOT_RUN_REASONS, Admitted
+from llmeval_sdk.evaluation.admission import Admitted
 from llmeval_sdk.model import (
     JUDGE_TAG,
     Evaluation,
@@ -37,6 +37,7 @@ from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.process.exits import seconds_left
 from llmeval_sdk.process.shield import Counts, shield, swallow, tell
 from llmeval_sdk.process.threads import DaemonLoop, OneThread
+from llmeval_sdk.statistics.reasons import NOT_RUN_REASONS
 from llmeval_sdk.tracing.internals import new_span_id, new_trace_id, off
 
 

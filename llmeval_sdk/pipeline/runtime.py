@@ -49,7 +49,7 @@ from llmeval_sdk.tracing.internals import Link, State, install, is_off, keep_ima
 # Connects tracing with the other tracing libraries of this process, so that spans nest.
 
 
-def meet(exporters: Sequence[BaseExporter], services: Services) -> None:
+def _connect(exporters: Sequence[BaseExporter], services: Services) -> None:
     """Connect the exporters of a new configuration, and tracing with the libraries behind them."""
     for exporter in exporters:
         with shield.shield(f"exporter {exporter.name}", calls_out=True):
@@ -241,7 +241,7 @@ def _put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> No
             shield.tell(f"configure: {setting[:100]}", reason[:300] or "ignored")
         old, in_force.settings = in_force.pipeline, resolved
         services = Services(plan.redactor, in_force.lost, end=_at_exit, deliver=_at_flush)
-        meet(plan.exporters, services)
+        _connect(plan.exporters, services)
         new = in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled

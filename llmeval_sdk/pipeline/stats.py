@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from llmeval_sdk.model import Usage
-from llmeval_sdk.statistics.funnels import Funnel, funnel
+from llmeval_sdk.statistics.reasons import Funnel, funnel
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         reliability,
         threshold_for,
     )
-    from llmeval_sdk.statistics.funnels import Funnel, funnel
     from llmeval_sdk.statistics.labels import (
         Candidate,
         Choice,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
         difference,
         population_mean,
     )
+    from llmeval_sdk.statistics.reasons import Funnel, funnel
     from llmeval_sdk.statistics.sequence import Evidence, confidence_sequence
     from llmeval_sdk.statistics.standardised import Standardised, standardised_difference
 
@@ -57,7 +57,7 @@ _HOMES = {
     "allocation": "Allocation default_control",
     "calibration": "Calibration calibrated held_out_losses",
     "detection": "Caught Reliability caught_at caught_below reliability threshold_for",
-    "funnels": "Funnel funnel",
+    "reasons": "Funnel funnel",
     "labels": "Candidate Choice Correction Labelled choose corrected_mean",
     "mean": "Difference Estimate Seen Tally assisted_mean difference population_mean",
     "sequence": "Evidence confidence_sequence",

@@ -36,25 +36,7 @@ from dataclasses import asdict, dataclass, field, fields
 from math import exp, log, sqrt
 from typing import Any
 
-from llmeval_sdk.statistics.funnels import FAILED, NOT_BUDGETED, NOT_ELIGIBLE, NOT_SELECTED
 from llmeval_sdk.statistics.mean import Bounds, Estimate, Seen, within
-
-
-# Names the step of the funnel at which a judgement that was not made was lost.
-
-
-def step_of(reason: str) -> str | None:
-    """Return the first step that a record with this reason missed; ``None`` for ``cached``."""
-    return _STEP_OF.get(reason, "run")
-
-
-_STEP_OF: dict[str, str | None] = {
-    "cached": None,
-    **dict.fromkeys(NOT_ELIGIBLE, "eligible"),
-    **dict.fromkeys(NOT_SELECTED, "selected"),
-    **dict.fromkeys(NOT_BUDGETED, "budgeted"),
-    **dict.fromkeys(FAILED, "scored"),
-}
 
 
 HORIZON_HOURS = 720.0

@@ -18,7 +18,6 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from llmeval_sdk import registry
 from llmeval_sdk.model import DAY_NS, HOUR_NS, values
-from llmeval_sdk.statistics.funnels import NOT_SELECTED, Funnel, funnel
 from llmeval_sdk.statistics.labels import (
     PASS,
     Correction,
@@ -38,6 +37,7 @@ from llmeval_sdk.statistics.mean import (
     stands_for,
     tallied_mean,
 )
+from llmeval_sdk.statistics.reasons import NOT_SELECTED, Funnel, funnel
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.labels import Label, labels_of

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.model import DAY_NS, HOUR_NS, values
 from llmeval_sdk.statistics.mean import Seen
-from llmeval_sdk.statistics.sequence import step_of
+from llmeval_sdk.statistics.reasons import step_of
 from llmeval_sdk.store.latest import (
     chance_of,
     decider_of,

@@ -21,7 +21,7 @@ from llmeval_sdk.statistics.mean import (
     Tally,
     stands_for,
 )
-from llmeval_sdk.statistics.sequence import step_of
+from llmeval_sdk.statistics.reasons import step_of
 from llmeval_sdk.statistics.standardised import (
     ALPHA,
     FEWEST,

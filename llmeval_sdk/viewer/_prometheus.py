@@ -24,7 +24,7 @@ from llmeval_sdk.evaluation import books
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.statistics.funnels import STEPS
+from llmeval_sdk.statistics.reasons import STEPS
 from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.hourly_traffic import OTHER, HourlyTraffic, SpanFacts
 from llmeval_sdk.store.populations import Population, SharedReadings, overall, populations

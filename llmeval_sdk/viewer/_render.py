@@ -25,7 +25,7 @@ from starlette.responses import HTMLResponse
 from llmeval_sdk.model import Evaluation, values
 from llmeval_sdk.model.chat import both_ends, messages_of, steps_of
 from llmeval_sdk.statistics.mean import Estimate
-from llmeval_sdk.store.reasons import explain
+from llmeval_sdk.statistics.reasons import explain
 from llmeval_sdk.store.span_lists import ListedOutcome
 from llmeval_sdk.store.traffic import has_abstained
 from llmeval_sdk.text.terminal import changed_by, number, percent, seconds

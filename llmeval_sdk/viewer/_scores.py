@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.stats import ExporterStats
-from llmeval_sdk.statistics.funnels import STEPS
+from llmeval_sdk.statistics.reasons import STEPS, Reason, explain
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.labels import recent_feedback
 from llmeval_sdk.store.populations import Population, ScopeFields, over_time, overall
@@ -25,7 +25,6 @@ from llmeval_sdk.store.reader import (
     known_names,
     undelivered,
 )
-from llmeval_sdk.store.reasons import Reason, explain
 from llmeval_sdk.store.scores import RecentEvaluations, effort_of, recent_evaluations, summed_since
 from llmeval_sdk.text.terminal import plural
 from llmeval_sdk.viewer import _charts

@@ -8,10 +8,9 @@ import sys
 
 import pytest
 
-from llmeval_sdk.evaluation.admission import NOT_RUN_REASONS
 from llmeval_sdk.model import Batch as Records
 from llmeval_sdk.model import Chunk, Evaluation, EvaluationEvent, Failure, Target, Usage
-from llmeval_sdk.store.reasons import REASONS, explain
+from llmeval_sdk.statistics.reasons import NOT_RUN_REASONS, REASONS, explain
 
 
 EXPECTED = """\

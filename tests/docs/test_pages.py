@@ -10,7 +10,7 @@ import pytest
 from page import blocks_of, matches
 
 import llmeval_sdk
-from llmeval_sdk.evaluation.admission import NOT_RUN_REASONS
+from llmeval_sdk.statistics.reasons import NOT_RUN_REASONS
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 

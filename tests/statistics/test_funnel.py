@@ -1,8 +1,7 @@
 """The arithmetic of who was judged and why not."""
 
-from llmeval_sdk.evaluation.admission import NOT_RUN_REASONS
 from llmeval_sdk.pipeline.stats import Stats
-from llmeval_sdk.statistics.funnels import funnel
+from llmeval_sdk.statistics.reasons import NOT_RUN_REASONS, funnel
 
 
 def test_each_step_holds_the_next():

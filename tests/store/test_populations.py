@@ -10,9 +10,9 @@ from raw_store import HOUR, RawStore
 from summaries import score_summary
 
 from llmeval_sdk.model import values as _values
-from llmeval_sdk.statistics.funnels import funnel
 from llmeval_sdk.statistics.labels import Labelled, corrected_mean
 from llmeval_sdk.statistics.mean import assisted_mean, population_mean
+from llmeval_sdk.statistics.reasons import funnel
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.latest import MIN_CHANCE
 from llmeval_sdk.store.populations import (

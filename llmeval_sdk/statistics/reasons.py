@@ -1,0 +1,181 @@
+"""Why judges do not run, and who was judged: one table of reasons, and the funnel that it makes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, get_args
+
+
+NotRunReason = Literal[
+    "missing_inputs",
+    "no_judge_model",
+    "not_escalated",
+    "not_sampled",
+    "cached",
+    "over_budget",
+    "circuit_open",
+    "queue_full",
+    "queue_unreachable",
+    "no_worker",
+    "not_installed",
+    "worker_lost",
+    "timeout",
+    "error",
+    "shutdown",
+]
+Step = Literal["eligible", "selected", "budgeted", "run", "scored"]
+STEPS: tuple[Step, ...] = ("eligible", "selected", "budgeted", "run", "scored")
+"""The steps of a `Funnel`, from cheap to paid."""
+
+
+class Reason(NamedTuple):
+    """Why a judge did not run or gave no result, as one row of the table."""
+
+    meaning: str
+    """What the reason means, as one sentence."""
+    advice: str
+    """What helps, as one sentence."""
+    misses: Step | None
+    """The first step of the funnel that the record misses; ``None`` says where a score is from."""
+    is_loud: bool = False
+    """Whether a person should do something about it, so that it gets a line in the log."""
+
+
+REASONS: dict[str, Reason] = {
+    "missing_inputs": Reason(
+        "The record lacks something that this judge needs.",
+        "Annotate the missing field on the span, e.g. llmeval.annotate(request=..., response=...).",
+        misses="eligible",
+    ),
+    "no_judge_model": Reason(
+        "No judge model is configured, so nothing was spent.",
+        "Name one: LLMEVAL_JUDGE_MODEL=gpt-4o with OPENAI_API_KEY, or configure(llm=...).",
+        misses="eligible",
+        is_loud=True,
+    ),
+    "not_escalated": Reason(
+        "The cheap scores looked good enough, and the control sample did not pick this request.",
+        "Nothing to do; to judge more, widen the Escalation's condition or raise control_rate.",
+        misses="selected",
+    ),
+    "not_sampled": Reason(
+        "A sampling rule decided against it.",
+        "Raise sample_rate in LLMEVAL_SAMPLING_RULES (or DD_LLMOBS_EVALUATOR_SAMPLING_RULES).",
+        misses="selected",
+    ),
+    "cached": Reason(
+        "The same judgement was made a moment ago; its result is attached instead.",
+        "Nothing to do.",
+        misses=None,
+    ),
+    "over_budget": Reason(
+        "The budget for judge calls or money was used up, or its books could not be read.",
+        "Raise LLMEVAL_BUDGET_CALLS_PER_MINUTE or LLMEVAL_BUDGET_USD_PER_DAY, or sample less; "
+        "where a Redis or a ledger is named, see `llmeval doctor --all`.",
+        misses="budgeted",
+        is_loud=True,
+    ),
+    "circuit_open": Reason(
+        "The judge model failed several times in a row, so it is left alone for a while.",
+        "Check the endpoint with `llmeval doctor`; judging resumes by itself.",
+        misses="run",
+        is_loud=True,
+    ),
+    "queue_full": Reason(
+        "More judgements were waiting than may wait.",
+        "Sample less, raise LLMEVAL_JUDGE_CONCURRENCY, or use a faster judge model.",
+        misses="run",
+    ),
+    "queue_unreachable": Reason(
+        "The queue of the judge fleet did not answer, and no more judgements could wait for it.",
+        "Check it with `llmeval doctor --fleet`; with LLMEVAL_SPOOL set, judgements wait on disk.",
+        misses="run",
+        is_loud=True,
+    ),
+    "no_worker": Reason(
+        "No background thread could be started.",
+        "Check the limit of threads of the process or container.",
+        misses="run",
+        is_loud=True,
+    ),
+    "not_installed": Reason(
+        "The library this judge runs on is missing or cannot be imported.",
+        "For a judge model: pip install 'llmeval-inprocess[openai]'; for Ragas: pip install "
+        "'llmeval-inprocess[ragas]', or run `llmeval ragas setup`.",
+        misses="run",
+        is_loud=True,
+    ),
+    "worker_lost": Reason(
+        "The process that was judging ended before it answered.",
+        "Look for an out-of-memory kill or a crash; what was not judged stays unjudged.",
+        misses="scored",
+        is_loud=True,
+    ),
+    "timeout": Reason(
+        "The judge took longer than it may.",
+        "Raise LLMEVAL_JUDGE_TIMEOUT, or use a faster judge model.",
+        misses="scored",
+    ),
+    "error": Reason(
+        "The judge failed.",
+        "The detail names the error; `llmeval doctor` checks the model's endpoint.",
+        misses="scored",
+    ),
+    "shutdown": Reason(
+        "The process ended first.",
+        "Call llmeval.flush() before it ends, or raise LLMEVAL_SHUTDOWN_TIMEOUT.",
+        misses="run",
+    ),
+}
+NOT_RUN_REASONS: tuple[NotRunReason, ...] = get_args(NotRunReason)
+"""All reasons why a judge did not run or gave no result, in the order in which they are decided."""
+NOT_SELECTED = frozenset(name for name, row in REASONS.items() if row.misses == "selected")
+"""The reasons for which a judge was never meant to see a record."""
+FAILED = frozenset(name for name, row in REASONS.items() if row.misses == "scored")
+"""The reasons of judgements that began and gave nothing."""
+
+_UNKNOWN = Reason("This release does not know the reason.", "See the detail.", "run")
+
+
+def explain(reason: str) -> Reason:
+    """Return the row of a reason, also of one that this release does not know."""
+    return REASONS.get(reason, _UNKNOWN)
+
+
+def step_of(reason: str) -> Step | None:
+    """Return the first step that a record with this reason misses; ``None`` for ``cached``."""
+    return explain(reason).misses
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    """How many records were left after each step, from cheap to paid; each number is in the next.
+
+    ``scored`` counts judgements with a verdict, ``run`` also those that failed, ``budgeted`` those
+    that the budget let through, ``selected`` those that escalation and sampling let through and
+    ``eligible`` all records that the judge could have judged.
+    """
+
+    eligible: int = 0
+    selected: int = 0
+    budgeted: int = 0
+    run: int = 0
+    scored: int = 0
+    reasons: Mapping[str, int] = field(default_factory=dict)
+    """How often it did not run, or gave nothing, by reason; also before `eligible`."""
+
+    def __str__(self) -> str:
+        return " > ".join(f"{getattr(self, step):,}" for step in STEPS)
+
+
+def funnel(scored: int, reasons: Mapping[str, int]) -> Funnel:
+    """Make the funnel of one judge: what it scored, and how often it did not for what reason."""
+    missed: Counter[Step | None] = Counter()
+    for reason, times in reasons.items():
+        missed[step_of(reason)] += times
+    run = scored + missed["scored"]
+    budgeted = run + missed["run"]
+    selected = budgeted + missed["budgeted"]
+    return Funnel(selected + missed["selected"], selected, budgeted, run, scored, dict(reasons))
