@@ -153,7 +153,7 @@ def _show(
 
 
 _WHY = {"lost": "no answer", values.ABSTAINED: values.ABSTAINED}
-"""What is said of a request without an answer, by why it has none."""
+"""The words for a request without an answer, by why it has none."""
 
 
 def _bad(

@@ -79,7 +79,7 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """What people would say of all traffic, and how far the judge is off."""
+    """The mean that people would give to all traffic, and how far the judge is off."""
 
     estimate: Estimate
     labels: int

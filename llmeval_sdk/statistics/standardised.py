@@ -49,14 +49,14 @@ FEWEST = 30
 
 @dataclass(frozen=True, slots=True)
 class Standardised:
-    """What the second version changed, with requests of both in the same mix."""
+    """The difference that the second version makes, with requests of both in the same mix."""
 
     difference: Difference
     """The second mean less the first, on the mix of both together, valid at any time."""
     plain: float
     """The second mean less the first, each on its own mix."""
     variance: float
-    """Of the difference, at this moment."""
+    """The variance of the difference, at this moment."""
     compared: float
     """The part of all requests, 0..1, that lies in strata where both can be compared."""
     strata: int

@@ -69,7 +69,7 @@ _READ: dict[str, _Read] = {
 NO_ANSWER = "no_answer"
 """The share of the requests that did not fail and whose answer got lost."""
 METRICS = (*_READ, NO_ANSWER)
-"""What a plain bound can be about."""
+"""The names that a plain bound can have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ MAX_NEW = 200_000
 
 
 class SpanFacts(NamedTuple):
-    """What is counted of one span."""
+    """The facts about one span that are counted."""
 
     start_ns: int
     took_ns: int

@@ -29,14 +29,14 @@ from llmeval_sdk.text.terminal import plural, printable
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a person said of a span, 0..1, and the chance with which its record was drawn."""
+    """A person's rating of a span, 0..1, and the chance with which its record was drawn."""
 
     value: float
     chance: float | None = None
 
 
 def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
-    """Return what people said under a name, by span; users' clicks are left out."""
+    """Return the labels under a name by span; users' clicks are left out."""
     labels: dict[str, Label] = {}
     for span_id, value, metadata in connection.execute(_LABELS, (name,)):
         label = read_label(value, metadata)
@@ -54,7 +54,7 @@ def read_label(value: object, metadata: str | None) -> Label | None:
 
 
 def is_of_user(metadata: str | None) -> bool:
-    """Say whether what might be a label of a judge was said by a user of the app."""
+    """Say whether feedback that might be a label of a judge comes from a user of the app."""
     return _json_object(metadata).get("source") == "user"
 
 
@@ -164,12 +164,12 @@ def recent_feedback(
 
 @dataclass(frozen=True, slots=True)
 class FeedbackInPeriod:
-    """What people said under one name in a period, and in the one before."""
+    """The feedback under one name in a period, beside that of the period before."""
 
     name: str
     count: int
     mean: float | None
-    """Of what was said as a number, with words such as yes and no as 1 and 0."""
+    """The mean of the feedback that is a number, with words such as yes and no as 1 and 0."""
     before: float | None
     times: tuple[int, ...]
     values: tuple[StoredValue, ...]
@@ -182,11 +182,11 @@ class FeedbackInPeriod:
 
 @dataclass(frozen=True, slots=True)
 class PeriodFeedback:
-    """What people said in a period."""
+    """The feedback of a period by its names."""
 
     by_name: tuple[FeedbackInPeriod, ...]
     traces: int
-    """Of how many traces anything was said."""
+    """The number of traces with feedback."""
     capped: bool
     """Whether earlier feedback of the period was left out."""
 
@@ -194,7 +194,7 @@ class PeriodFeedback:
 def feedback_of_period(
     connection: sqlite3.Connection, since_ns: int, until_ns: int
 ) -> PeriodFeedback:
-    """Sum up what people said in a period, and in the one of the same length before it."""
+    """Sum up the feedback of a period, and of the period of the same length before it."""
     rows = connection.execute(_LATEST_FEEDBACK, (MAX_FEEDBACK + 1,)).fetchall()
     start = 2 * since_ns - until_ns
     reaches_back = len(rows) <= MAX_FEEDBACK or rows[MAX_FEEDBACK][0] < start
@@ -364,10 +364,10 @@ class RuleComparison:
     """The rule by documents beside `extraction_risk`; all but the counts are in 0..1."""
 
     checked: int
-    """How many extractions have a person's label, or otherwise a verdict of
+    """The number of extractions with a person's label, or otherwise with a verdict of
     ``extraction_correctness``."""
     labelled: int
-    """Those with a label of a person."""
+    """The number of extractions with a label of a person."""
     wrong: int
     plain_share: float | None = None
     """The part of the traffic that the rule asks about: recall is below its bound, or a limit was
@@ -379,7 +379,7 @@ class RuleComparison:
     `extraction_risk`."""
     share: float = RISKIEST_SHARE
     share_caught: float | None = None
-    """The same for the riskiest ``share``."""
+    """The part of the wrong extractions among the riskiest ``share``."""
     plain_interval: tuple[float, float] | None = None
     """The 95 % interval of ``plain_caught``, which few wrong extractions leave wide."""
     risk_interval: tuple[float, float] | None = None

@@ -59,33 +59,35 @@ from llmeval_sdk.store.scores import (
 
 @dataclass(slots=True)
 class Judged:
-    """What one judge said, and did not say, about the spans of one name in one period."""
+    """Sums over the verdicts of one judge, and over the records that it did not judge.
+
+    They are about the spans of one name in one period.
+    """
 
     origin: float = 0.0
-    """What is subtracted from each verdict in `tally`, so that the sums of large ones stay exact.
-    """
+    """A number that is subtracted from each verdict in `tally`: sums of large ones stay exact."""
     tally: Tally = field(default_factory=Tally)
     """Sums over the verdicts that are numbers and have an inclusion probability."""
     passed: int = 0
-    """How many of those are passes."""
+    """The number of verdicts in `tally` that are passes."""
     passed_weight: float = 0.0
     """The sum of the inverses of the inclusion probabilities of the passes."""
     low: float = inf
     high: float = -inf
     """The range of those verdicts."""
     numbers: int = 0
-    """How many verdicts are numbers, with an inclusion probability or without."""
+    """The number of verdicts that are numbers, with an inclusion probability or without."""
     total: float = 0.0
-    """The sum of those, less `origin` each."""
+    """The sum of all verdicts that are numbers, less `origin` each."""
     is_out_of_scale: bool = False
-    """Whether any of them is outside 0..1."""
+    """Whether any verdict is outside 0..1."""
     passed_over: int = 0
-    """How many records were not escalated or not sampled."""
+    """The number of records that were not escalated or not sampled."""
     categories: Counter[str] = field(default_factory=Counter)
     """How often it gave each word that is not a number, including neutral ones such as ``skipped``.
     """
     answered: int = 0
-    """How many judgements have no error, whether or not they are numbers."""
+    """The number of judgements without an error, whether or not they are numbers."""
     reasons: Counter[str] = field(default_factory=Counter)
     cost_usd: float | None = None
     versions: set[str] = field(default_factory=set)
@@ -128,9 +130,9 @@ class Judged:
 
 
 class Sums(NamedTuple):
-    """What some verdicts add up to, as statements below return it; y is a verdict less the origin.
+    """Sums over some verdicts, as the statements below return them; y is a verdict less the origin.
 
-    If only some of them have an inclusion probability, what follows ``known`` is of those.
+    The sums after ``known`` are over the verdicts that have an inclusion probability.
     """
 
     numbers: int
@@ -239,8 +241,8 @@ _IS_CONSIDERED = "SELECT 1 FROM not_run WHERE evaluator = ? LIMIT 1"
 
 
 _Weight: TypeAlias = tuple[int, float, float, float]
-"""How many have an inclusion probability, the least of them, the sum of their inverses, and that of
-the squares."""
+"""The number of verdicts with an inclusion probability, the least inclusion probability, the sum of
+the inverses, and the sum of the squares of the inverses."""
 _Weights: TypeAlias = dict[tuple[StoredValue, ...], _Weight]
 """By the first six fields of a `Group` of a word."""
 
@@ -405,7 +407,7 @@ GROUP BY {GROUP} {and_period}
 
 
 class Verdict(NamedTuple):
-    """One verdict that is a number."""
+    """A verdict that is a number."""
 
     judge: str
     span_name: str | None
@@ -517,7 +519,7 @@ LabelSource: TypeAlias = "str | Mapping[str, Label] | None"
 
 
 class SharedReadings:
-    """What several estimates need, each read once: sums, and free scores and labels by span.
+    """Reads once what several estimates share: sums, and free scores and labels by span.
 
     Args:
         reader: the store.
@@ -644,7 +646,7 @@ ScopeFields: TypeAlias = tuple[int | None, int | None, str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """What one judge says about the spans of one name, judged and not."""
+    """The estimate of one judge over the spans of one name, judged and not judged."""
 
     judge: str
     span_name: str | None
@@ -661,11 +663,11 @@ class Population:
     categories: Mapping[str, int]
     """How often it answered each word that is no number, most frequent first."""
     correction: Correction | None = None
-    """What people would say, where enough of the judged records have labels."""
+    """The mean that people would give, where enough of the judged records have labels."""
     labels: int = 0
     """Judged records that people labelled."""
     doubt: str = ""
-    """What is odd about these labels; empty where nothing is."""
+    """A sentence that says why the labels look odd; empty where they do not."""
 
 
 def populations(

@@ -223,7 +223,7 @@ class ScoreSummary:
     cost_usd: float | None = None
     total_tokens: int = 0
     mean_probability: float | None = None
-    """Of a good outcome, over the records for which a decision model said it."""
+    """The mean probability of a good outcome, over the records that a decision model rated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,7 +396,7 @@ MAX_SCORES = 20_000
 """How many scores of one evaluator a page sums up; it says so when it leaves out older ones."""
 MAX_JUDGED = 10_000
 MAX_REFUSED = 50_000
-"""The same for the judgements of a judge, and for the records that it did not judge."""
+"""The largest numbers of judgements and of records without one that a page sums up of a judge."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,7 +420,7 @@ class EvaluationEffort:
     total_tokens: int
     cost_usd: float | None
     probabilities: tuple[float, ...] = ()
-    """Of a good outcome, where a decision model said it; newest first."""
+    """The probabilities of a good outcome that decision models gave; newest first."""
 
 
 def recent_evaluations(

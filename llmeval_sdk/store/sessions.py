@@ -120,7 +120,7 @@ class SessionTurn(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SessionTotals:
-    """What the turns of a session add up to."""
+    """Sums over the turns of a session."""
 
     turns: int
     first_ns: int
@@ -137,11 +137,11 @@ class SessionTotals:
     output_tokens: int
     cost_usd: float | None
     priced: int
-    """How many of those calls have a cost."""
+    """The number of counted calls that have a cost."""
 
 
 def session_totals(connection: sqlite3.Connection, session_id: str) -> SessionTotals | None:
-    """Return what a session adds up to; ``None`` if the store has no turn of it."""
+    """Return the sums over the turns of a session; ``None`` if the store has no turn of it."""
     about = {"session": session_id, "most": MAX_TURNS}
     summed = connection.execute(_SUMS, about).fetchone()
     if not summed[0]:
@@ -263,7 +263,7 @@ def is_of_user(span: str) -> str:
 
 
 def is_request_of_user(span: str) -> str:
-    """Return the same for a request: the span or any other of its trace names the user."""
+    """Return the condition for a request: the span or another span of its trace names the user."""
     return f"""({is_of_user(span)} OR EXISTS (
   SELECT 1 FROM spans u WHERE u.trace_id = {span}.trace_id AND u.tags IS NOT NULL
     AND {is_of_user("u")}))"""  # noqa: S608 - constants

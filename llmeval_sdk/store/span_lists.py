@@ -45,7 +45,7 @@ Judged = Literal["", "yes", "escalated", "control", "no"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Which spans a list shows, and in which order. A field that is not set does not filter.
+    """Selects the spans of a list, and their order. A field that is not set does not filter.
 
     A list shows the root spans of the app's traces. A filter by a span's own name, error or score
     shows the spans that fit, roots or not.
@@ -112,7 +112,7 @@ JUDGE_TAG = f'"{model.JUDGE_TAG}"'
 
 @dataclass(frozen=True, slots=True)
 class IndexScan:
-    """One way through the candidates for a list, along one index."""
+    """A scan of one index that gives the candidates for a list."""
 
     source: str
     """The SQL after ``FROM``; it calls the span ``s`` and its evaluation ``w``."""
@@ -430,7 +430,7 @@ def _asked(stored: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class ListedOutcome:
-    """What a list shows under one name for a span: a score, a refusal or a person's label."""
+    """An entry of a list under one name for a span: a score, a refusal or a person's label."""
 
     name: str
     value: StoredValue = None

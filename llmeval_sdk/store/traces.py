@@ -144,7 +144,7 @@ class ToolSpan(NamedTuple):
 
 
 class CallTexts(NamedTuple):
-    """What a tool was called with, and what it returned, as JSON."""
+    """The arguments and the result of a tool call, as JSON."""
 
     request: str | None
     """``None`` if it was not captured or is longer than `MAX_READ_TEXT`; so is ``response``."""

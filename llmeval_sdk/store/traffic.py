@@ -40,7 +40,7 @@ class Unanswered:
     span_name: str
     requests: int
     lost: int
-    """Those without an answer, though the app did not say that it abstains."""
+    """The number of requests without an answer, though the app did not say that it abstains."""
     abstained: int
 
     @property
@@ -126,13 +126,13 @@ _STATE = f"""CASE WHEN {_abstained("s")} THEN 'abstained'
   WHEN EXISTS (SELECT 1 FROM spans c WHERE c.trace_id = s.trace_id AND c.span_id != s.span_id
     AND {_abstained("c")}) THEN 'abstained'
   ELSE 'lost' END"""  # noqa: S608 - constants
-"""What a span without an answer of its own has: a step below may have noted the value, or that the
-app abstains."""
+"""The answer of a span that has none of its own: a step below may have noted the value, or that
+the app abstains."""
 _IS_REQUEST = f"""s.kind IN ('workflow', 'agent') AND s.error_type IS NULL
   AND s.start_ns >= :since AND s.start_ns < :until AND (:name IS NULL OR s.name = :name)
   AND (s.tags IS NULL OR instr(s.tags, '"{JUDGE_TAG}"') = 0)"""
 _COMPLETE = """(s.attributes IS NULL OR instr(s.attributes, '"cancelled"') = 0)"""
-"""Who was waiting for a request that was cancelled did not want its answer any more."""
+"""Nobody waits any more for the answer of a request that was cancelled."""
 
 _STATES = f"""
 SELECT s.name, {_STATE} AS state, count(*) FROM spans s
@@ -199,7 +199,7 @@ class TrafficGroup:
     """The spans, model calls or requests of one group, and what the model calls in them used."""
 
     key: str | None
-    """What they have in common; ``None`` for those that have no such value."""
+    """The value that the spans have in common; ``None`` for spans that have no such value."""
     unit: str
     """What is counted: ``span``, ``call`` of a model, or ``request``, the first span of a trace."""
     count: int
@@ -208,9 +208,9 @@ class TrafficGroup:
     error_types: Mapping[str, int]
     latency_seconds: Percentiles | None
     time_to_first_token_seconds: Percentiles | None
-    """Of streams."""
+    """The seconds until the first token of streamed answers."""
     tokens_per_second: Percentiles | None
-    """Of streams: the output tokens, by the time after the first of them."""
+    """The speed of streamed answers: output tokens by the time after the first token."""
     calls: int
     """Model calls whose tokens are known."""
     input_tokens: int
@@ -219,7 +219,7 @@ class TrafficGroup:
     cache_write_input_tokens: int
     reasoning_output_tokens: int
     cost_usd: float | None
-    """Of the calls whose price is known; ``None`` if it is of none."""
+    """The cost of the calls whose price is known; ``None`` if no price is known."""
     unpriced_calls: int
     """Calls whose cost is unknown, as their price or their tokens are."""
     clock_jumps: int
@@ -230,7 +230,7 @@ class TrafficGroup:
 
 
 class CallTokens(NamedTuple):
-    """What model calls used. Cached tokens are part of the input, and never more than it."""
+    """The tokens of model calls. Cached tokens are part of the input, and never more than it."""
 
     calls: int
     input: int
@@ -242,7 +242,7 @@ class CallTokens(NamedTuple):
 
 
 class ModelPrice(Protocol):
-    """What knows the cost of calls of one model."""
+    """Prices calls of one model."""
 
     def cost(self, usage: Usage, metrics: Mapping[str, float]) -> float:
         """Return the cost in US dollars; ``metrics`` has the cached tokens."""
@@ -300,13 +300,13 @@ class TrafficSums:
     speeds: list[int] = field(default_factory=list)
     """Thousandths of a token per second."""
     used: list[int] = field(default_factory=lambda: [0] * len(CallTokens._fields))
-    """What `CallTokens` names, in its order."""
+    """The fields of `CallTokens`, in their order."""
     cost_usd: float | None = None
     unpriced: int = 0
     asked: int = 0
     """Requests that did not fail and of which it is known whether they have an answer."""
     lost: int = 0
-    """Those of them whose answer got lost."""
+    """The number of these requests whose answer got lost."""
 
     def add_spans(self, count: int, error: str | None, jumps: int) -> None:
         """Count spans that ended alike."""
@@ -392,11 +392,11 @@ def listed(text: str | None) -> list[int]:
 TAG = "tag:"
 _NAMED = "name = :span_name"
 _OF_THE_APP = f"""(tags IS NULL OR instr(tags, '"{JUDGE_TAG}"') = 0)"""
-"""What judges do and cost is told by the report on judges."""
+"""The report on judges has the calls and costs of judges."""
 
 
 class TrafficScope(NamedTuple):
-    """Which spans to look at; ``None`` is all. Times are nanoseconds since the epoch."""
+    """Selects the spans of a report; times are nanoseconds since the epoch."""
 
     since: int | None = None
     until: int | None = None
@@ -688,7 +688,7 @@ class Traffic:
     total: TrafficGroup
     """All requests, with what all model calls used."""
     groups: tuple[TrafficGroup, ...]
-    """Those with most money, or most spans, come first."""
+    """The groups with most money, or most spans, come first."""
     left_out: int
     """How many further groups are added up in the last one."""
     unpriced_models: Mapping[str, int]

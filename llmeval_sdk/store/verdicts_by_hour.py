@@ -49,7 +49,7 @@ class Hour:
     unweighted: int = 0
     """Verdicts without an inclusion probability, which cannot be counted."""
     versions: set[str] = field(default_factory=set)
-    """Which versions of the evaluator answered, with its models, as `effective.version_of` says."""
+    """Which versions of the evaluator answered, with its models, as `latest.judge_version` says."""
     is_out_of_scale: bool = False
     """A value lies outside 0..1."""
     has_categories: bool = False
@@ -58,7 +58,7 @@ class Hour:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which records of which evaluator."""
+    """Selects the records of an evaluator."""
 
     evaluator: str
     predictor: str | None = None
@@ -289,7 +289,7 @@ EXPECTED_VERDICTS = 7
 
 @dataclass(slots=True)
 class Silence:
-    """What happened since the last verdict."""
+    """The events since the last verdict."""
 
     last_verdict_ns: int = 0
     """When the last verdict was given; 0 where there never was one."""
@@ -337,10 +337,10 @@ class Silence:
         return f"{since}, although the app went on serving requests" if self.went_on else ""
 
     def as_plain(self) -> dict[str, Any]:
-        """Return what `from_plain` reads, in types of JSON."""
+        """Return the state as types of JSON, for `from_plain`."""
         return asdict(self)
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Silence:
-        """Read what `as_plain` returned."""
+        """Restore the state that `as_plain` returned."""
         return cls(**{each.name: plain[each.name] for each in fields(cls)})

@@ -80,7 +80,7 @@ class Version:
 
     @property
     def judged(self) -> int:
-        """How many of them have a verdict."""
+        """How many requests have a verdict."""
         return sum(tally.judged for tally in self.strata.values())
 
     @property
@@ -342,7 +342,7 @@ SHIFT = 0.05
 """A difference between the shares of a kind of requests that is worth a line."""
 FIVE_POINTS = 0.05
 NO_ANSWER = "no_answer"
-"""What the share of requests whose answer got lost is called among the evaluators."""
+"""The name, among the evaluators, of the share of requests whose answer got lost."""
 MUCH_LOST = 0.1
 """With this share of lost judgements or more, no difference is ruled out: the lost records may be
 unlike the rest, and a difference may hide in them."""
@@ -540,7 +540,7 @@ def _not_compared(judge: str, first: Version, unjudged: Version) -> VersionDiffe
 
 
 class _LostAnswers(NamedTuple):
-    """What requests without an answer mean for a comparison."""
+    """The effect of requests without an answer on a comparison."""
 
     most: float = 0.0
     """The larger share, 0..1, of requests that a judge could not see for want of an answer."""

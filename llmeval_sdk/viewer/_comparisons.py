@@ -44,7 +44,7 @@ _HEX = frozenset("0123456789abcdef-")
 
 @dataclass(frozen=True, slots=True)
 class ScorePair:
-    """What one evaluator said of two spans."""
+    """The evaluations of two spans by one evaluator."""
 
     name: str
     first: Cell | None
@@ -150,7 +150,7 @@ class RowShown:
     answer: MarkedText | None
     error: str
     others: tuple[tuple[str, MarkedText], ...]
-    """What else the row says, such as the expected response."""
+    """The other fields of the row, such as the expected response."""
     scores: tuple[tuple[str, Cell, str], ...]
     """The evaluators, what they say and why."""
 

@@ -235,7 +235,7 @@ Tone = Literal["good", "fair", "bad", "plain", "quiet"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a table shows for one evaluator on one span."""
+    """A cell of a table: the outcome of one evaluator on one span."""
 
     text: str
     tone: Tone = "plain"
@@ -379,7 +379,7 @@ class Node:
     name: str
     """Its key in a mapping, or its number in a list; empty at the top."""
     text: MarkedText | None
-    """What the page shows; ``None`` for a mapping or a list."""
+    """The text of the value; ``None`` for a mapping or a list."""
     summary: str
     """Says how much a mapping or list holds."""
     nodes: tuple[Node, ...]

@@ -49,7 +49,7 @@ MIN_PERIOD_NS = 60_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class JudgeFigures:
-    """What one judge did and what it cost."""
+    """The work and the cost of one judge."""
 
     figures: Figures
     recent: RecentEvaluations
@@ -70,12 +70,12 @@ class JudgeFigures:
     stand_in: bool
     """Whether its latest verdicts came from rules that stand in for a model."""
     probabilities: tuple[float, ...]
-    """Of a good outcome, where decision models answered."""
+    """The probability of a good outcome, where decision models answered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One chart and what it shows in words."""
+    """A chart and its description in words."""
 
     title: str
     svg: Markup

@@ -1,4 +1,4 @@
-"""What all pages of one viewer share: readers of the store, news, work that takes long, the menu.
+"""The shared parts of a viewer's pages: readers of the store, news, long work, and the menu.
 
 Requests borrow readers. News of changes is sent to open pages as server-sent events and costs the
 store next to nothing. While somebody watches, the viewer asks SQLite once a second whether another
@@ -421,7 +421,7 @@ class Menu:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """What all pages of one viewer share."""
+    """The objects that all pages of one viewer share."""
 
     readers: Readers
     watch: Watch

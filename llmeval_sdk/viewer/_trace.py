@@ -118,7 +118,7 @@ _NAMED = ("model_name", "model_provider", "session_id")
 
 @dataclass(frozen=True, slots=True)
 class ShownVerdict:
-    """What one evaluator said about the span."""
+    """The evaluation of the span by one evaluator."""
 
     event: EvaluationEvent
     cell: Cell
@@ -178,7 +178,7 @@ class Detail:
     facts: Mapping[str, str]
     """Metadata, tags, metrics and whatever else the app annotated."""
     judged: Target | None
-    """What was judged, if the span is a judge's own run."""
+    """The span that was judged, if this span is a judge's own run."""
 
 
 def read(reader: StoreReader, span: SpanData, source: Outline | None) -> Detail:
@@ -591,7 +591,7 @@ _NO_RUN = ("tool", "retrieval", "embedding")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What one evaluation says of a step."""
+    """A fault or rating of a step, from one evaluation."""
 
     name: str
     cell: Cell
@@ -606,7 +606,7 @@ class ShownStep:
     number: int
     step: Step
     text: Content | None
-    """What was said; ``None`` for a tool call."""
+    """The content of the message; ``None`` for a tool call."""
     arguments: Node | None
     result: Node | None
     after_ns: int | None

@@ -183,7 +183,7 @@ class _FeedbackFilter(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What the address of a list asks for. Parameters with unknown names are ignored."""
+    """The filters in the address of a list. Parameters with unknown names are ignored."""
 
     params: Mapping[str, str | list[str]]
     """The parameters as addresses hold them."""

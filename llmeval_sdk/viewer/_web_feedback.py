@@ -173,7 +173,7 @@ def _sign(key: str, trace_id: str, span_id: str) -> str:
 
 
 class _Feedback(NamedTuple):
-    """What the body of a request says."""
+    """The feedback in the body of a request."""
 
     token: str
     name: str

@@ -38,6 +38,22 @@ def test_a_chat_is_listed_by_its_last_question(llmeval, store, messages, shown):
     assert row["request"].startswith((asked[:-1], shown))
 
 
+@pytest.mark.parametrize(
+    "request_of",
+    [
+        {"model": "gpt-4o", "messages": [SYSTEM, ask("The roof?")]},
+        [SYSTEM, ask("The roof?")],
+        {"input": [SYSTEM, ask("The roof?")]},
+    ],
+    ids=["messages behind another field", "a list", "another name"],
+)
+def test_a_chat_of_another_shape_is_listed_by_its_last_question(llmeval, store, request_of):
+    """Lists read a chat as evaluators do, wherever its messages stand."""
+    store.span("ab" * 8, kind="llm", request=request_of)
+    (row,) = json.loads(llmeval("traces", "--store", store.path, "--json").stdout)
+    assert row["request"].strip('"') == "The roof?"
+
+
 def test_requests_of_a_user_are_found_where_only_a_call_inside_names_the_user(llmeval, store):
     """As `prune --user` and `report --by user` find them."""
     asked = store.span("1")

@@ -6,8 +6,8 @@ import argparse
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any
 
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 
 
@@ -96,7 +96,7 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command; all its arguments are the demo's own."""
     parser = subparsers.add_parser(
         "demo",

@@ -11,6 +11,7 @@ from socket import gethostname
 from typing import Any
 
 from llmeval_sdk import config
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json
 from llmeval_sdk.cli.output import say, say_json
 from llmeval_sdk.errors import ConfigurationError
@@ -27,7 +28,7 @@ exporters and the limits. Messages only name judges. SIGTERM lets it finish what
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "fleet",

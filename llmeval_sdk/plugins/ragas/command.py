@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import add_json
 from llmeval_sdk.cli.output import say_json
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "ragas", help="give Ragas an environment of its own", allow_abbrev=False

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from llmeval_sdk import config
+from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import (
     Help,
     add_json,
@@ -508,7 +509,7 @@ run, a message could not be delivered, or an alert cannot be decided.
 """
 
 
-def add(subparsers: Any) -> None:
+def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "watch",
