@@ -1,5 +1,6 @@
 """What other libraries call our fields means the same live and in a data set."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -55,3 +56,11 @@ def test_other_things_that_are_called_context_are_no_passages(context):
     assert called_with(context=context) is None
     (chunk,) = called_with(context=context, chunks=["slate"])
     assert chunk.content == "slate"
+
+
+def test_the_page_has_the_names_of_the_fields_that_apps_annotate():
+    """The table of the documentation is the table of the code."""
+    page = (Path(__file__).parents[2] / "docs" / "concepts" / "records.md").read_text("utf-8")
+    for field in ("request", "response", "retrieved_context", "expected_response"):
+        names = ", ".join(f"`{name}`" for name in OTHER_NAMES[field])
+        assert f"| `{field}` | {names} |" in page
