@@ -1,6 +1,7 @@
 """What judging costs, beside a bare ``AsyncOpenAI`` loop against the same server in the same run.
 
-The server (`benchmarks.loopback`) runs in a process of its own and answers after 50 ms. Prints one
+The server (`benchmarks.loopback`) runs in a process of its own and answers after 50 ms. First it
+prints what the vendor's client costs: its import, and a request. Prints one
 row per figure with the bar it has to clear, and exits 1 if one is missed.
 
     python -m benchmarks.judging [--quick]
@@ -11,7 +12,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import json
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -26,7 +29,7 @@ from benchmarks.measures import Table, latencies, quantile
 from llmeval_sdk import registry
 from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.judges.prompt import YES_NO
-from llmeval_sdk.model import Completion, Record
+from llmeval_sdk.model import Completion, Message, Record
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.pipeline import runtime
 
@@ -232,12 +235,95 @@ def memory(table, ours, count, rounds):
     )
 
 
+IMPORT = """
+import asyncio, json, sys, threading, time
+from llmeval_sdk.judges.models import OpenAILLM
+
+gaps, ended = [], False
+
+def app():
+    last = time.perf_counter()
+    while not ended:
+        time.sleep(0.0005)
+        now = time.perf_counter()
+        gaps.append((now - last - 0.0005) * 1e3)
+        last = now
+
+def judge():
+    begun = time.thread_time()
+    asyncio.run(OpenAILLM("m", base_url=sys.argv[1]).warm())
+    found["cpu_ms"] = (time.thread_time() - begun) * 1e3
+
+found = {}
+threading.Thread(target=app, daemon=True).start()
+time.sleep(0.5)
+found["before_ms"], first = max(gaps), len(gaps)
+thread = threading.Thread(target=judge)
+thread.start()
+thread.join()
+during, ended = sorted(gaps[first:]), True
+found["longest_ms"], found["p99_ms"] = during[-1], during[int(len(during) * 0.99)]
+assert "openai" in sys.modules
+print(json.dumps(found))
+"""
+"""How long a thread of the app that wakes every half millisecond sleeps too long meanwhile."""
+
+
+def first_client(table, url, rounds):
+    """Print what the import of the vendor's client, on the judge's thread, costs the app."""
+    runs = []
+    for _ in range(rounds):
+        command = [sys.executable, "-c", IMPORT, url]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        runs.append(json.loads(done.stdout))
+    median = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+    table.row("first judgement: import of the client, CPU", f"{median['cpu_ms']:.0f} ms")
+    table.row("… longest pause of an app's thread meanwhile", f"{median['longest_ms']:.1f} ms")
+    table.row("… p99 of its pauses meanwhile", f"{median['p99_ms']:.1f} ms")
+    table.row("… longest pause before", f"{median['before_ms']:.1f} ms")
+
+
+def one_request(table, url, count):
+    """Print the CPU of one request: by HTTP alone, through a judge model, and by the client."""
+    found = asyncio.run(_one_request(url, messages_of(0), count))
+    for name, costs in found.items():
+        table.row(f"CPU of a request, {name}", f"{statistics.median(costs):.0f} µs")
+
+
+async def _one_request(url, messages, count):
+    import httpx2
+
+    body = {"model": "loopback", "messages": messages, "max_tokens": 1024, "temperature": 0}
+    turns = [Message(turn["role"], turn["content"]) for turn in messages]
+    llm = OpenAILLM("loopback", base_url=url, api_key="k")
+    async with (
+        openai.AsyncOpenAI(base_url=url, api_key="k", max_retries=0) as client,
+        httpx2.AsyncClient() as http,
+    ):
+        ways = {
+            "HTTP alone": lambda: http.post(f"{url}/chat/completions", json=body),
+            "OpenAILLM": lambda: llm.complete(turns),
+            "chat.completions.create": lambda: client.chat.completions.create(**body),
+        }
+        found = {name: [] for name in ways}
+        for _ in range(8):  # in turns, so that a busy machine slows all of them
+            for name, call in ways.items():
+                begun = time.process_time()
+                for _ in range(count):
+                    await call()
+                found[name].append((time.process_time() - begun) / count * 1e6)
+    return {name: costs[1:] for name, costs in found.items()}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     count, rounds = (300, 3) if quick else (1_000, 5)
     table = Table()
+    with running(delay=0) as url:
+        first_client(table, url, rounds)
+        one_request(table, url, count // 20)
     with running() as url, tempfile.TemporaryDirectory() as folder, runtime.isolated():
         bare, ours = Bare(url, count), Ours(url, folder)
         throughput(table, bare, ours, count, rounds)

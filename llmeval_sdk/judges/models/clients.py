@@ -23,7 +23,6 @@ from collections.abc import (
     Coroutine,
     Iterator,
     Mapping,
-    MutableMapping,
 )
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import unwrap
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -78,8 +77,19 @@ def bounded_client(
         trust_env=not base_url.startswith("http:"),
         verify=_tls_context(library),
     )
-    client.settled_headers = headers
+    sent = {name: value for name, value in headers.items() if value is not None}
+    client.settled = frozenset(name.lower().encode() for name in headers)
+    client.settled_headers = library.Headers(sent).raw
+    unobserve(client)
     return client
+
+
+def unobserve(http: object) -> None:
+    """Have one HTTP client send as its library wrote it, whatever tools have wrapped its class."""
+    for name in ("send", "_send_single_request"):
+        owner = next((kind for kind in type(http).__mro__ if name in vars(kind)), None)
+        if owner is not None and owner.__module__.partition(".")[0] in ("httpx", "httpx2"):
+            setattr(http, name, MethodType(unwrap(getattr(owner, name)), http))
 
 
 @cache
@@ -102,11 +112,18 @@ def _bounded_class(library: ModuleType) -> Any:
     class BoundedClient(library.AsyncClient):  # type: ignore[misc, name-defined]
         """A client whose answers are bounded, and that no instrumentation has wrapped."""
 
-        settled_headers: Mapping[str, str | None]
-        _send_single_request = unwrap(library.AsyncClient._send_single_request)
+        settled: frozenset[bytes]
+        settled_headers: list[tuple[bytes, bytes]]
 
         async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
-            _settle(request.headers, self.settled_headers)
+            # Those that describe the app's machine to whoever runs the server go as well.
+            kept = [
+                (name, value)
+                for name, value in request.headers.raw
+                if (lower := name.lower()) not in self.settled
+                and not lower.startswith(b"x-stainless-")
+            ]
+            request.headers = library.Headers(kept + self.settled_headers)
             options["follow_redirects"] = False
             response = await as_written(self, request, stream=True, **options)
             try:
@@ -121,16 +138,6 @@ def _bounded_class(library: ModuleType) -> Any:
             return response
 
     return BoundedClient
-
-
-def _settle(headers: MutableMapping[str, str], settled: Mapping[str, str | None]) -> None:
-    for name in [name for name in headers if name.startswith("x-stainless-")]:
-        del headers[name]  # they describe the app's machine to whoever runs the server
-    for name, value in settled.items():
-        if value is not None:
-            headers[name] = value
-        elif name in headers:
-            del headers[name]
 
 
 async def _bounded(stream: AsyncIterable[bytes], *, is_gzip: bool) -> AsyncIterator[bytes]:
@@ -449,6 +456,7 @@ def own_client(
                 "to make a new client each time",
             )
         seen.add(client)
+        unobserve(getattr(client, "_client", None))
         return client
 
     return made

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
+from inspect import unwrap
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from llmeval_sdk.config import Secret, from_environment
@@ -22,6 +23,7 @@ from llmeval_sdk.judges.models.clients import (
     check_address,
     http_library,
     own_client,
+    unobserve,
     unobserved,
 )
 from llmeval_sdk.judges.models.failures import CallFailed, failed, request_refused
@@ -497,6 +499,7 @@ class GoogleLLM(ProviderLLM["AsyncClient"]):
 
         if self._make is not None:
             own = self._make().aio
+            unobserve(getattr(getattr(own, "_api_client", None), "_async_httpx_client", None))
             return OpenClient(own, own.aclose)
         http = bounded_client(http_library(genai), self.base_url)
         client = genai.Client(
@@ -536,10 +539,10 @@ class GoogleLLM(ProviderLLM["AsyncClient"]):
         except ValueError as error:
             why = " ".join(str(error).split())[:300]
             raise CallFailed("bad_request", f"GoogleLLM(parameters=…): {why}") from None
-        answer = await client.models.generate_content(
-            model=self.model,
-            contents=body["contents"],
-            config=config,
+        # As Google wrote it: tools that trace the app's calls have wrapped it.
+        generate = unwrap(type(client.models).generate_content)
+        answer: GenerateContentResponse = await generate(
+            client.models, model=self.model, contents=body["contents"], config=config
         )
         return _read_content(answer)
 

@@ -293,8 +293,9 @@ def test_a_judge_s_calls_make_no_spans(spans, maker, ask, whose):
     assert len(spans.get_finished_spans()) == 1
 
 
-def test_tools_that_wrap_the_http_client_do_not_see_our_calls(serve, ask, monkeypatch):
-    """As ddtrace and Sentry do: what they would trace, and the headers they would add, are the app's."""
+@pytest.mark.parametrize("whose", ["ours", "the app's"])
+def test_tools_that_wrap_the_http_client_see_no_judge(maker, ask, monkeypatch, whose):
+    """As ddtrace and Sentry do: what they trace, and the headers they add, are the app's."""
     import functools
 
     import httpx2
@@ -312,8 +313,16 @@ def test_tools_that_wrap_the_http_client_do_not_see_our_calls(serve, ask, monkey
     for name in ("send", "_send_single_request"):
         monkeypatch.setattr(httpx2.AsyncClient, name, wrapped(getattr(httpx2.AsyncClient, name)))
     clients._bounded_class.cache_clear()
-    assert ask(serve()).text
+    llm = OpenAILLM("m", client=maker) if whose == "the app's" else None
+    assert ask(maker.server, llm=llm).text
     assert not seen
+
+    async def of_the_app():
+        async with maker() as client:
+            await client.models.list()
+
+    asyncio.run(of_the_app())
+    assert seen == ["/v1/models", "/v1/models"]
     clients._bounded_class.cache_clear()
 
 

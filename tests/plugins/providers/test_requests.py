@@ -219,3 +219,27 @@ def test_the_judge_s_calls_are_not_traced_as_the_app_s(serve, ask):
     finally:
         instrumentor.uninstrument()
     assert spans.get_finished_spans() == ()
+
+
+@pytest.mark.parametrize("whose", ["ours", "the app's"])
+def test_tools_that_wrap_google_s_client_see_no_judge(serve, ask, monkeypatch, whose):
+    """As ddtrace does, which knows nothing of OpenTelemetry's way to be quiet."""
+    import functools
+
+    from google import genai
+    from google.genai.models import AsyncModels
+
+    asked = AsyncModels.generate_content
+
+    @functools.wraps(asked)
+    async def traced(self, **options):
+        raise AssertionError("the judge was traced")
+
+    monkeypatch.setattr(AsyncModels, "generate_content", traced)
+    server = serve("google")
+
+    def client():
+        http = genai.types.HttpOptions(base_url=server.base_url)
+        return genai.Client(vertexai=False, api_key="own", http_options=http)
+
+    assert ask(server, llm=GoogleLLM("m", client=client) if whose == "the app's" else None).text
