@@ -49,8 +49,14 @@ from llmeval_sdk.store.populations import (
     populations,
 )
 from llmeval_sdk.store.reader import StoreReader, judged_by_stand_in, undelivered
-from llmeval_sdk.store.scores import EvaluationScope, NotRunSummary, ScoreSummary, not_run_summary
-from llmeval_sdk.store.tiers import Tiers, tiers
+from llmeval_sdk.store.scores import (
+    EvaluationScope,
+    NotRunSummary,
+    ScoreSummary,
+    Tiers,
+    not_run_summary,
+    tiers,
+)
 from llmeval_sdk.store.traffic import (
     Percentiles,
     Traffic,

@@ -1,4 +1,4 @@
-"""The scores of evaluators: summed by group over a scope, and the newest of one evaluator."""
+"""The scores of evaluators: summed by group, tier by tier of a cascade, and the newest ones."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class EvaluationScope(NamedTuple):
         Only the newest evaluation of a session is selected, because it replaces the former ones.
         Further conditions come first; empty ones are ignored.
         """
-        name = "name" if self.evaluator is None else ":evaluator"
-        return _where(*conditions, *self._bounds("name"), is_newest("evaluations", name))
+        newest = _NEWEST_OF_ALL if self.evaluator is None else _NEWEST_OF_ONE
+        return _where(*conditions, *self._bounds("name"), newest)
 
     def of_former_evaluations(self, *conditions: str) -> str:
         """Return the same for the former evaluations of sessions, which newer ones replace."""
-        name = "name" if self.evaluator is None else ":evaluator"
+        former = _FORMER_OF_ALL if self.evaluator is None else _FORMER_OF_ONE
         # Few rows are former ones: because of the + SQLite looks up just those.
-        return _where(*conditions, *self._bounds("+name"), is_former("evaluations", name))
+        return _where(*conditions, *self._bounds("+name"), former)
 
     def of_not_run(self, *conditions: str) -> str:
         """Return the WHERE of a statement about ``not_run``; the fields are its arguments."""
@@ -81,6 +81,12 @@ class EvaluationScope(NamedTuple):
             yield "time_ns >= :since"
         if self.until is not None:
             yield "time_ns < :until"
+
+
+_NEWEST_OF_ONE = is_newest("evaluations", ":evaluator")
+_NEWEST_OF_ALL = is_newest("evaluations", "name")
+_FORMER_OF_ONE = is_former("evaluations", ":evaluator")
+_FORMER_OF_ALL = is_former("evaluations", "name")
 
 
 def _where(*conditions: str) -> str:
@@ -498,4 +504,111 @@ WHERE name = :name AND time_ns >= :since AND value IS NULL AND error_type IS NOT
 _EFFORT = """
 SELECT duration, total_tokens, cost_usd, probability FROM evaluations
 WHERE name = :name AND time_ns >= :since ORDER BY time_ns DESC LIMIT :limit
+"""
+
+
+@dataclass(slots=True)
+class Tiers:
+    """The decisions of one judge on the spans of one name, beside the verdicts of its model."""
+
+    judge: str
+    span_name: str | None
+    eligible: int = 0
+    """Records that were decided or judged, or that the store says could have been."""
+    decided: int = 0
+    judged: int = 0
+    decision_mean: float | None = None
+    """Mean probability of a good outcome over what was decided."""
+    decision_cost_usd: float | None = None
+    judge_cost_usd: float | None = None
+    both: int = 0
+    """Records on which both gave yes or no, or pass or fail."""
+    changed: int = 0
+    """Of `both`, those on which the judge model said otherwise."""
+    to_good: int = 0
+    """Of `changed`, those that the judge model found good."""
+    unanswered: int = 0
+    """Records on which the judge model failed, so that the decision counts."""
+    left_out: int = 0
+    """Records that were decided without the images or files of their request."""
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """The parts of the eligible records that were decided and judged."""
+        most = max(self.eligible, 1)
+        return self.decided / most, self.judged / most
+
+
+def tiers(
+    connection: sqlite3.Connection, scope: EvaluationScope, parts: Iterable[Group]
+) -> list[Tiers]:
+    """Summarise every judge that a decision model was asked for, by span name.
+
+    Args:
+        connection: a store that is open.
+        scope: which evaluations; its ``until`` is not used.
+        parts: what `summary.groups` made of the scope.
+    """
+    about = {"since": scope.since, "evaluator": scope.evaluator, "span": scope.span_name}
+    by_place: dict[tuple[str, str | None], Tiers] = {}
+    has_decisions = any(part.evaluator_kind == "decision" for part in parts)
+    for row in connection.execute(_PAIRS, about) if has_decisions else ():
+        name, span, value, probability, cost, verdict, failed, judge_cost, left_out = row
+        at = by_place.get((name, span))
+        if at is None:
+            at = by_place[name, span] = Tiers(name, span)
+        _add_decision(at, probability, cost)
+        at.left_out += bool(left_out)
+        if verdict is not None or failed:
+            _compare_answers(at, value, verdict, judge_cost, failed=bool(failed))
+    for name, span, times in connection.execute(_LOST_DECISIONS, about):
+        at = by_place.setdefault((name, span), Tiers(name, span))
+        at.eligible += times
+    return sorted(by_place.values(), key=lambda at: (at.judge, at.span_name or ""))
+
+
+def _add_decision(at: Tiers, probability: float | None, cost: float | None) -> None:
+    at.eligible += 1
+    if cost is not None:
+        at.decision_cost_usd = (at.decision_cost_usd or 0.0) + cost
+    if probability is not None:
+        at.decided += 1
+        mean = at.decision_mean or 0.0
+        at.decision_mean = mean + (probability - mean) / at.decided
+
+
+def _compare_answers(
+    at: Tiers, value: object, verdict: object, cost: float | None, *, failed: bool
+) -> None:
+    if cost is not None:
+        at.judge_cost_usd = (at.judge_cost_usd or 0.0) + cost
+    if failed:
+        at.unanswered += 1
+        return
+    at.judged += 1
+    before, after = values.number(value), values.number(verdict)
+    if isinstance(value, float) or isinstance(verdict, float) or None in (before, after):
+        return
+    at.both += 1
+    if before != after:
+        at.changed += 1
+        at.to_good += after == 1
+
+
+_PAIRS = """
+SELECT d.name, d.span_name, d.value, d.probability, d.cost_usd, j.value,
+  j.error_type IS NOT NULL, j.cost_usd, instr(ifnull(d.metadata, ''), '"left_out"')
+FROM evaluations d LEFT JOIN evaluations j
+  ON j.span_id = d.span_id AND j.id = d.span_id || '-' || d.name AND j.evaluator_kind = 'judge'
+WHERE d.evaluator_kind = 'decision' AND d.time_ns >= ifnull(:since, 0)
+  AND ifnull(d.name = :evaluator, 1) AND ifnull(d.span_name = :span, 1)
+"""
+
+_LOST_DECISIONS = """
+SELECT substr(n.evaluator, 1, length(n.evaluator) - 9), n.span_name, count(*) FROM not_run n
+WHERE n.evaluator LIKE '%.decision' AND n.time_ns >= ifnull(:since, 0)
+  AND n.reason NOT IN ('missing_inputs', 'cached')
+  AND ifnull(n.evaluator = :evaluator || '.decision', 1) AND ifnull(n.span_name = :span, 1)
+  AND NOT EXISTS (SELECT 1 FROM evaluations e WHERE e.span_id = n.span_id AND e.id = n.id)
+GROUP BY 1, 2
 """

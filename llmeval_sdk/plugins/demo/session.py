@@ -28,7 +28,7 @@ from llmeval_sdk.plugins.demo.show import read, summary
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope, groups
-from llmeval_sdk.store.tiers import tiers as tiers_of
+from llmeval_sdk.store.scores import tiers as tiers_of
 from llmeval_sdk.testing.decision_server import DecisionServer
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer
 

@@ -31,7 +31,7 @@ from llmeval_sdk.plugins.demo.grading import OUTCOMES
 from llmeval_sdk.statistics.detection import caught_at, caught_interval
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.tiers import Tiers
+from llmeval_sdk.store.scores import Tiers
 from llmeval_sdk.store.traces import spans_like
 from llmeval_sdk.testing.judge_server import MODEL
 

@@ -7,9 +7,8 @@ import pytest
 from llmeval_sdk.model import Batch, Failure
 from llmeval_sdk.store.populations import overall, populations
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import EvaluationScope, groups
+from llmeval_sdk.store.scores import EvaluationScope, groups, tiers
 from llmeval_sdk.store.span_lists import outcomes_of
-from llmeval_sdk.store.tiers import tiers
 from llmeval_sdk.store.verdicts_by_hour import Wanted, hours
 
 
