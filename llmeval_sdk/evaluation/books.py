@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
@@ -116,7 +116,7 @@ def load(text: str) -> BookState:
 
 def dump(state: BookState) -> str:
     """Return the books as text."""
-    raw: dict[str, Any] = {
+    raw: dict[str, object] = {
         "accounts": {
             name: (account.seconds, account.day, account.usd)
             for name, account in state.accounts.items()

@@ -211,13 +211,13 @@ def _repointed(question: Question, renamed: Mapping[str, str]) -> Question:
     return replace(question, instructions="\n".join((question.instructions, *notes)))
 
 
-def checked(questions: Iterable[Question], answers: Any) -> dict[str, Answer]:
+def checked(questions: Iterable[Question], answers: object) -> dict[str, Answer]:
     """Return an answer to each question; what is no usable answer is an error of its question."""
     found = answers if isinstance(answers, Mapping) else {}
     return {question.name: _checked(question, found.get(question.name)) for question in questions}
 
 
-def _checked(question: Question, answer: Any) -> Answer:
+def _checked(question: Question, answer: object) -> Answer:
     if not isinstance(answer, Answer) or not isinstance(answer.probabilities, Mapping):
         return _malformed("there is no answer to this question")
     if answer.error is not None:
@@ -514,8 +514,8 @@ class Decider:
         one: Asking,
         answers: Mapping[str, Answer],
         model: str,
-        notes: Mapping[str, Any],
-        **about: Any,
+        notes: Mapping[str, object],
+        **about: object,
     ) -> Evaluation:
         """Return the outcome of a judge with notes for its metadata, and what else is known."""
         judge = one.judge

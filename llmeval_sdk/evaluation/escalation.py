@@ -323,7 +323,7 @@ def _number(what: str, threshold: float) -> float:
     return threshold
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, (float, int, Real)) and not isnan(value)
 
 
@@ -550,7 +550,7 @@ class Cascade(Escalation):
         return Cascade(judge, low=when.low, high=when.high, control_rate=self.control)
 
 
-def _check_judge(judge: Any) -> None:
+def _check_judge(judge: object) -> None:
     name = judge if isinstance(judge, str) else getattr(judge, "name", None)
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f"Escalation takes a judge or its name first, not {judge!r}")
@@ -560,7 +560,7 @@ def _check_judge(judge: Any) -> None:
         )
 
 
-def _check_share(judge: str, option: str, share: Any, *, lowest: float) -> None:
+def _check_share(judge: str, option: str, share: object, *, lowest: float) -> None:
     if share is None:
         return
     if not isinstance(share, Real) or isinstance(share, bool) or not lowest <= float(share) <= 1:

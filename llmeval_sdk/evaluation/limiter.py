@@ -299,10 +299,16 @@ class Unlimited(BudgetLimiter):
         super().__init__(Budget(calls_per_minute=None, usd_per_day=None))
 
     def reserve(
-        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None, **how: Any
+        self,
+        judge: str,
+        *,
+        calls: int = 1,
+        tokens: int = 0,
+        usd: float | None = None,
+        **how: object,
     ) -> Reservation:
         """Grant the reservation."""
         return Reservation(0, (), 0.0, 0.0, calls, tokens, usd or 0.0)
 
-    def settle(self, reservation: Reservation, **used: Any) -> None:
+    def settle(self, reservation: Reservation, **used: object) -> None:
         """Do nothing."""

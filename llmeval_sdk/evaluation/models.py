@@ -67,7 +67,7 @@ class RateLimiter:
         concurrency: int,
         prices: Mapping[str, tuple[float, ...]] | None = None,
         patience: float = 0.0,
-        model: Any = None,
+        model: object = None,
     ) -> None:
         self.limiter = limiter
         self.breaker = limiter.breaker(model)
@@ -205,7 +205,7 @@ class Spending:
         judge: Whose limits count beside those of all.
     """
 
-    def __init__(self, model: Any, rate_limiter: RateLimiter, judge: str) -> None:
+    def __init__(self, model: object, rate_limiter: RateLimiter, judge: str) -> None:
         self.model = getattr(model, "model", "") or type(model).__name__
         self.usage: Usage | None = None
         self.calls: list[ModelCall] = []
@@ -382,7 +382,7 @@ class BudgetedLLM(Spending, LLM):
         messages: Sequence[Message],
         /,
         *,
-        schema: Mapping[str, Any] | None = None,
+        schema: Mapping[str, object] | None = None,
         max_tokens: int = 4096,
     ) -> Completion:
         """Call the model within the budget.
@@ -508,7 +508,7 @@ class Models:
         self._new_rate_limiter = partial(
             RateLimiter, limiter, concurrency=concurrency, prices=prices, patience=patience
         )
-        self._made: dict[Any, tuple[LLM, RateLimiter] | NoModel] = {}
+        self._made: dict[object, tuple[LLM, RateLimiter] | NoModel] = {}
 
     async def of(self, judge: Judge) -> BudgetedLLM | NoModel:
         """Return the model that a judge asks, for one judgement; made and warmed once.
@@ -554,12 +554,12 @@ class Models:
         return self._configured() or NoModel("no judge model is configured")
 
 
-def _key(judge: Judge) -> Any:
+def _key(judge: Judge) -> object:
     own = judge.model
     return own if own is None or isinstance(own, str) else id(own)
 
 
-def configured_model(llm: Any, settings: Settings) -> LLM:
+def configured_model(llm: object, settings: Settings) -> LLM:
     """Make the judge model of ``llm=``, else that of the settings, else the default one.
 
     Where the client for OpenAI's API is not installed, judges that run in another environment can

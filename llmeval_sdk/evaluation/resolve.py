@@ -47,7 +47,7 @@ def resolve(evaluator: Any, settings: Settings) -> Evaluator:
     return cast("Heuristic", thing if configured is None else configured(settings))
 
 
-def resolve_all(evaluators: Iterable[Any], settings: Settings) -> list[Evaluator]:
+def resolve_all(evaluators: Iterable[object], settings: Settings) -> list[Evaluator]:
     """Resolve each; of several with one name the last counts. Raises as `resolve` does."""
     resolved = (resolve(evaluator, settings) for evaluator in evaluators)
     return list({evaluator.name: evaluator for evaluator in resolved}.values())
@@ -193,15 +193,17 @@ def _names_read(escalations: Iterable[Escalation]) -> set[str]:
     return names
 
 
-def finder(planned: Iterable[Evaluator], settings: Settings) -> Callable[[Any], Evaluator | None]:
+def finder(
+    planned: Iterable[Evaluator], settings: Settings
+) -> Callable[[object], Evaluator | None]:
     """Make what finds an evaluator for a span; it returns ``None`` for what cannot be used.
 
     A planned evaluator of that name comes first, because it may have learnt from earlier records.
     """
-    by_name: dict[Any, Evaluator] = {evaluator.name: evaluator for evaluator in planned}
-    known: dict[Any, tuple[Any, Evaluator | None]] = {}
+    by_name: dict[object, Evaluator] = {evaluator.name: evaluator for evaluator in planned}
+    known: dict[object, tuple[object, Evaluator | None]] = {}
 
-    def find(evaluator: Any) -> Evaluator | None:
+    def find(evaluator: object) -> Evaluator | None:
         key = evaluator if isinstance(evaluator, str) else id(evaluator)
         entry = known.get(key)
         if entry is None:
@@ -274,7 +276,7 @@ def _named(name: str) -> Any:
         raise ConfigurationError(f"{name!r} cannot be loaded: {kind}: {error}") from error
 
 
-def load(address: str) -> Any:
+def load(address: str) -> object:
     """Import what ``module:attribute`` names.
 
     Raises:

@@ -212,7 +212,7 @@ def _named(evaluator: Evaluator, **fields: Any) -> Evaluation:
     )
 
 
-def _not_a_value(result: Any) -> Failure:
+def _not_a_value(result: object) -> Failure:
     shown = f"{result}" if isinstance(result, float) else type(result).__name__
     return Failure("malformed", f"expected a finite number, bool, str or None, not {shown}")
 
@@ -270,7 +270,7 @@ class Heuristics:
         """Of the heuristics that learn: what learns, and the needs that a Record must meet."""
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
-        self._readers: list[tuple[Callable[[Record], Any], int]] = []
+        self._readers: list[tuple[Callable[[Record], object], int]] = []
         """What reads each of these fields, and its bit."""
         self.reads_anything = False
         """True when one of them may have something to say of a Record without any metadata."""
@@ -545,7 +545,9 @@ class WorkerPool:
         next_job: returns the next job, or ``None`` where there is none, which ends the task.
     """
 
-    def __init__(self, size: int, next_job: Callable[[], Coroutine[Any, Any, None] | None]) -> None:
+    def __init__(
+        self, size: int, next_job: Callable[[], Coroutine[object, object, None] | None]
+    ) -> None:
         self._size = size
         self._next_job = next_job
         self._tasks: set[asyncio.Task[None]] = set()

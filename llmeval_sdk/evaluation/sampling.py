@@ -83,7 +83,7 @@ class SamplingRule:
     span_name: str | None = None
 
     def __post_init__(self) -> None:
-        rate: Any = self.sample_rate
+        rate: object = self.sample_rate
         if not _is_rate(rate):
             raise ConfigurationError(
                 "SamplingRule: sample_rate must be a number from 0 (never) to 1 (always), "
@@ -160,7 +160,7 @@ def _closed(problem: str) -> SamplingRules:
     return SamplingRules((SamplingRule(0.0),), (_line(problem),))
 
 
-def _rule(entry: Any, place: int, problems: list[str]) -> SamplingRule:
+def _rule(entry: object, place: int, problems: list[str]) -> SamplingRule:
     """Read one entry; a bad one becomes rate 0 for everything it may have been meant for."""
     if not isinstance(entry, dict):
         problems.append(_line(f"sampling rule {place} is no object; nothing from it on runs"))

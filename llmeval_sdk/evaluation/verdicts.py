@@ -198,7 +198,7 @@ _ADDED = frozenset(("steps", "tools", "expected_trajectory", "abstained"))
 _PLACES = ("_ns", "span_id")
 """Fields that say when and where something was, and not what it was."""
 _PLAIN = frozenset({str, int, float, bool, type(None)})
-_PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+_PARTS: dict[type, Callable[[object], tuple[object, ...]]] = {
     kind: attrgetter(*(row.name for row in fields(kind) if not row.name.endswith(_PLACES)))
     for kind in (Chunk, Extraction, Step)
 }

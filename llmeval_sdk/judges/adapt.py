@@ -23,10 +23,10 @@ _FOREIGN_NAMES = {"input_data", "output_data", "expected_output"}
 class EvaluatorContext:
     """What ddtrace hands to an evaluator of its experiments, under the same names."""
 
-    input_data: Any
-    output_data: Any
-    expected_output: Any = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    input_data: object
+    output_data: object
+    expected_output: object = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
     span_id: str | None = None
     trace_id: str | None = None
 
@@ -172,7 +172,7 @@ class PlainHeuristic:
     automatic = False
     runs_foreign_code = True
 
-    def __init__(self, name: str, function: Callable[[Record], Any]) -> None:
+    def __init__(self, name: str, function: Callable[[Record], object]) -> None:
         self.name = name
         self._function = function
 

@@ -230,7 +230,7 @@ class Metered(LLM):
         messages: Sequence[Message],
         /,
         *,
-        schema: Mapping[str, Any] | None = None,
+        schema: Mapping[str, object] | None = None,
         max_tokens: int = 4096,
     ) -> Completion:
         """Answer with the LLM inside."""
@@ -580,7 +580,7 @@ class TypedForm:
 Typed = Callable[[Record], TypedForm]
 
 
-def typed_form_of(judge: Any) -> Typed | None:
+def typed_form_of(judge: object) -> Typed | None:
     """Return what makes a judge's typed form of a record; ``None`` where it cannot have one.
 
     Raises:
@@ -591,7 +591,7 @@ def typed_form_of(judge: Any) -> Typed | None:
     return judge.typed(Forms(judge.name))
 
 
-def unrated_categories(judge: Any) -> list[str]:
+def unrated_categories(judge: object) -> list[str]:
     """Return the categories of a judge that leave its decisions without a probability."""
     output = getattr(judge, "output", None)
     return unrated(output) if isinstance(output, tuple) else []

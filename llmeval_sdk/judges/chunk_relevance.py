@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask, rate_chunks
@@ -23,7 +22,7 @@ from llmeval_sdk.model.fields import CHUNK_TEXT
 from llmeval_sdk.model.protocols import LLM
 
 
-def _by_shared_words(sections: Sections) -> dict[str, Any]:
+def _by_shared_words(sections: Sections) -> dict[str, object]:
     found = share(sections.get("request", ""), chunks_of(sections))
     return rating(found, 0.3, "the request are in the chunk")
 

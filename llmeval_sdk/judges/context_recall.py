@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from hashlib import blake2b
-from typing import Any
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
@@ -67,7 +66,7 @@ QUOTATIONS = (
 """What the rubric says of quoted examples."""
 
 
-def read_examples(examples: Any) -> tuple[Example, ...]:
+def read_examples(examples: object) -> tuple[Example, ...]:
     """Check the examples of a caller and quote them for a prompt.
 
     Raises:
@@ -90,7 +89,7 @@ def digest_of(examples: Sequence[Example]) -> str:
     return blake2b(text.encode(), digest_size=6).hexdigest()
 
 
-def _one(example: Any, where: str) -> RecallExample:
+def _one(example: object, where: str) -> RecallExample:
     names = [field.name for field in fields(RecallExample)]
     if isinstance(example, Mapping):
         if absent := [name for name in names if name not in example]:
@@ -157,7 +156,7 @@ class ScoreResult:
     usage: Usage | None = None
 
 
-def _by_shared_words(sections: Sections) -> dict[str, Any]:
+def _by_shared_words(sections: Sections) -> dict[str, object]:
     wanted = expected_of(sections)
     stated = share(wanted, sections.get("response", ""))
     retrieved = share(wanted, chunks_of(sections))
@@ -196,7 +195,7 @@ class ContextRecall(BaseJudge):
         model: str | LLM | None = None,
         *,
         name: str = "context_recall",
-        examples: Sequence[RecallExample | Mapping[str, Any]] | None = None,
+        examples: Sequence[RecallExample | Mapping[str, object]] | None = None,
     ) -> None:
         self.model = model
         self.name = name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges.prompt import (
@@ -28,7 +27,7 @@ CHUNKS = 10
 """How many chunks, in rank order, the judge reads."""
 
 
-def _by_shared_words(sections: Sections) -> dict[str, Any]:
+def _by_shared_words(sections: Sections) -> dict[str, object]:
     found = share(sections.get("value", ""), chunks_of(sections))
     return {
         "rationale": f"stand-in: {found:.0%} of the words of the value are in the chunks",

@@ -25,7 +25,7 @@ from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.protocols import LLM
 
 
-def _by_shared_words(sections: Sections) -> dict[str, Any]:
+def _by_shared_words(sections: Sections) -> dict[str, object]:
     answer = sections.get("response", "")
     if "expected facts" not in sections:
         found = share(sections.get("expected response", ""), answer)

@@ -55,7 +55,7 @@ def sections(record: Record, rivals: Sequence[Rival]) -> list[Section]:
     ]
 
 
-def field(config: Mapping[str, Any]) -> list[Section]:
+def field(config: Mapping[str, object]) -> list[Section]:
     """Show what the app says about the field, its guidelines and its examples."""
     known = ("name", "description", "type", "format", "unit")
     lines = [f"{key}: {_short(config[key])}" for key in known if config.get(key)]
@@ -79,7 +79,7 @@ def _lines(name: str, lines: Iterable[str]) -> list[Section]:
     return [Section(name, text)] if text else []
 
 
-def _chunks(chunks: Sequence[Chunk], cited: Sequence[Any]) -> list[Section]:
+def _chunks(chunks: Sequence[Chunk], cited: Sequence[object]) -> list[Section]:
     """Show the cited chunks first in line, then the others by rank; under their own numbers."""
     cited = [number for number in cited if type(number) is int and 0 < number <= len(chunks)]
     wanted = list(dict.fromkeys((*cited, *range(1, len(chunks) + 1))))
@@ -107,7 +107,7 @@ def _text(value: Any) -> str | None:
     return None if value is None else as_text(value)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return shortened(as_text(value), _VALUE_CHARACTERS)
 
 
@@ -131,7 +131,7 @@ _CANDIDATE = re.compile(
 )
 
 
-def _by_words_of_the_field(sections: Sections) -> dict[str, Any]:
+def _by_words_of_the_field(sections: Sections) -> dict[str, object]:
     """Prefer the candidate whose line says most of the field's words; the value wins a tie."""
     value, field = sections.get("value", ""), words(sections.get("field", ""))
     material = "\n".join(

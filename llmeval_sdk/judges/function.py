@@ -66,7 +66,7 @@ class FunctionJudge(BaseJudge, Generic[F]):
     def __repr__(self) -> str:
         return f"<judge {self.name!r} per {self.per}>"
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> object:
         """Call the function itself."""
         return self.function(*args)
 
@@ -99,22 +99,22 @@ class FunctionJudge(BaseJudge, Generic[F]):
             self.name, [self._rate(record, chunk, llm) for chunk in record.retrieved_context or ()]
         )
 
-    def _rate(self, *args: Any) -> Evaluation:
+    def _rate(self, *args: object) -> Evaluation:
         try:
             return self._call(*args)
         except Exception as error:
             return Evaluation(self.name, error=failure(error))
 
-    def _call(self, *args: Any) -> Evaluation:
+    def _call(self, *args: object) -> Evaluation:
         return outcome(self.name, finished(self.function(*args)))
 
 
-def finished(result: Any) -> Any:
+def finished(result: object) -> object:
     """Return the result of a plain function; a coroutine that it returned is run to its end."""
     return asyncio.run(_awaited(result)) if inspect.isawaitable(result) else result
 
 
-async def _awaited(result: Awaitable[Any]) -> Any:
+async def _awaited(result: Awaitable[object]) -> object:
     return await result
 
 
@@ -137,7 +137,7 @@ def outcome(name: str, result: Any, *, rating: bool = True) -> Evaluation:
     raise JudgeError("malformed", f"expected a bool, a finite number, a str or None, not {shown}")
 
 
-def is_async(function: Any) -> bool:
+def is_async(function: object) -> bool:
     """Say whether calling it gives a coroutine."""
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004 - an object with an async __call__

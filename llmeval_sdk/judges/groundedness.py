@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.judges.prompt import (
     Example,
     Sections,
@@ -61,7 +59,7 @@ EXAMPLES = (
 )
 
 
-def _by_shared_words(sections: Sections) -> dict[str, Any]:
+def _by_shared_words(sections: Sections) -> dict[str, object]:
     found = share(sections.get("response", ""), chunks_of(sections))
     return rating(found, 0.6, "the response are in the chunks")
 

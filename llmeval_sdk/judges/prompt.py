@@ -30,16 +30,16 @@ RATIONALE_CHARACTERS = 4000
 class VerdictForm:
     """What a judge has to fill in: a JSON schema for the server, and its words for the model."""
 
-    schema: Mapping[str, Any]
+    schema: Mapping[str, object]
     words: str
 
 
-def form(words: str, **properties: Mapping[str, Any]) -> VerdictForm:
+def form(words: str, **properties: Mapping[str, object]) -> VerdictForm:
     """Build a form in the dialect of JSON schema that every strict mode takes."""
     return VerdictForm(_object(properties), words)
 
 
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
+def _object(properties: Mapping[str, object]) -> dict[str, object]:
     return {
         "type": "object",
         "properties": dict(properties),
@@ -403,13 +403,13 @@ def sections_for(name: str, record: Record, chunk: Chunk | None) -> Sequence[Sec
     return [Section(title_of(name), "" if value is None else _plain(value))]
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     if isinstance(value, tuple):
         value = [_fields(item) for item in value]
     return as_text(_fields(value))
 
 
-def _fields(value: Any) -> Any:
+def _fields(value: object) -> object:
     """Spread a noun of ours, such as Usage, into its fields."""
     if not isinstance(value, (Chunk, Extraction, Step, Usage)):
         return value
@@ -425,7 +425,7 @@ def _fields(value: Any) -> Any:
 
 Sections = Mapping[str, str]
 """The texts that a prompt shows, by the name of their section."""
-Rule = Callable[[Sections], dict[str, Any]]
+Rule = Callable[[Sections], dict[str, object]]
 """Returns the answer to a prompt, in the form that the judge asks for."""
 
 _WORD = re.compile(r"\w+")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from llmeval_sdk.judges.prompt import Example, Sections, rating, request, response, share
 from llmeval_sdk.judges.yes_no import YesNoJudge
 
@@ -44,7 +42,7 @@ EXAMPLES = (
 )
 
 
-def _by_shared_words(sections: Sections) -> dict[str, Any]:
+def _by_shared_words(sections: Sections) -> dict[str, object]:
     found = share(sections.get("request", ""), sections.get("response", ""))
     return rating(found, 0.2, "the request are in the response")
 

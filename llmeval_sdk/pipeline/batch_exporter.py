@@ -10,7 +10,6 @@ import threading
 from collections import deque
 from collections.abc import Mapping
 from time import monotonic
-from typing import Any
 
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
@@ -214,8 +213,8 @@ class Delivery:
             )
             self._send(batch)
 
-    def _next_items(self) -> list[Any]:
-        items: list[Any] = []
+    def _next_items(self) -> list[object]:
+        items: list[object] = []
         for lane in (self._spans, self._evaluations):
             while len(items) < MAX_BATCH and (item := lane.take()) is not None:
                 items.append(item)

@@ -133,7 +133,7 @@ class Privacy:
         return copy, done
 
 
-def _plain(item: Span | EvaluationEvent) -> tuple[int, Any, Any]:
+def _plain(item: Span | EvaluationEvent) -> tuple[int, object, object]:
     """Return the kind of a record, its part without content, and its content."""
     if type(item) is Span:
         return (_SPAN, *to_plain(item))

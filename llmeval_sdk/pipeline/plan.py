@@ -176,7 +176,7 @@ class Plan:
     background: Heuristics
     judges: tuple[Judge, ...] = ()
     """Judges considered for every evaluated span."""
-    find: Callable[[Any], Evaluator | None]
+    find: Callable[[object], Evaluator | None]
     """Resolves what a span's own ``evaluators=`` names; ``None`` if unknown, which is counted."""
     gate: JudgeGate
     llm: Callable[[], LLM | None]
@@ -235,7 +235,7 @@ class Plan:
         """
         return "llm" in judge.span_kinds and not self.gate.names(judge.name)
 
-    def named(self, names: Iterable[Any]) -> list[Evaluator]:
+    def named(self, names: Iterable[object]) -> list[Evaluator]:
         """Return the evaluators that a span names.
 
         A line in the log says which are unknown, or evaluate sessions: `configure` takes those.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from queue import SimpleQueue
-from typing import Any
 
 
 class BoundedQueue:
@@ -17,12 +16,12 @@ class BoundedQueue:
     __slots__ = ("_bytes", "_max_bytes", "_max_records", "_queue")
 
     def __init__(self, *, max_records: int, max_bytes: int) -> None:
-        self._queue: SimpleQueue[tuple[Any, int]] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[object, int]] = SimpleQueue()
         self._max_records = max_records
         self._max_bytes = max_bytes
         self._bytes = 0
 
-    def put(self, item: Any, size: int) -> bool:
+    def put(self, item: object, size: int) -> bool:
         """Add an item of about ``size`` bytes; False when the lane is full."""
         if self._queue.qsize() >= self._max_records or self._bytes + size > self._max_bytes:
             return False
@@ -30,7 +29,7 @@ class BoundedQueue:
         self._queue.put((item, size))
         return True
 
-    def take(self) -> Any:
+    def take(self) -> object:
         """Return the next item, or ``None`` when the lane is empty. For one reader."""
         queue = self._queue
         if not queue.qsize():

@@ -116,7 +116,7 @@ class Spooling:
         deliveries: Iterable[Delivery],
         *,
         pack: Callable[[Any], bytes],
-        unpack: Callable[[bytes], Any],
+        unpack: Callable[[bytes], object],
         left: bool,
         living: bool,
         made: bool = True,
@@ -147,7 +147,7 @@ class Spooling:
 
     # -- the app's thread -----------------------------------------------------------------------
 
-    def keep(self, item: Any) -> Any:
+    def keep(self, item: object) -> object:
         """Copy a record into the file and return it as `Spooled`; as it is where there is none."""
         file = self._file
         if file is None and (file := self._open()) is None:

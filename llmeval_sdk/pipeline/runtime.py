@@ -59,7 +59,7 @@ def _connect(exporters: Sequence[BaseExporter], services: Services) -> None:
     state.ambient_parent = partial(_parent_in, bridges) if bridges else None
 
 
-def _parent_in(bridges: tuple[ContextBridge, ...]) -> Any:
+def _parent_in(bridges: tuple[ContextBridge, ...]) -> object:
     """Return the parent of a new root: a span of ours, a Link to another library's, or ``None``."""
     for bridge in bridges:
         parent = bridge.parent()
@@ -450,7 +450,7 @@ def configure(
     _put_in_force(resolved, plan, problems)
 
 
-def _is_texts(value: Any) -> bool:
+def _is_texts(value: object) -> bool:
     return isinstance(value, (list, tuple, set, frozenset)) and all(
         isinstance(item, str) for item in value
     )

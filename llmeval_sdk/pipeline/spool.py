@@ -581,7 +581,7 @@ def _long(record: bytes, at: int) -> tuple[int, int]:
     return (-number if digits < 0 else number), at
 
 
-def _sequence(record: bytes, at: int, depth: int, kind: type) -> tuple[Any, int]:
+def _sequence(record: bytes, at: int, depth: int, kind: type) -> tuple[object, int]:
     size = _int.unpack_from(record, at)[0]
     if not 0 <= size <= len(record) - at - 4:  # each item takes a byte at least
         raise Unreadable("a sequence is longer than its record")
@@ -595,8 +595,8 @@ def _sequence(record: bytes, at: int, depth: int, kind: type) -> tuple[Any, int]
     return kind(items), at
 
 
-def _dict(record: bytes, at: int, depth: int) -> tuple[dict[Any, Any], int]:
-    mapping: dict[Any, Any] = {}
+def _dict(record: bytes, at: int, depth: int) -> tuple[dict[object, object], int]:
+    mapping: dict[object, object] = {}
     while True:
         key, at = _read(record, at, depth)
         if key is _NOTHING:

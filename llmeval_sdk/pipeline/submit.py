@@ -185,7 +185,7 @@ def _value(value: Any, metric_type: Any) -> float | bool | str | None:
     return number if number is not None and abs(number) < float("inf") else None
 
 
-def _target(span: Any) -> Target:
+def _target(span: object) -> Target:
     span = span if span is not None else current_span()
     if type(span) is Span:
         return Target(span.trace_id, span.span_id, span.name, span.kind)

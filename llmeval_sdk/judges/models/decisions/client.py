@@ -239,7 +239,7 @@ class HttpDecisions(HasClients[Clients], DecisionModel):
         request_timeout: float | None = None,
         backoff: float = 0.5,
         limits: Limits | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, object] | None = None,
         prices: Prices | None = None,
     ) -> None:
         self.wire, model = wire_of(name)
@@ -333,7 +333,7 @@ class HttpDecisions(HasClients[Clients], DecisionModel):
             return None
         return self.limits.tokens - sum(map(tokens_of, data)) - sum(map(tokens_of, data.values()))
 
-    async def post(self, body: Mapping[str, Any], seconds: float) -> Any:
+    async def post(self, body: Mapping[str, object], seconds: float) -> object:
         """Send one request as it is; raises `CallFailed`."""
         return await self._clients.post(self.path, body, seconds, decoded)
 
@@ -376,7 +376,7 @@ def place(wire: Wire, settings: Settings) -> tuple[str | None, Secret | None, st
 # A decision model that is a function of the app: its own client, a classifier, a rule.
 
 
-Decided = Decision | Mapping[str, Any]
+Decided = Decision | Mapping[str, object]
 """Answers by the name of the question. Each is an `Answer`, the probability of each option by its
 value, or, of a yes/no question, the probability of yes."""
 

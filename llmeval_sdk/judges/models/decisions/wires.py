@@ -58,7 +58,7 @@ class Wire(Protocol):
     @abstractmethod
     def body(
         self, model: str, data: Mapping[str, str], questions: Sequence[Question], known: Dialect
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Write down a request. The texts of ``data`` stand in its data part and nowhere else."""
 
     @abstractmethod
@@ -69,7 +69,7 @@ class Wire(Protocol):
             CallFailed: The reply as a whole does not have the form of this wire.
         """
 
-    def opened(self, reply: Any) -> Any:
+    def opened(self, reply: object) -> object:
         """Take a reply out of the envelope that some host puts it in."""
         return reply
 
@@ -163,7 +163,7 @@ def distribution(question: Question, chances: Iterable[tuple[Any, Any]]) -> Answ
     return Answer({value: chance_of[value] / total for value in values})
 
 
-def chosen(answer: Answer, choice: Any) -> Answer:
+def chosen(answer: Answer, choice: object) -> Answer:
     """Return an answer if the choice that the server names is a likeliest option of it."""
     if answer.error is None:
         likeliest = max(answer.probabilities.values()) - 2 * ROUNDING
@@ -195,12 +195,12 @@ class _Twice:
     """Stands for the value of a key that an object has twice; it is nothing anybody expects."""
 
 
-def decoded(body: bytes) -> Any:
+def decoded(body: bytes) -> object:
     """Decode JSON; a key that an object has twice has no value that could be read."""
     return json.loads(body, object_pairs_hook=_without_the_second)
 
 
-def _without_the_second(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _without_the_second(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     decoded = dict(pairs)
     if len(decoded) < len(pairs):
         seen: set[str] = set()
@@ -228,7 +228,7 @@ class OpenAIWire(Wire):
 
     def body(
         self, model: str, data: Mapping[str, str], questions: Sequence[Question], known: Dialect
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Send each text as a JSON part of its own, because a part may have 256 KiB at most."""
         parts = [{"type": "input_json", "data": {title: text}} for title, text in data.items()]
         return {
@@ -266,9 +266,9 @@ class OpenAIWire(Wire):
         return {question.name: read(question) for question in questions}
 
 
-def _openai_question(question: Question) -> dict[str, Any]:
+def _openai_question(question: Question) -> dict[str, object]:
     instructions = question.instructions
-    more: dict[str, Any] = {}
+    more: dict[str, object] = {}
     if question.type == "yes_no":
         meaning = {option.value: f": {option.description}" for option in question.options}
         instructions += f"\n\nTrue means yes{meaning.get('yes', '.')}"
@@ -294,12 +294,12 @@ def _cache_key(data: Mapping[str, str]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _name(answer: Any) -> str | None:
+def _name(answer: object) -> str | None:
     name = answer.get("name") if isinstance(answer, dict) else None
     return name if isinstance(name, str) else None
 
 
-def _openai_read(question: Question, answer: Mapping[str, Any]) -> Answer:
+def _openai_read(question: Question, answer: Mapping[str, object]) -> Answer:
     kind = answer.get("type")
     if kind == "refusal":
         return failed("refused", "the model declined to answer this question")
@@ -318,7 +318,7 @@ def _openai_read(question: Question, answer: Mapping[str, Any]) -> Answer:
     )
 
 
-def _level(question: Question, entry: Mapping[str, Any]) -> str | None:
+def _level(question: Question, entry: Mapping[str, object]) -> str | None:
     """Return the level that an entry is of, if number and label say the same."""
     number, levels = entry.get("value"), question.options
     if type(number) is not int or not 0 <= number < len(levels):
@@ -350,7 +350,7 @@ class SystemOneWire(Wire):
 
     def body(
         self, model: str, data: Mapping[str, str], questions: Sequence[Question], known: Dialect
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Send the texts as the state, by their titles."""
         asked = {question.name: _systemone_question(question) for question in questions}
         return {"model": model, "state": dict(data), "questions": asked}
@@ -394,7 +394,7 @@ def _systemone_question(question: Question) -> dict[str, Any]:
     return {**head, "criteria": criteria} if criteria else head
 
 
-def _systemone_read(question: Question, answer: Any, diagnosis: Any) -> Answer:
+def _systemone_read(question: Question, answer: object, diagnosis: object) -> Answer:
     if answer is None:
         return malformed("no answer has the name of this question")
     if not isinstance(answer, dict):
@@ -410,7 +410,7 @@ def _systemone_read(question: Question, answer: Any, diagnosis: Any) -> Answer:
     return _on_labels(_systemone_distribution(question, answer), mass)
 
 
-def _systemone_distribution(question: Question, answer: Mapping[str, Any]) -> Answer:
+def _systemone_distribution(question: Question, answer: Mapping[str, object]) -> Answer:
     if question.type == "yes_no":
         return yes_no(answer.get("noul"))
     chance_of = answer.get("probabilities")
@@ -454,7 +454,7 @@ class LogprobsWire(Wire):
 
     def body(
         self, model: str, data: Mapping[str, str], questions: Sequence[Question], known: Dialect
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Ask for one label; the texts stand in the user's message, as one JSON object."""
         (question,) = questions
         return {
@@ -531,7 +531,7 @@ _MATERIAL = (
 )
 
 
-def _chat_read(question: Question, tokens: Sequence[Any]) -> Answer:
+def _chat_read(question: Question, tokens: Sequence[object]) -> Answer:
     for token in tokens[:_TOKENS]:
         if not isinstance(token, dict) or not isinstance(token.get("token"), str):
             return malformed("a token of the reply cannot be read")
@@ -544,7 +544,7 @@ def _chat_read(question: Question, tokens: Sequence[Any]) -> Answer:
     return failed("unanswered", "the reply begins with nothing but blanks")
 
 
-def _first(question: Question, likeliest: Any) -> Answer:
+def _first(question: Question, likeliest: object) -> Answer:
     """Sum up what each label has in all its spellings."""
     value_of = {label.casefold(): value for value, label in _labels(question).items()}
     chance_of = dict.fromkeys(value_of.values(), 0.0)
