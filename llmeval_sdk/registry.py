@@ -399,7 +399,9 @@ def judge_model(model: object = None) -> LLM:
 
 def embeddings(model: object = None, address: Mapping[str, Any] | None = None) -> Any:
     """Make what embeds texts, of a model's name and the server of the judge model's address."""
-    return load("llmeval_sdk.judges.models.embeddings:resolve_embeddings")(model, address=address)
+    return load("llmeval_sdk.judges.models.openai_client:resolve_embeddings")(
+        model, address=address
+    )
 
 
 def exporter_factory(name: str) -> Any:

@@ -139,7 +139,7 @@ def _fall(call):
 
 def main(port):
     from llmeval_sdk.judges.models import OpenAILLM
-    from llmeval_sdk.judges.models.embeddings import OpenAIEmbeddings
+    from llmeval_sdk.judges.models.openai_client import OpenAIEmbeddings
     from llmeval_sdk.model import Message
 
     schema = {"type": "object", "properties": {"rating": {"type": "string"}}, "required": []}

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from llmeval_sdk import registry
-from llmeval_sdk.config import Settings, from_environment
+from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.judges.models.source import ModelSource
 from llmeval_sdk.model.protocols import LLM
 
 
@@ -21,10 +20,35 @@ if TYPE_CHECKING:
     from llmeval_sdk.judges.models.openai_client import OpenAILLM
 
 
-__all__ = ["CallableLLM", "OpenAILLM", "resolve", "sources"]
+__all__ = ["CallableLLM", "ModelSource", "OpenAILLM", "resolve", "sources"]
 
 DEFAULT_MODEL = "gpt-4o"
 """The model that judges use if they were requested by name and no model was named."""
+
+
+class ModelSource:
+    """One way to reach judge models. Every method here stands for a source that knows nothing."""
+
+    def from_name(self, name: str, settings: Settings) -> LLM | None:
+        """Make the model of a name; ``None`` where the name is not one of this source's.
+
+        Raises:
+            ConfigurationError: The name stands for what cannot be reached; the message says how.
+            MissingExtraError: The provider's client is not installed.
+        """
+        return None
+
+    def elsewhere(self, name: str, settings: Settings, why: str) -> LLM | None:
+        """Make what stands for a model whose client is missing here, and not everywhere."""
+        return None
+
+    def reach_of(self, name: str, settings: Settings) -> object:
+        """Say how a model is reached, for ``llmeval doctor``; ``None`` for OpenAI's API."""
+        return None
+
+    def with_keys(self, settings: Settings, unused: Secret) -> Settings:
+        """Return the settings with a key wherever one is missing, to estimate costs by."""
+        return settings
 
 
 def sources() -> Iterator[ModelSource]:
@@ -75,8 +99,9 @@ def resolve(model: object = None, *, settings: Settings | None = None) -> LLM:
     )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     home = {"CallableLLM": "callable_llm", "OpenAILLM": "openai_client"}.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{home}"), name)
+    found: object = getattr(import_module(f"{__name__}.{home}"), name)
+    return found

@@ -11,17 +11,21 @@ import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Generic, Literal, TypeAlias, TypedDict, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypedDict, TypeVar
 
 from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges.models.clients import ClientsT, HasClients, name_of
-from llmeval_sdk.judges.models.failures import CallFailed, retrying
+from llmeval_sdk.judges.models.clients import CallFailed, ClientsT, HasClients, name_of
 from llmeval_sdk.judges.models.prices import Prices, cost
 from llmeval_sdk.model import Completion, Message, Usage
 from llmeval_sdk.model.fields import CACHED, to_details
 from llmeval_sdk.model.json_object import NoObjectError, only_object
 from llmeval_sdk.model.protocols import LLM, further_request
+from llmeval_sdk.process.retries import pauses
+
+
+if TYPE_CHECKING:
+    from tenacity import RetryCallState
 
 
 # What the requests of one call used, and what of it a cache had or keeps.
@@ -257,6 +261,58 @@ def _first(items: object) -> object:
 
 Body: TypeAlias = Mapping[str, object]
 _Answer = TypeVar("_Answer")
+MAX_PAUSE_SECONDS = 8.0
+"""The longest wait between two attempts, unless the server asks for a longer one."""
+
+
+async def retrying(
+    send: Callable[[], Awaitable[_Answer]],
+    *,
+    attempts: int,
+    backoff: float,
+    deadline: float,
+    worth_it: Callable[[CallFailed], bool] = lambda _: True,
+) -> _Answer:
+    """Call ``send`` up to ``attempts`` times, as long as the wait ends before ``deadline``.
+
+    The wait is random up to ``backoff`` · 2ⁿ seconds, or what the server asked for
+    (``Retry-After``) and up to a tenth more. ``deadline`` is a time of the running loop.
+
+    Raises:
+        CallFailed: The last one, as it came.
+    """
+
+    def again(error: BaseException) -> bool:
+        return isinstance(error, CallFailed) and error.retryable and worth_it(error)
+
+    try:
+        return await send()
+    except CallFailed as error:
+        if not again(error):
+            raise
+        failed = [error]  # the first attempt, as the retrying below sees it
+
+    from tenacity import AsyncRetrying, retry_if_exception
+
+    waits = pauses(backoff, MAX_PAUSE_SECONDS, spread=(0.0, 1.0))
+
+    def wait(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome is not None else None
+        asked = error.retry_after if isinstance(error, CallFailed) else None
+        pause = next(waits)
+        return pause if asked is None else next(pauses(asked, asked, spread=(1.0, 1.1)))
+
+    def stop(state: RetryCallState) -> bool:
+        late = asyncio.get_running_loop().time() + state.upcoming_sleep >= deadline
+        return late or state.attempt_number >= attempts
+
+    async def attempt() -> _Answer:
+        if failed:
+            raise failed.pop()
+        return await send()
+
+    retry = AsyncRetrying(wait=wait, stop=stop, retry=retry_if_exception(again), reraise=True)
+    return await retry(attempt)
 
 
 @dataclass(slots=True, kw_only=True)

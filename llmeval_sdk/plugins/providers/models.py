@@ -16,17 +16,19 @@ from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.judges.models.clients import (
     OWN,
+    CallFailed,
     PerLoop,
     Role,
     asked,
     bounded_client,
     check_address,
+    failed,
     http_library,
     own_client,
+    request_refused,
     unobserve,
     unobserved,
 )
-from llmeval_sdk.judges.models.failures import CallFailed, failed, request_refused
 from llmeval_sdk.judges.models.sending import (
     Body,
     Dialect,

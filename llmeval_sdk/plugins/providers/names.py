@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from llmeval_sdk.config import Secret, Settings, from_environment, source_of
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.judges.models import ModelSource
 from llmeval_sdk.judges.models.clients import OPENAI_URL, endpoint
 from llmeval_sdk.judges.models.openai_client import OpenAILLM
-from llmeval_sdk.judges.models.source import ModelSource
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.plugins.providers.models import AnthropicLLM, GoogleLLM
 from llmeval_sdk.plugins.providers.settings import ProviderSettings

@@ -7,7 +7,7 @@ from typing import Any
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.judges.models.source import ModelSource
+from llmeval_sdk.judges.models import ModelSource
 from llmeval_sdk.model import Completion, Message
 from llmeval_sdk.model.protocols import LLM
 

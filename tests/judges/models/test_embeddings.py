@@ -8,8 +8,8 @@ import pytest
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import JudgeError, MissingExtraError
-from llmeval_sdk.judges.models import embeddings
-from llmeval_sdk.judges.models.embeddings import (
+from llmeval_sdk.judges.models import openai_client as embeddings
+from llmeval_sdk.judges.models.openai_client import (
     OfflineEmbeddings,
     OpenAIEmbeddings,
     resolve_embeddings,

@@ -13,7 +13,7 @@ import pytest
 from llmeval_sdk.config import Secret
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models import OpenAILLM
-from llmeval_sdk.judges.models.embeddings import OpenAIEmbeddings
+from llmeval_sdk.judges.models.openai_client import OpenAIEmbeddings
 from llmeval_sdk.model import Message
 
 

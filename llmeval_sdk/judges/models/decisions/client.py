@@ -14,6 +14,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError, nearest
 from llmeval_sdk.judges.models.callable_llm import called
 from llmeval_sdk.judges.models.clients import (
     OPENAI_URL,
+    CallFailed,
     Clients,
     HasClients,
     Role,
@@ -33,7 +34,6 @@ from llmeval_sdk.judges.models.decisions.wires import (
     unfit,
     yes_no,
 )
-from llmeval_sdk.judges.models.failures import CallFailed
 from llmeval_sdk.judges.models.prices import Prices
 from llmeval_sdk.judges.models.sending import CallUsage, Sender, cached, dialect, usage
 from llmeval_sdk.model import Answer, Decision, Question

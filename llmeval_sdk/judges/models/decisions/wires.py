@@ -16,7 +16,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Protocol
 
 from llmeval_sdk.judges.models import sending
-from llmeval_sdk.judges.models.failures import CallFailed
+from llmeval_sdk.judges.models.clients import CallFailed
 from llmeval_sdk.judges.models.sending import Dialect
 from llmeval_sdk.model import Answer, Failure, Option, Question
 
