@@ -101,7 +101,7 @@ def side(method: object) -> str | None:
 
 _WORDS = ("date", "number", "money")
 _DATE_PATTERN = re.compile(r"%?[YMDBymdb]+[-/., ]+%?[YMDBymdb]+(?:[-/., ]+%?[YMDBymdb]+)?")
-_LONGEST = 1_000
+_MAX_LENGTH = 1_000
 """The longest value, in characters, that is matched. Matching may run on the app's own thread."""
 
 
@@ -122,7 +122,7 @@ def matches(value: object, form: object) -> bool | None:
 
 
 def _matches(value: object, form: object) -> bool | None:  # noqa: PLR0911
-    if isinstance(value, str) and len(value) > _LONGEST:
+    if isinstance(value, str) and len(value) > _MAX_LENGTH:
         return None
     if callable(form):
         return _accepts(form, value)

@@ -45,7 +45,7 @@ ABSTENTION = "abstention_risk"
 ABSTAINED = "abstained"
 """The label of a score about an answer that was not attempted."""
 NEUTRAL = frozenset({"", ABSTAINED, "skipped", "n/a", "not applicable", "not_applicable"})
-_LONGEST = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
+_MAX_LENGTH = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 NEAR_CONSTANT = "near_constant"
 """Key of an evaluation's metadata that says: the value is nearly the same whatever happened."""
 BETTER = "better"
@@ -199,4 +199,4 @@ def _standing(good: float | None) -> Standing:
 
 def _folded(text: str) -> str:
     """Return a word as the tables have it; a text too long to be in them is cut."""
-    return text[:_LONGEST].strip().casefold()
+    return text[:_MAX_LENGTH].strip().casefold()

@@ -90,7 +90,7 @@ caught = Counts()
 notices: deque[Notice] = deque(maxlen=64)
 _last_told: dict[str, float] = {}
 _told_once: set[str] = set()
-MOST_ONCE = 100
+MAX_ONCE = 100
 _raise_again = False
 
 
@@ -126,8 +126,8 @@ def tell(site: str, what: str, times: int = 1) -> None:
 
 
 def tell_once(site: str, what: str) -> None:
-    """Leave a line for the log, once per site and process, for at most `MOST_ONCE` sites."""
-    if site not in _told_once and len(_told_once) < MOST_ONCE:
+    """Leave a line for the log, once per site and process, for at most `MAX_ONCE` sites."""
+    if site not in _told_once and len(_told_once) < MAX_ONCE:
         _told_once.add(site)
         tell(site, what)
 

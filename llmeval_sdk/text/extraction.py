@@ -48,7 +48,7 @@ _REFUSAL = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
-_LONGEST_REFUSAL = 160
+_MAX_REFUSAL = 160
 """Characters; a longer text that begins like a refusal is a clause of a document."""
 _NUMBER = re.compile(r"[^\d\s+-]{0,3} ?([+-]?\d[\d.,']{0,30})(?: ?[^\d\s]{0,3})")
 _NOT_WORD = re.compile(r"[\W_]+")
@@ -73,10 +73,10 @@ def abstained(value: object) -> bool:
 
 
 def _abstained(value: str) -> bool:
-    text = value[: _LONGEST_REFUSAL + 1].replace("\u2019", "'").strip()
+    text = value[: _MAX_REFUSAL + 1].replace("\u2019", "'").strip()
     if not text.strip("-\u2013\u2014./?\u2026 "):
         return not value.strip("-\u2013\u2014./?\u2026 \t\r\n")
-    is_short = len(text) <= _LONGEST_REFUSAL
+    is_short = len(text) <= _MAX_REFUSAL
     return is_short and bool(_NOTHING.fullmatch(text) or _REFUSAL.match(text))
 
 
@@ -339,7 +339,7 @@ MAX_PLACES = 200
 _AFTER_WEIGHT = 0.6
 _OTHER_LINE = tuple(0.75**lines for lines in range(5))
 """For each number of line breaks between a cue and the value; more than four count as four."""
-_LONGEST_CUE = 30
+_MAX_CUE = 30
 
 
 class Marks(NamedTuple):
@@ -370,7 +370,7 @@ class Marks(NamedTuple):
     def near(self, start: int, end: int) -> float:
         """Say how much the cues speak for a place, as the sum over the nearest of each."""
         starts = self.starts
-        low = bisect_left(starts, start - BEFORE - _LONGEST_CUE)
+        low = bisect_left(starts, start - BEFORE - _MAX_CUE)
         if low == len(starts) or starts[low] > end + AFTER:  # no cue is near: the usual case
             return 0.0
         return fsum([near for near, _ in self._nearest(start, end).values()])
@@ -391,7 +391,7 @@ class Marks(NamedTuple):
             return None
         _, place = max(nearest.values(), key=lambda say: (say[0], -say[1]))
         stop = place
-        while stop < min(len(self.lowered), place + _LONGEST_CUE) and self.lowered[stop].isalnum():
+        while stop < min(len(self.lowered), place + _MAX_CUE) and self.lowered[stop].isalnum():
             stop += 1
         return self.lowered[place:stop]
 
@@ -402,7 +402,7 @@ class Marks(NamedTuple):
         fewer line breaks part it from the place.
         """
         lowered, starts, ends, cues, weights = self
-        low = bisect_left(starts, start - BEFORE - _LONGEST_CUE)
+        low = bisect_left(starts, start - BEFORE - _MAX_CUE)
         middle = bisect_left(starts, end, low)
         high = bisect_right(starts, end + AFTER, middle)
         best: dict[int, tuple[float, int]] = {}
@@ -494,7 +494,7 @@ _LINE = re.compile(r"[^\n]{3,160}")
 _SENTENCE = re.compile(r"[^\n.!?]{20,400}[.!?]?")
 _AROUND = re.compile(r"[^\w]{0,4}(?:[A-Za-z]{1,3} ?|[$€£¥₹] ?)?")
 _WHOLE = ("email", "url", "code")
-_LONGEST_LINE, _MOST_WORDS = 120, 15
+_MAX_LINE, _MAX_WORDS = 120, 15
 
 
 def kind_of(value: str) -> str:
@@ -505,7 +505,7 @@ def kind_of(value: str) -> str:
     """
     text = value.strip()
     lowered = text.lower()
-    if len(text) <= _LONGEST_LINE:
+    if len(text) <= _MAX_LINE:
         around = _AROUND.match(lowered)
         bare = lowered[around.end() :] if around is not None else lowered
         for kind, patterns in _COMPILED.items():
@@ -515,7 +515,7 @@ def kind_of(value: str) -> str:
                     match = pattern.match(candidate)
                     if match is not None and match.end() >= end > 0:
                         return kind
-    if not text or len(text) > _LONGEST_LINE or text.count(" ") >= _MOST_WORDS:
+    if not text or len(text) > _MAX_LINE or text.count(" ") >= _MAX_WORDS:
         return "text"
     match = _NAME.match(text)
     return "name" if match is not None and match.end() >= len(text) - 2 else "line"

@@ -409,7 +409,7 @@ HASHED = 1 << 17
 MOST_KEPT = 1 << 17
 """Characters of a text, without its data, after which no more data are looked for: the rest of it
 is cut off by `capture`."""
-MOST_EMBEDDED = 200
+MAX_EMBEDDED = 200
 """Images and files that are replaced within one text, and beginnings that are looked at."""
 _EDGE = 256
 """Characters at both ends of a text that decide whether all of it is base64."""
@@ -417,8 +417,8 @@ _STRIDE = 1 << 11
 """How far apart a text is looked into: data as long as this, and an edge more, are always seen."""
 _LEAP = 1 << 13
 """How far apart data are looked into once they are long."""
-_LONGEST_HEAD = 300
-_DEEPEST = 20
+_MAX_HEAD = 300
+_MAX_DEPTH = 20
 
 _HEAD = re.compile(
     r"data:([\w.+-]{1,60}/[\w.+-]{1,60})(?:;[\w.+-]{1,60}(?:=[\w.+-]{0,60})?){0,3}\Z", re.ASCII
@@ -429,7 +429,7 @@ _ENCODED = re.compile(
 _MARK = ";base64,"
 _PAYLOAD = re.compile(r"[\w+/=%-]*", re.ASCII)
 _PERCENT = re.compile(r"[\w.~!*:;@&=+$,/?%#-]*", re.ASCII)
-_FEWEST_PERCENT = 4
+_MIN_PERCENT = 4
 """How often a percent sign stands in a text at the least that is written in percents."""
 _BEGINNINGS = {
     "iVBORw0KGg": "image/png",
@@ -446,10 +446,10 @@ _ANY_DATA = re.compile(r"(?=[^A-Z]*[A-Z])(?=[^a-z]*[a-z])(?=\D*\d)[\w+/=\\-]*", 
 """Base64 has capital and small letters and figures; a number in hex or a sequence has not."""
 _RUN = re.compile(r"[\w+/=\\-]*", re.ASCII)
 """Base64 in a text of JSON may have backslashes: before a slash, and where its lines end."""
-_MOST_BACKSLASHES = 24
+_MAX_BACKSLASHES = 24
 """In an edge: data in lines of 40 have 13, and some more stand before slashes."""
 _NO_RUN = re.compile(r"[^\w+/=\\-]", re.ASCII)
-_SHORTEST_LINE = 40
+_MIN_LINE = 40
 _LINE_END = re.compile(r"\r?\n")
 
 
@@ -464,7 +464,7 @@ def _without_media(text: str) -> str:
     if text.find(" ", 0, _EDGE) < 0 and _is_any_data(text):
         return _media_marker("base64", text)
     if text.startswith("data:"):
-        at = text.find(_MARK, 0, _LONGEST_HEAD)
+        at = text.find(_MARK, 0, _MAX_HEAD)
         head = _HEAD.match(text, 0, at) if at >= 0 else None
         if head is not None and _is_base64(text, at + len(_MARK)):
             return _media_marker(head[1], text[at + len(_MARK) :])
@@ -487,7 +487,7 @@ def _may_hold_data(value: Any, depth: int) -> bool:
         return len(value) > SHORTEST
     if value is None or cls is float or cls is int or cls is bool:
         return False
-    if depth >= _DEEPEST:
+    if depth >= _MAX_DEPTH:
         return False
     depth += 1
     if cls is dict:
@@ -510,7 +510,7 @@ def _marked(value: Any, depth: int) -> Any:  # noqa: PLR0911
         return _without_media(value) if len(value) > SHORTEST else value
     if isinstance(value, (bytes, bytearray)):
         return _marker_of(value)
-    if depth >= _DEEPEST:
+    if depth >= _MAX_DEPTH:
         return value
     depth += 1
     if isinstance(value, (list, tuple)):
@@ -580,7 +580,7 @@ def _without_runs(text: str) -> str:
             continue
         begins, marker, at = run
         parts += (text[done:begins], marker)
-        end = 0 if len(parts) >= 2 * MOST_EMBEDDED else min(last, end + at - begins)
+        end = 0 if len(parts) >= 2 * MAX_EMBEDDED else min(last, end + at - begins)
         done = at
     return "".join([*parts, text[done:]]) if parts else text
 
@@ -589,7 +589,7 @@ def _run_around(text: str, at: int, done: int) -> tuple[int, str, int] | None:
     """Return where the data around a place begin and end, and their marker between."""
     if text.find("\n", at, at + _EDGE) >= 0:
         found = _lines_around(text, at, done)
-    elif text.count("\\", at, at + _EDGE) > _MOST_BACKSLASHES:
+    elif text.count("\\", at, at + _EDGE) > _MAX_BACKSLASHES:
         return None
     elif _RUN.fullmatch(text, at, at + _EDGE) and _ANY_DATA.match(text, at, at + _EDGE):
         before = text[max(done, at - _STRIDE) : at]
@@ -603,7 +603,7 @@ def _run_around(text: str, at: int, done: int) -> tuple[int, str, int] | None:
     payload = text[begins:end]
     if payload.endswith("\\"):  # of the quotation mark that ends it, in JSON within JSON
         payload, end = payload[:-1], end - 1
-    mark = text.rfind("data:", max(done, begins - _LONGEST_HEAD), begins)
+    mark = text.rfind("data:", max(done, begins - _MAX_HEAD), begins)
     head = None
     if mark >= 0 and text.endswith(_MARK, mark, begins):
         head = _HEAD.match(text, mark, begins - len(_MARK))
@@ -631,7 +631,7 @@ def _lines_around(text: str, at: int, done: int) -> tuple[int, int] | None:
     """Return where data of lines of one length begin and end, around a place."""
     lines = _LINE_END.split(text[at : at + _STRIDE])[1:-1]
     width = len(lines[0]) if lines else 0
-    if width < _SHORTEST_LINE or any(len(line) != width for line in lines[: _EDGE // width]):
+    if width < _MIN_LINE or any(len(line) != width for line in lines[: _EDGE // width]):
         return None
     if not _ANY_DATA.fullmatch("".join(lines[: 1 + _EDGE // width])):
         return None
@@ -670,17 +670,17 @@ def _without_urls(text: str) -> str:
     parts: list[str] = []
     done = 0
     at = text.find("data:", 0, HASHED)
-    for _ in range(MOST_EMBEDDED):
+    for _ in range(MAX_EMBEDDED):
         if at < 0:
             break
         end = at + len("data:")
-        head = _ENCODED.match(text, at, at + _LONGEST_HEAD)
+        head = _ENCODED.match(text, at, at + _MAX_HEAD)
         if head is not None:
             is_base64 = head[0].endswith(_MARK)
             payload = (_PAYLOAD if is_base64 else _PERCENT).match(text, head.end())
             assert payload is not None
             held = payload[0]
-            if len(held) >= _EDGE and (is_base64 or held.count("%") >= _FEWEST_PERCENT):
+            if len(held) >= _EDGE and (is_base64 or held.count("%") >= _MIN_PERCENT):
                 marker = _media_marker(head[1], held) if is_base64 else _percents(head[1], held)
                 parts += (text[done:at], marker)
                 done = end = payload.end()

@@ -303,7 +303,7 @@ SESSION = "session.id"
 """Member of ``baggage`` that says which session a request belongs to."""
 USER = "user.id"
 """The same for the app's user."""
-LONGEST_SESSION = 200
+MAX_SESSION = 200
 _TRACEPARENT = re.compile(r"([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?")
 
 
@@ -365,7 +365,7 @@ def _inject(headers: MutableMapping[str, str]) -> None:
 
         members = [each for each in _members(headers.get("baggage")) if each[0] not in known]
         members += [
-            (name, quote(v[:LONGEST_SESSION], "", errors="replace")) for name, v in known.items()
+            (name, quote(v[:MAX_SESSION], "", errors="replace")) for name, v in known.items()
         ]
         headers["baggage"] = ",".join("=".join(each) for each in members)
 
@@ -436,7 +436,7 @@ def _member(baggage: str | None, name: str) -> str | None:
         return None
     from urllib.parse import unquote_plus  # OpenTelemetry for Python writes a space as +
 
-    return unquote_plus(value)[:LONGEST_SESSION]
+    return unquote_plus(value)[:MAX_SESSION]
 
 
 def _members(baggage: str | None) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ from llmeval_sdk.model import Chunk, Evaluation, Failure, Record
 
 
 _RANKING_NEEDS = ("retrieved_context", "expected_retrieved_context")
-MOST_RANKS = 1_000
+MAX_RANKS = 1_000
 """The greatest ``k``."""
 
 
@@ -73,9 +73,9 @@ def ranked(name: str, measure: Callable[[Ranking], float]) -> FunctionHeuristic[
 
 def rank_in(name: str, text: str) -> int:
     """Read the ``k`` of ``NAME:k``; raises `ConfigurationError` where it is none."""
-    if not (text.isascii() and text.isdecimal() and len(text) < 5 and 1 <= int(text) <= MOST_RANKS):
+    if not (text.isascii() and text.isdecimal() and len(text) < 5 and 1 <= int(text) <= MAX_RANKS):
         raise ConfigurationError(
-            f"{name} needs a number of ranks from 1 to {MOST_RANKS:,}, such as {name}:5"
+            f"{name} needs a number of ranks from 1 to {MAX_RANKS:,}, such as {name}:5"
         )
     return int(text)
 
@@ -99,10 +99,10 @@ def _grade(chunk: Chunk) -> float:
 
 
 _TEXT_NEEDS = ("response|value", "expected_response")
-MOST_LETTERS = 20_000
+MAX_LETTERS = 20_000
 """Longer texts are not compared where the time grows with the product of two lengths."""
 
-LONGEST_ANSWER = 100_000
+MAX_ANSWER = 100_000
 """The most characters of an answer whose form is checked."""
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -135,7 +135,7 @@ def answer_of(record: Record) -> str | None:
 def of_answer(
     name: str, check: Callable[[str], Evaluation], what: str
 ) -> FunctionHeuristic[Evaluation | None]:
-    """Make a heuristic that checks the form of an answer of at most `LONGEST_ANSWER` characters.
+    """Make a heuristic that checks the form of an answer of at most `MAX_ANSWER` characters.
 
     Args:
         name: What it is called.
@@ -147,8 +147,8 @@ def of_answer(
         answer = answer_of(record)
         if answer is None:
             return None
-        if len(answer) > LONGEST_ANSWER:
-            return too_long(name, f"{what}: the answer", LONGEST_ANSWER)
+        if len(answer) > MAX_ANSWER:
+            return too_long(name, f"{what}: the answer", MAX_ANSWER)
         return check(answer)
 
     return FunctionHeuristic(evaluate, name, needs=("response|value",), automatic=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.heuristics.expected._ground_truth import MOST_LETTERS, Texts, comparing
+from llmeval_sdk.heuristics.expected._ground_truth import MAX_LETTERS, Texts, comparing
 
 
 def _compare(texts: Texts) -> float:
@@ -16,4 +16,4 @@ def _compare(texts: Texts) -> float:
     return Levenshtein.normalized_similarity(*texts)
 
 
-edit_similarity = comparing("edit_similarity", _compare, output="score", most_letters=MOST_LETTERS)
+edit_similarity = comparing("edit_similarity", _compare, output="score", most_letters=MAX_LETTERS)

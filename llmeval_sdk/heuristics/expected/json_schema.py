@@ -16,7 +16,7 @@ from llmeval_sdk.model import Evaluation
 
 
 _NAME = "json_schema"
-_MOST_MESSAGE = 300
+_MAX_MESSAGE = 300
 SECONDS = 1.0
 """How long a check may take, with all its patterns."""
 _ends_at: ContextVar[float] = ContextVar("llmeval_json_schema_ends_at")
@@ -91,7 +91,7 @@ def of_schema(schema: Mapping[str, object]) -> FunctionHeuristic[Evaluation | No
             return unrated(_NAME, "unresolvable", f"not checked: {error!s:.200} is not followed")
         except RecursionError:
             return unrated(_NAME, "too_deep", "not checked: the answer is nested too deeply")
-        reason = None if fault is None else f"{fault.json_path}: {fault.message}"[:_MOST_MESSAGE]
+        reason = None if fault is None else f"{fault.json_path}: {fault.message}"[:_MAX_MESSAGE]
         return Evaluation(_NAME, value=fault is None, explanation=reason)
 
     return of_answer(_NAME, check, "not checked")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from llmeval_sdk.heuristics.expected._ground_truth import MOST_LETTERS, Texts, comparing
+from llmeval_sdk.heuristics.expected._ground_truth import MAX_LETTERS, Texts, comparing
 
 
 _WORD = re.compile(r"[^\W_]+")
@@ -30,4 +30,4 @@ def _compare(texts: Texts) -> float:
     return 2 * LCSseq.similarity(answer, expected) / (len(answer) + len(expected))
 
 
-rouge_l = comparing("rouge_l", _compare, output="score", most_letters=MOST_LETTERS)
+rouge_l = comparing("rouge_l", _compare, output="score", most_letters=MAX_LETTERS)

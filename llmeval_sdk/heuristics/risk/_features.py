@@ -35,7 +35,7 @@ MAX_CHARACTERS = 40_000
 """How many characters of a context are read. `passage` limits its tokens and sentences too."""
 PREFIX = 5
 _GRAM = 4
-_LONGEST = 24
+_MAX_LENGTH = 24
 """How many letters of a word are cut into parts."""
 _SAMPLE = 60
 """How many tokens of a passage decide which language it is in."""
@@ -161,14 +161,14 @@ class Context:
             parts = self._parts = self._cut()
         if self.english:
             return float(stem[:PREFIX] in parts) if len(stem) >= PREFIX else 0.0
-        grams = _grams(_words.fold(word[:_LONGEST]))
+        grams = _grams(_words.fold(word[:_MAX_LENGTH]))
         return sum(map(parts.__contains__, grams)) / len(grams) if grams else 0.0
 
     def _cut(self) -> set[str]:
         if self.english:
             return {stem[:PREFIX] for stem in self.stems}
         different = set().union(*[passage.tokens for passage in self._passages])
-        words = (token[:_LONGEST] for token in different if len(token) >= _GRAM - 1)
+        words = (token[:_MAX_LENGTH] for token in different if len(token) >= _GRAM - 1)
         return {gram for word in words for gram in _grams(_words.fold(word))}
 
     def negates(self, sentence: int) -> bool:

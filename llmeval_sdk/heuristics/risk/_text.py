@@ -81,7 +81,7 @@ _FORMS: dict[str, tuple[str, str]] = {
     for dimension, unit in [head.split()]
     for form in forms.split()
 }
-_LONGEST = max(map(len, _FORMS))
+_MAX_LENGTH = max(map(len, _FORMS))
 _SUFFIXES = {
     form: found
     for form, found in _FORMS.items()
@@ -104,7 +104,7 @@ def unit(word: str) -> Unit | None:
     if dense and word[0] in "个個" and word[1:2] not in ("月", ""):
         word = word[1:]
     least = 1 if dense else max(3, len(word) - _ENDING)
-    for length in range(min(len(word) - 1, _LONGEST), least - 1, -1):
+    for length in range(min(len(word) - 1, _MAX_LENGTH), least - 1, -1):
         found = _FORMS.get(word[:length])
         if found is not None:
             return found
@@ -168,7 +168,7 @@ MAX_SENTENCE = 600
 """The most characters of a sentence. Longer stretches are cut, so that alignment stays local."""
 _STEM = 6
 """How many letters of a word count in other languages than English, whose endings inflect."""
-_LONGEST_ABBREVIATION = max(map(len, ABBREVIATIONS))
+_MAX_ABBREVIATION = max(map(len, ABBREVIATIONS))
 _KEPT_STEMS = 30_000
 _SAMPLE = 150
 """How many tokens decide which language a text is in."""
@@ -195,7 +195,7 @@ def sentences(text: str) -> Iterator[tuple[int, int]]:
 
 def _goes_on(text: str, start: int, stop: int, end: int) -> bool:
     """Return whether the full stop at ``stop`` ends no sentence, as in "10. Flip" or "Dr. Ito"."""
-    words = text[max(start, stop - _LONGEST_ABBREVIATION - 1) : stop].split()
+    words = text[max(start, stop - _MAX_ABBREVIATION - 1) : stop].split()
     word = words[-1].lstrip("(\"'“‘*") if words and not text[stop - 1].isspace() else ""
     if word.isdecimal():
         if len(word) > 3 or end - start > 40:
@@ -436,7 +436,7 @@ _MARK = re.compile(
     re.IGNORECASE,
 )
 """A mark before a passage, such as "passage 2:" or "[2]:". `_END` is far cheaper to look for."""
-_LONGEST_WORD = 24
+_MAX_WORD = 24
 """How many characters a mark may have."""
 
 
@@ -516,8 +516,8 @@ def _numbers(
     marks = []
     for found in _END.finditer(content):
         end = found.end()
-        line = content.rfind("\n", max(0, end - _LONGEST_WORD), end) + 1
-        mark = _MARK.fullmatch(content, line, end) if line or end <= _LONGEST_WORD else None
+        line = content.rfind("\n", max(0, end - _MAX_WORD), end) + 1
+        mark = _MARK.fullmatch(content, line, end) if line or end <= _MAX_WORD else None
         if mark is not None:
             marks.append((mark.start(1), int(mark[1])))
     numbered: dict[int, int] = {}

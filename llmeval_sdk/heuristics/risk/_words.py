@@ -475,16 +475,16 @@ _CITATION = re.compile(
     re.IGNORECASE,
 )
 _CITED = re.compile(r"\d+")
-_MOST_CITED = 20
+_MAX_CITED = 20
 
-_MOST_LOOKED_AT = 400
+_MAX_LOOKED_AT = 400
 
 
 def declines(sentence: str, words: Collection[str], *, english: bool) -> bool:
     """Return whether a lower-case sentence, with these words, says that it cannot answer."""
     if english:
         return not _REFUSES.isdisjoint(words) and _REFUSAL.search(sentence) is not None
-    return len(sentence) <= _MOST_LOOKED_AT and _refusals().search(sentence) is not None
+    return len(sentence) <= _MAX_LOOKED_AT and _refusals().search(sentence) is not None
 
 
 @lru_cache(None)
@@ -496,7 +496,7 @@ def _refusals() -> re.Pattern[str]:
 def citations(sentence: str) -> Iterator[tuple[int, int, list[int]]]:
     """Yield where a sentence cites passages, and their numbers: "passage 2", "[1, 3]"."""
     for count, match in enumerate(_CITATION.finditer(sentence)):
-        if count >= _MOST_CITED:
+        if count >= _MAX_CITED:
             break
         numbers = [int(digits) for digits in _CITED.findall(match.group()) if len(digits) <= 4]
         yield match.start(), match.end(), numbers

@@ -28,7 +28,7 @@ _SAMPLE = 1_000
 """How many characters of an answer decide which language it is in."""
 _PLACES = 24
 """How many of the sentences that have a word of the question are looked at."""
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 _DECLINED = 0.05
 _UNCOPIED, _NOVEL, _USUAL = 0.4, 0.12, 0.6
 """Two continuous features are added to the logit of the trained steps: the share of word pairs that
@@ -205,8 +205,8 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
         if risk >= (least / 2 if claim.numbers_absent else least)  # a missing figure is evidence
     ]
     absent = dict.fromkeys(number for claim in measured for number in claim.numbers_absent)
-    metadata["unsupported_spans"] = spans[:_MOST_SHOWN]
-    metadata["numbers_absent"] = list(absent)[:_MOST_SHOWN]
+    metadata["unsupported_spans"] = spans[:_MAX_SHOWN]
+    metadata["numbers_absent"] = list(absent)[:_MAX_SHOWN]
     explanation = _explain(len(spans), len(measured), metadata["numbers_absent"])
     return Evaluation(NAME, round(value, 5), None, explanation, None, metadata)
 

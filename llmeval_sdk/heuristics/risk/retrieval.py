@@ -187,7 +187,7 @@ def _overlap(left: Sequence[object], right: Sequence[object]) -> float:
 
 
 NAME = "retrieval_risk"
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 def features(
@@ -250,7 +250,7 @@ def _retrieval_risk(record: Record) -> Evaluation | None:
     part = "hybrid" if "overlap" in values else "text"
     value = _words.model("retrieval", part).risk(values)
     uncovered = sorted((t for t in terms if not t.sentences), key=lambda t: -t.weight)
-    metadata["uncovered_query_terms"] = [term.word for term in uncovered[:_MOST_SHOWN]]
+    metadata["uncovered_query_terms"] = [term.word for term in uncovered[:_MAX_SHOWN]]
     explanation = f"the best sentence covers {values['best_sentence']:.0%} of the question"
     if uncovered:
         explanation += f"; not in the context: {', '.join(term.word for term in uncovered[:5])}"

@@ -136,7 +136,7 @@ def _spend(_: float) -> None:
 # Calls that repeat earlier ones, found call by call, so that an open run can be watched.
 
 
-LONGEST_PERIOD = 4
+MAX_PERIOD = 4
 """Calls in the longest circle that is looked for."""
 
 
@@ -180,13 +180,13 @@ class Circles:
     def __init__(self) -> None:
         self._count = 0
         self._latest: tuple[Signature, ...] = ()
-        self._repeated = (0,) * LONGEST_PERIOD
+        self._repeated = (0,) * MAX_PERIOD
         self.longest = Circle()
 
     def add(self, signature: Signature) -> None:
         """Take note of a call."""
         self.longest, self._repeated = self._after(signature)
-        self._latest = (signature, *self._latest[: LONGEST_PERIOD - 1])
+        self._latest = (signature, *self._latest[: MAX_PERIOD - 1])
         self._count += 1
 
     def with_call(self, signature: Signature) -> Circle:
@@ -195,7 +195,7 @@ class Circles:
 
     def _after(self, signature: Signature) -> tuple[Circle, tuple[int, ...]]:
         longest = self.longest
-        repeated = [0] * LONGEST_PERIOD
+        repeated = [0] * MAX_PERIOD
         for place, before in enumerate(self._latest):
             if before == signature:
                 repeated[place] = self._repeated[place] + 1

@@ -51,7 +51,7 @@ _DESTROYS = re.compile(
 )
 """In the names of tools after which something is gone, or paid."""
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_LONGEST_VALUE = 400
+_MAX_VALUE = 400
 
 
 def is_invented(name: str, value: object, call: ToolCall, run: Run) -> bool:  # noqa: PLR0911
@@ -66,8 +66,8 @@ def is_invented(name: str, value: object, call: ToolCall, run: Run) -> bool:  # 
         return False
     if isinstance(value, (int, float)):
         return _is_invented_number(value, call, run)
-    low = str(value)[: _LONGEST_VALUE + 1].strip().lower()
-    if not 2 <= len(low) <= _LONGEST_VALUE or _stands(low, call, run):
+    low = str(value)[: _MAX_VALUE + 1].strip().lower()
+    if not 2 <= len(low) <= _MAX_VALUE or _stands(low, call, run):
         return False
     if _is_option(name, str(value).strip(), call):
         return False
@@ -97,12 +97,12 @@ def absent_figures(run: Run) -> float:
             short = plain.rstrip("0").rstrip(".") if "." in plain else plain
             total += 1
             absent += not any(form in run.seen for form in {raw, plain, short})
-            if total >= _MOST_FIGURES:
+            if total >= _MAX_FIGURES:
                 return absent / total
     return absent / total if total else 0.0
 
 
-_MOST_FIGURES = 200
+_MAX_FIGURES = 200
 
 
 def _stands(text: str, call: ToolCall, run: Run) -> bool:
@@ -159,7 +159,7 @@ def _is_said_date(month: int, day: int, call: ToolCall, run: Run) -> bool:
     name = _MONTHS[month - 1]
     digits = re.compile(rf"(?<!\d)0?{day}(?!\d)")
     at = run.seen.find(name, 0, call.seen)
-    for _ in range(_MOST_PLACES):
+    for _ in range(_MAX_PLACES):
         if at < 0:
             return False
         if digits.search(run.seen, max(0, at - 8), min(call.seen, at + 18)):
@@ -168,17 +168,17 @@ def _is_said_date(month: int, day: int, call: ToolCall, run: Run) -> bool:
     return False
 
 
-_MOST_PLACES = 1_000
+_MAX_PLACES = 1_000
 
 
 # The values that the definition of a tool offers for its arguments: no agent has to make them up.
 
 
-_DEEPEST = 8
-_MOST_FORMS = 500
+_MAX_DEPTH = 8
+_MAX_FORMS = 500
 """Parts of the schema of one tool that are read."""
-_MOST_VALUES = 1_000
-_LONGEST_DESCRIPTION = 4_000
+_MAX_VALUES = 1_000
+_MAX_DESCRIPTION = 4_000
 _BRANCHES = ("anyOf", "oneOf", "allOf")
 
 
@@ -195,7 +195,7 @@ class Choices:
         """The parts of the schema that describe an argument, and the branches of these."""
         self._closed: set[str] = set()
         """The arguments that have an enumeration of their own: all of their values are choices."""
-        self._left = _MOST_FORMS
+        self._left = _MAX_FORMS
         self._read_object(schema, 0)
 
     def has(self, name: str, value: object) -> bool:
@@ -213,7 +213,7 @@ class Choices:
 
     def _read(self, name: str, form: object, depth: int) -> None:
         """Take in what describes an argument: the part itself, its branches, items and insides."""
-        if not isinstance(form, Mapping) or depth > _DEEPEST or self._left <= 0:
+        if not isinstance(form, Mapping) or depth > _MAX_DEPTH or self._left <= 0:
             return
         self._left -= 1
         self._forms.setdefault(name, []).append(form)
@@ -224,12 +224,12 @@ class Choices:
     def _branches(self, form: Mapping[str, object]) -> Iterator[object]:
         for key in _BRANCHES:
             held = form.get(key)
-            yield from held[:_MOST_FORMS] if isinstance(held, (list, tuple)) else ()
+            yield from held[:_MAX_FORMS] if isinstance(held, (list, tuple)) else ()
         yield form.get("items")
         place = form.get("$ref")
         if isinstance(place, str) and place.startswith("#/"):
             target: object = self._schema
-            for key in place[2:].split("/")[:_DEEPEST]:
+            for key in place[2:].split("/")[:_MAX_DEPTH]:
                 target = target.get(key) if isinstance(target, Mapping) else None
             yield target
 
@@ -239,10 +239,10 @@ def _names(form: Mapping[str, object], value: object) -> bool:
         return True
     for key in ("enum", "examples"):
         held = form.get(key)
-        if isinstance(held, (list, tuple)) and value in held[:_MOST_VALUES]:
+        if isinstance(held, (list, tuple)) and value in held[:_MAX_VALUES]:
             return True
     described, word = form.get("description"), str(value).strip()
-    if not isinstance(described, str) or not 2 <= len(word) <= _LONGEST_DESCRIPTION:
+    if not isinstance(described, str) or not 2 <= len(word) <= _MAX_DESCRIPTION:
         return False
     stands = rf"(?<!\w){re.escape(word)}(?!\w)"
-    return re.search(stands, described[:_LONGEST_DESCRIPTION], re.IGNORECASE) is not None
+    return re.search(stands, described[:_MAX_DESCRIPTION], re.IGNORECASE) is not None

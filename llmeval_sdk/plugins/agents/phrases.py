@@ -111,7 +111,7 @@ _HEDGE = re.compile(
 _CLAUSE_END = re.compile(r"[.\n!?;:]")
 _BEFORE = 90
 """Characters before a participle in which its subject is looked for."""
-_MOST_CLAIMS = 100
+_MAX_CLAIMS = 100
 _WORD = re.compile(r"[a-z]+")
 _SORRY = re.compile(
     r"sorry|apologi|unfortunately|unable to|cannot|can[’']t|not able to|couldn[’']t|could not"
@@ -164,7 +164,7 @@ def claims(text: str) -> list[tuple[str, str]]:
         if not _HEDGE.search(clause):
             shown = text[max(0, match.start() - 30) : match.end() + 40]
             claimed.append((match[1].lower(), " ".join(shown.split())))
-            if len(claimed) >= _MOST_CLAIMS:
+            if len(claimed) >= _MAX_CLAIMS:
                 break
     return claimed
 
@@ -185,8 +185,8 @@ REACH = 500
 """Characters after a cue that belong to the passage."""
 SHORTEST = 4
 """Characters that a value needs before finding it in a passage means anything."""
-_MOST_CUES = 200
-_LONGEST_VALUE = 1_000
+_MAX_CUES = 200
+_MAX_VALUE = 1_000
 
 _TURNS = {
     "you": (
@@ -268,7 +268,7 @@ class AddressedPassages:
             if not isinstance(value, (str, int, float)) or isinstance(value, bool):
                 continue
             spend((self._length + len(asked)) / 1_000)
-            low = str(value)[:_LONGEST_VALUE].lower().strip()
+            low = str(value)[:_MAX_VALUE].lower().strip()
             if len(low) < SHORTEST or low in asked:
                 continue
             source = next((number for number, text in self._addressed if low in text), None)
@@ -311,10 +311,10 @@ def _addressed(result: str) -> list[tuple[int, int]]:
         for letters, cues in _CUES
         if letters in result
         for cue in cues
-        for match in islice(cue.finditer(result), _MOST_CUES + 1)
+        for match in islice(cue.finditer(result), _MAX_CUES + 1)
     )
     for count, start in enumerate(starts):
-        if count >= _MOST_CUES:  # so many cues are a decoy: all that follows is suspicious
+        if count >= _MAX_CUES:  # so many cues are a decoy: all that follows is suspicious
             spans[-1] = spans[-1][0], len(result)
             break
         if spans and start <= spans[-1][1]:

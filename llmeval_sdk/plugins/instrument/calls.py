@@ -257,9 +257,9 @@ def _complete(ours: Span, call: Span) -> None:
 # instrumented call has the parent, and the sampling, that it would have without us.
 
 
-MOST_ATTRIBUTES = 2_000
+MAX_ATTRIBUTES = 2_000
 """Of one call: a conversation has two for each message, and three for each call of a tool."""
-LONGEST_ATTRIBUTE = 1_000_000
+MAX_ATTRIBUTE = 1_000_000
 """Characters of one attribute that are kept."""
 
 
@@ -346,9 +346,7 @@ def _context_below(context: Context | None, around: Any) -> Context | None:
 
 @cache
 def _provider() -> TracerProvider:
-    limits = SpanLimits(
-        max_span_attributes=MOST_ATTRIBUTES, max_span_attribute_length=LONGEST_ATTRIBUTE
-    )
+    limits = SpanLimits(max_span_attributes=MAX_ATTRIBUTES, max_span_attribute_length=MAX_ATTRIBUTE)
     provider = TracerProvider(
         sampler=ALWAYS_ON,
         resource=Resource.get_empty(),  # it describes nothing of the app

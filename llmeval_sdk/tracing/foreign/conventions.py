@@ -219,12 +219,12 @@ def tags_of(attributes: Attributes) -> dict[str, str]:
     return {**tags, "user_id": str(user)} if user else tags
 
 
-MOST_LABELS = 100
+MAX_LABELS = 100
 
 
 def labels(words: Sequence[object]) -> dict[str, str]:
     """Read words such as ``team:roofs``; one without a value is ``true``."""
-    pairs = (str(word)[:1_000].partition(":") for word in words[:MOST_LABELS])
+    pairs = (str(word)[:1_000].partition(":") for word in words[:MAX_LABELS])
     return {name: value if colon else "true" for name, colon, value in pairs if name}
 
 
@@ -320,7 +320,7 @@ _RESULTS = (
     "mlflow.spanOutputs",
 )  # fmt: skip
 _HANDOFF = re.compile(r"handoff to (.+)", re.DOTALL)
-_LONGEST_LITERAL = 20_000
+_MAX_LITERAL = 20_000
 """Characters of a Python literal that is read; a longer one stays text."""
 _MESSAGE = re.compile(
     r"content=(?P<quote>['\"])(?P<text>.*?)(?P=quote) (?:name|tool_call_id)=", re.DOTALL
@@ -421,7 +421,7 @@ def _first(attributes: Attributes, names: Iterable[str]) -> object:
 
 def _literal(text: object) -> object:
     """Read the arguments that LangChain prints as Python does; the text itself otherwise."""
-    if not isinstance(text, str) or not text.startswith("{") or len(text) > _LONGEST_LITERAL:
+    if not isinstance(text, str) or not text.startswith("{") or len(text) > _MAX_LITERAL:
         return text
     try:
         value = ast.literal_eval(text)

@@ -100,7 +100,7 @@ _REPR = re.compile(
     re.DOTALL,
 )
 _IS_STREAM = re.compile("generator|stream", re.IGNORECASE)
-_MOST_PARTS = 100
+_MAX_PARTS = 100
 
 
 def _is_repr(text: object) -> bool:
@@ -119,10 +119,10 @@ def is_bare(value: object) -> bool:
     fields, or it only names who was about to speak.
     """
     if isinstance(value, dict):
-        fields = list(value.values())[:_MOST_PARTS]
+        fields = list(value.values())[:_MAX_PARTS]
         is_named = any(_is_repr(field) and _IS_STREAM.search(field) for field in fields)
     else:
-        parts = value[:_MOST_PARTS] if isinstance(value, list) else [value]
+        parts = value[:_MAX_PARTS] if isinstance(value, list) else [value]
         is_named = bool(parts) and all(map(_is_repr, parts))
     turns = listed(value)
     is_empty = not any(item for turn in turns for key, item in turn.items() if key != "role")

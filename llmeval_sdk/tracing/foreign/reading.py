@@ -290,12 +290,12 @@ def attributes_of(span: Any) -> Mapping[str, object]:
 _SPEAKS = (*OWNERS, "llm")
 """Kinds of spans whose answer may be that of the whole run."""
 _CALLS = ("tool", "llm")
-_MOST_TWINS = 100
+_MAX_TWINS = 100
 """Spans among which the same call by another instrumentation is looked for, the latest ones."""
-_MOST_TOOLS = 1_000
+_MAX_TOOLS = 1_000
 _ROOM = 4_000_000, 20_000
 """Characters and values that are kept of the messages of one model call."""
-_MOST_PLACES = 10_000
+_MAX_PLACES = 10_000
 """Values of a state among which an answer is looked for."""
 
 
@@ -347,8 +347,8 @@ def contributions_to(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[Co
     """Return the contributions to a topmost span: documents, usage, steps, tools."""
     offered: dict[str, Mapping[str, object]] = {}
     for span in family:
-        for tool in (span.offered or ())[:_MOST_TOOLS]:
-            if len(offered) < _MOST_TOOLS:
+        for tool in (span.offered or ())[:_MAX_TOOLS]:
+            if len(offered) < _MAX_TOOLS:
                 offered.setdefault(str(tool["name"]), tool)
     below = _without_twins([_as_step(span, offered) for span in family if span is not top])
     contributions = rolled_up(top, below, whole=True)
@@ -358,7 +358,7 @@ def contributions_to(top: ForeignSpan, family: Sequence[ForeignSpan]) -> list[Co
 
 def contributions_of_call(call: ForeignSpan) -> list[Contribution]:
     """Return the contributions of a model call to its run: its messages, and tools."""
-    return _contributions(call.conversation, tuple(call.offered or ())[:_MOST_TOOLS])
+    return _contributions(call.conversation, tuple(call.offered or ())[:_MAX_TOOLS])
 
 
 def _contributions(
@@ -394,7 +394,7 @@ def _without_twins(spans: list[ForeignSpan]) -> list[ForeignSpan]:
     kept: list[ForeignSpan] = []
     twins: set[tuple[str, str | None]] = set()
     for span in sorted(spans, key=_start):
-        for other in reversed(kept[-_MOST_TWINS:] if span.kind in _CALLS else ()):
+        for other in reversed(kept[-_MAX_TWINS:] if span.kind in _CALLS else ()):
             if _is_twin(other, span) and (other.span_id, span.instrumentation) not in twins:
                 twins.add((other.span_id, span.instrumentation))
                 break
@@ -444,14 +444,14 @@ def _holds(state: object, text: str) -> bool:
 
 def _values(state: object) -> Iterator[object]:
     waiting = [state]
-    for _ in range(_MOST_PLACES):
+    for _ in range(_MAX_PLACES):
         if not waiting:
             return
         value = waiting.pop()
         if isinstance(value, Mapping):
-            waiting.extend(list(value.values())[:_MOST_PLACES])
+            waiting.extend(list(value.values())[:_MAX_PLACES])
         elif isinstance(value, (list, tuple)):
-            waiting.extend(value[:_MOST_PLACES])
+            waiting.extend(value[:_MAX_PLACES])
         else:
             yield value
 

@@ -12,7 +12,7 @@ from llmeval_sdk import registry, testing
 from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.model import Answer, Record, Step
 from llmeval_sdk.model.runs import run_of
-from llmeval_sdk.plugins.agents.judges import MOST_SHOWN, MOST_WHOLE, of_call, shown_run
+from llmeval_sdk.plugins.agents.judges import MAX_WHOLE, MOST_SHOWN, of_call, shown_run
 from llmeval_sdk.testing.judge_server import JudgeServer, sections_of
 
 
@@ -116,7 +116,7 @@ def long_run(count=1_000):
 def test_a_long_run_is_shown_as_a_digest_that_says_what_it_lacks():
     """Both ends, the faults, what the user said, and what changed something are always there."""
     run = shown_run(long_run())
-    assert len(run.numbers) == MOST_SHOWN < MOST_WHOLE
+    assert len(run.numbers) == MOST_SHOWN < MAX_WHOLE
     assert {1, 2, 3, 303, 403, 503, 603, 1002, 1003} <= set(run.numbers)
     gaps = [section for section in run.sections if section.name.startswith("left out")]
     left_out = 0

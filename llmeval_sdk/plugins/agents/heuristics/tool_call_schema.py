@@ -10,8 +10,8 @@ from llmeval_sdk.plugins.agents.heuristics import Scored, at, counted, of_a_run
 from llmeval_sdk.text.budget import WorkBudget
 
 
-_DEEPEST = 8
-_MOST_ITEMS = 200
+_MAX_DEPTH = 8
+_MAX_ITEMS = 200
 
 
 def _score(run: Run) -> Scored:
@@ -60,11 +60,11 @@ def _problem(call: ToolCall, schemas: Mapping[str, Any], budget: WorkBudget) -> 
 def fits(value: Any, schema: Any, budget: WorkBudget, depth: int = 0) -> bool:  # noqa: C901, PLR0911
     """Say whether a value fits the part of JSON Schema that tools use; what is unknown fits."""
     budget.spend(10)
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+    if not isinstance(schema, Mapping) or depth > _MAX_DEPTH:
         return True
     choices = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(choices, (list, tuple)):
-        return any(fits(value, choice, budget, depth + 1) for choice in choices[:_MOST_ITEMS])
+        return any(fits(value, choice, budget, depth + 1) for choice in choices[:_MAX_ITEMS])
     if isinstance(schema.get("enum"), (list, tuple)) and value not in schema["enum"]:
         return False
     kind = schema.get("type")
@@ -84,7 +84,7 @@ def fits(value: Any, schema: Any, budget: WorkBudget, depth: int = 0) -> bool:  
     if kind == "array":
         items = schema.get("items")
         return isinstance(value, (list, tuple)) and all(
-            fits(item, items, budget, depth + 1) for item in value[:_MOST_ITEMS]
+            fits(item, items, budget, depth + 1) for item in value[:_MAX_ITEMS]
         )
     if kind == "object":
         return isinstance(value, dict) and _fits_object(value, schema, budget, depth)
@@ -97,7 +97,7 @@ def _fits_object(
     properties = schema.get("properties") or {}
     return all(key in value for key in schema.get("required") or ()) and all(
         fits(held, properties.get(key), budget, depth + 1)
-        for key, held in list(value.items())[:_MOST_ITEMS]
+        for key, held in list(value.items())[:_MAX_ITEMS]
     )
 
 

@@ -36,24 +36,24 @@ from llmeval_sdk.plugins.agents.phrases import hijacks
 # The part of a run that a judge sees: all of it where it fits, else a digest.
 #
 # Each step has a section of its own, so that no tool's result can pass for another step. A run
-# fits if it has at most `MOST_WHOLE` steps. Of a longer one the judge sees `MOST_SHOWN` steps,
+# fits if it has at most `MAX_WHOLE` steps. Of a longer one the judge sees `MOST_SHOWN` steps,
 # chosen in this order: both ends; the calls that failed, were refused, repeat an earlier one or
 # follow an instruction from a tool's result; the user's messages; calls that change something;
 # the agent's messages; and the latest of all others. Between them a line says how many steps are
 # not shown, and which. Long texts lose their middle, as in every prompt.
 
-MOST_WHOLE = 300
+MAX_WHOLE = 300
 """Steps of the longest run that is shown whole."""
 MOST_SHOWN = 160
 """Steps that are shown of a longer run."""
 _OF_A_KIND = 40
 """How many faults, messages of the user, and changes are sure of a place, half from each end."""
 _FIRST, _LAST = 4, 8
-_MOST_WORK = 4_000.0
+_MAX_WORK = 4_000.0
 """Thousands of characters that the search for hijacked calls may read."""
-MOST_TOOLS = 16_000
+MAX_TOOLS = 16_000
 """Characters of the definitions of tools."""
-_LONGEST_TEXT = 64_000
+_MAX_TEXT = 64_000
 """Characters of one text, of which the prompt shows the more the fewer others there are."""
 
 
@@ -71,7 +71,7 @@ def shown_run(record: Record) -> ShownRun:
     """Return what a judge is shown of the run of a Record."""
     run = run_of(record)
     count = len(run.steps)
-    numbers = list(range(1, count + 1)) if count <= MOST_WHOLE else _chosen(run)
+    numbers = list(range(1, count + 1)) if count <= MAX_WHOLE else _chosen(run)
     calls = {call.number: call for call in (*run.earlier, *run.turn)}
     sections: list[Section] = []
     last = 0
@@ -93,7 +93,7 @@ def tools(record: Record) -> list[Section]:
         f"{tool.get('name')}: {tool.get('description') or ''} {_json(tool.get('parameters') or {})}"
         for tool in record.tools
     ]
-    return [Section("tools", "\n".join(lines)[:MOST_TOOLS])]
+    return [Section("tools", "\n".join(lines)[:MAX_TOOLS])]
 
 
 def of_call(call: ToolCall) -> str:
@@ -107,7 +107,7 @@ def of_call(call: ToolCall) -> str:
     if step.error is not None:
         lines.append(f"error: {_line(str(step.error))}")
     result = call.result
-    shown = None if result is None else f"result: {shortened(result, _LONGEST_TEXT)}"
+    shown = None if result is None else f"result: {shortened(result, _MAX_TEXT)}"
     return "\n".join([*lines, shown or "no result came"])
 
 
@@ -134,7 +134,7 @@ class _SpentError(Exception):
 
 class _Allowance:
     def __init__(self) -> None:
-        self._left = _MOST_WORK
+        self._left = _MAX_WORK
 
     def spend(self, work: float) -> None:
         self._left -= work
@@ -176,15 +176,15 @@ def _step(run: Run, number: int, call: ToolCall | None) -> Section:
     step = run.steps[number - 1]
     if call is not None:
         return Section(f"step {number}, tool call", of_call(call))
-    return Section(f"step {number}, {step.role}", shortened(step.content or "", _LONGEST_TEXT))
+    return Section(f"step {number}, {step.role}", shortened(step.content or "", _MAX_TEXT))
 
 
 def _json(value: object) -> str:
     if isinstance(value, str):
-        return shortened(value, _LONGEST_TEXT)
+        return shortened(value, _MAX_TEXT)
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
-        return shortened(text, _LONGEST_TEXT)
+        return shortened(text, _MAX_TEXT)
     except (TypeError, ValueError, RecursionError):
         return repr(type(value))
 
@@ -238,7 +238,7 @@ FORM = form(
     steps={"type": "array", "items": {"type": "integer"}},
     rating={"type": "string", "enum": ["yes", "no"]},
 )
-MOST_STEPS = 20
+MAX_STEPS = 20
 """Steps that a verdict names, and that a decision model chooses from."""
 READING = """
 The material is the run of an agent. Each section "step 3, …" is one step, in order: what a user,
@@ -283,7 +283,7 @@ class RunJudge(BaseJudge):
         is_good = verdict["rating"] == "yes"
         if not is_good and not steps:
             raise JudgeError("malformed", "the verdict is no and names no step at fault")
-        named = {} if is_good else {"steps": steps[:MOST_STEPS]}
+        named = {} if is_good else {"steps": steps[:MAX_STEPS]}
         return Evaluation(
             self.name,
             verdict["rating"],
@@ -329,7 +329,7 @@ class RunJudge(BaseJudge):
         """Return the question which step is at fault, among those that are likeliest to be."""
         run, shown = run_of(record), shown_run(record).numbers
         order = dict.fromkeys((*faults(run), shown[-1], *(c.number for c in run.changes), *shown))
-        known = [number for number in order if number in shown][:MOST_STEPS]
+        known = [number for number in order if number in shown][:MAX_STEPS]
         if len(known) == 1:  # a choice needs two
             known.append(known[0] + 1)
         wording = (
@@ -408,7 +408,7 @@ def _by_step(combined: Evaluation, calls: Sequence[ToolCall], count: int) -> Eva
     about: Mapping[str, Any] = {
         **combined.metadata,
         "rated_steps": numbers,
-        **({"steps": at_fault[:MOST_STEPS]} if at_fault else {}),
+        **({"steps": at_fault[:MAX_STEPS]} if at_fault else {}),
         **({"steps_left_out": count - len(numbers)} if count > len(numbers) else {}),
     }
     return replace(combined, metadata=about)
