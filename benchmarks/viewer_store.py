@@ -10,8 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 from llmeval_sdk.store import _schema
-from llmeval_sdk.store._rows import COLUMNS
-from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.encode import COLUMNS, dumps
 
 
 TRACE_SPANS = 4

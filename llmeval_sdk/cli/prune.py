@@ -118,6 +118,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         while writer.prune():
             pass  # each call stops after a moment, so that an app gets its turn to write
+        while writer.shrink():
+            pass
         writer.settle()
     finally:
         writer.close()

@@ -11,8 +11,8 @@ from typing import Any, get_args
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, NotRun, SpanData, SpanKind
 from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
-from llmeval_sdk.store import _rows
-from llmeval_sdk.store._rows import COLUMNS
+from llmeval_sdk.store import encode
+from llmeval_sdk.store.encode import COLUMNS
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -23,10 +23,10 @@ _SAID = {"blob": "bytes", "text": "text", "integer": "a whole number", "real": "
 _MAPPINGS = tuple(field.name for field in STORED_FIELDS if field.form is Form.MAPPING)
 _METADATA = ("metadata",)
 _READERS: dict[str, Callable[[Any], Any]] = {
-    "spans": _rows.span_of,
-    "evaluations": _rows.evaluation_of,
-    "feedback": _rows.evaluation_of,
-    "not_run": _rows.not_run_of,
+    "spans": encode.span_of,
+    "evaluations": encode.evaluation_of,
+    "feedback": encode.evaluation_of,
+    "not_run": encode.not_run_of,
 }
 
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
-from llmeval_sdk.store import _rows
-from llmeval_sdk.store._rows import COLUMNS, Row
+from llmeval_sdk.store import encode
+from llmeval_sdk.store.encode import COLUMNS, Row
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -77,11 +77,11 @@ def _slice(
         f"WHERE seq > ? AND {where} ORDER BY seq LIMIT {SLICE}",
         (after, *values),
     ).fetchall()
-    spans = [(row[0], _rows.span_of(row[1:])) for row in span_rows]
+    spans = [(row[0], encode.span_of(row[1:])) for row in span_rows]
     ids = [span.span_id for _, span in spans]
-    evaluations = _about(connection, "evaluations", ids, _rows.evaluation_of)
-    not_run = _about(connection, "not_run", ids, _rows.not_run_of)
-    feedback = _about(connection, "feedback", ids, _rows.evaluation_of)
+    evaluations = _about(connection, "evaluations", ids, encode.evaluation_of)
+    not_run = _about(connection, "not_run", ids, encode.not_run_of)
+    feedback = _about(connection, "feedback", ids, encode.evaluation_of)
     return [
         (seq, StoredSpan(span, _of(evaluations, span), _of(not_run, span), _of(feedback, span)))
         for seq, span in spans

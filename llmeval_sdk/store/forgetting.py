@@ -13,12 +13,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from llmeval_sdk.model import JUDGE_TAG
-from llmeval_sdk.store._prune import drop_traces
 from llmeval_sdk.store._schema import OF_SESSION, SESSION
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import open_file
 from llmeval_sdk.store.sessions import A_NAME, MAX_ID_LENGTH
 from llmeval_sdk.store.state import Belongings, StateFile, StateTables
+from llmeval_sdk.store.writer import drop_traces
 
 
 def belongings_of(

@@ -1,24 +1,88 @@
-"""Which judged records of a store to label next, and how a label is stored."""
+"""What people say of records: which to label next, and the one thing that a reader may write."""
 
 from __future__ import annotations
 
 import os
+import secrets
+import sqlite3
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from llmeval_sdk import registry
-from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import Chunk, Extraction, SpanData
+from llmeval_sdk.errors import ConfigurationError, ExportError
+from llmeval_sdk.model import Chunk, Evaluation, EvaluationEvent, Extraction, SpanData, Target
 from llmeval_sdk.model.records import evidence_of, record_of, rolled_up
+from llmeval_sdk.process import private
 from llmeval_sdk.statistics.labels import Candidate, Choice, choose, doubt_about, side_of
-from llmeval_sdk.store.feedback import add_feedback, human_label
+from llmeval_sdk.store import _schema, encode
+from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.populations import usable, verdicts
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope, scores_by_span
 
+
+WAIT_SECONDS = 2.0
+
+
+def add_feedback(store: str | os.PathLike[str], event: EvaluationEvent) -> None:
+    """Store what a person said, as `submit_feedback` would have it stored.
+
+    The connection may add rows to the table of feedback and do nothing else: SQLite itself refuses
+    any other statement.
+
+    Raises:
+        ExportError: the store cannot be written now.
+    """
+    path = path_of(store)
+    row = encode.evaluation_row(event)
+    try:
+        private.check_file(path)
+        with closing(_connect(f"{path.as_uri()}?mode=rw")) as connection:
+            _schema.STORE.version_of(connection)
+            connection.set_authorizer(_only_feedback)
+            connection.execute(_INSERT, row)
+    except OSError as error:
+        raise ExportError("store_untrusted", f"{path}: {error.strerror}") from error
+    except (sqlite3.Error, _schema.SchemaError) as error:
+        raise ExportError("store_failed", f"{path}: {error}") from error
+
+
+def human_label(
+    span: SpanData,
+    name: str,
+    value: float | str,
+    *,
+    explanation: str | None = None,
+    **metadata: Any,
+) -> EvaluationEvent:
+    """Return what a person says of a span now, as an event with an id of its own."""
+    evaluation = Evaluation(
+        name, value, explanation=explanation, metadata=metadata, evaluator_kind="human"
+    )
+    target = Target(span.trace_id, span.span_id, span.name, span.kind)
+    serial = f"{span.span_id}-{name}-{secrets.token_hex(8)}"
+    return EvaluationEvent(serial, target, evaluation, time.time_ns())
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+
+
+def _only_feedback(action: int, table: str | None, *_: str | None) -> int:
+    allowed = action == sqlite3.SQLITE_INSERT and table == "feedback"
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+_COLUMNS = encode.COLUMNS["feedback"]
+_INSERT = f"INSERT INTO feedback ({','.join(_COLUMNS)}) VALUES ({','.join('?' * len(_COLUMNS))})"  # noqa: S608
+
+
+# Which judged records of a store to label next, and how a label is stored.
 
 PLANNED = 100
 """How many records are chosen by default."""

@@ -13,11 +13,10 @@ from typing import TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import JUDGING, STAND_IN, EvaluationEvent, NotRun, SpanData, values
-from llmeval_sdk.store import _rows, _schema
-from llmeval_sdk.store._rows import COLUMNS, Row
+from llmeval_sdk.store import _schema, encode
 from llmeval_sdk.store._schema import MAY_BE_TURN, EmptyError
 from llmeval_sdk.store.connection import Database
-from llmeval_sdk.store.encode import loads
+from llmeval_sdk.store.encode import COLUMNS, Row, loads
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
 
 
@@ -62,32 +61,32 @@ class StoreReader:
         """Return one span; the latest where several traces have the id."""
         where = "span_id = ? AND ifnull(trace_id = ?, 1) ORDER BY seq DESC LIMIT 1"
         found = self._rows("spans", where, (span_id, trace_id))
-        return _rows.span_of(found[0]) if found else None
+        return encode.span_of(found[0]) if found else None
 
     def trace(self, trace_id: str) -> tuple[SpanData, ...]:
         """Return the spans of a trace, in the order they began."""
         found = self._rows("spans", "trace_id = ? ORDER BY start_ns, seq", (trace_id,))
-        return tuple(map(_rows.span_of, found))
+        return tuple(map(encode.span_of, found))
 
     def evaluations_of(self, span_id: str) -> tuple[EvaluationEvent, ...]:
         """Return what evaluators said of a span, in order of time."""
         found = self._rows("evaluations", "span_id = ? ORDER BY time_ns, seq", (span_id,))
-        return tuple(map(_rows.evaluation_of, found))
+        return tuple(map(encode.evaluation_of, found))
 
     def feedback_of(self, span_id: str) -> tuple[EvaluationEvent, ...]:
         """Return what people said of a span, in order of time."""
         found = self._rows("feedback", "span_id = ? ORDER BY time_ns, seq", (span_id,))
-        return tuple(map(_rows.evaluation_of, found))
+        return tuple(map(encode.evaluation_of, found))
 
     def feedback(self, name: str | None = None) -> tuple[EvaluationEvent, ...]:
         """Return what people said of all spans, oldest first, under one name or any."""
         found = self._rows("feedback", "ifnull(name = ?, 1) ORDER BY time_ns, seq", (name,))
-        return tuple(map(_rows.evaluation_of, found))
+        return tuple(map(encode.evaluation_of, found))
 
     def not_run_of(self, span_id: str) -> tuple[NotRun, ...]:
         """Return the judges that did not run on a span, in order of time."""
         found = self._rows("not_run", "span_id = ? ORDER BY time_ns, seq", (span_id,))
-        return tuple(map(_rows.not_run_of, found))
+        return tuple(map(encode.not_run_of, found))
 
     def recent_scores(self, name: str, limit: int = 5_000) -> list[tuple[str | None, float]]:
         """Return the span names and values of an evaluator's latest scores, oldest first."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from llmeval_sdk.model import EvaluationEvent
-from llmeval_sdk.store import _rows
+from llmeval_sdk.store import encode
 from llmeval_sdk.store._schema import MAY_BE_TURN, OF_SESSION, SESSION
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.latest import latest_of_session
@@ -54,7 +54,7 @@ def stored_sessions(
     sql = _ALL_VERDICTS if session_id is None else _VERDICTS_OF_ONE
     about = {"session": (session_id or "")[:MAX_ID_LENGTH], "most": most}
     rows = reader.read(lambda c: c.execute(sql, about).fetchall())
-    return _by_session(map(_rows.evaluation_of, rows))
+    return _by_session(map(encode.evaluation_of, rows))
 
 
 def _by_session(events: Iterable[EvaluationEvent]) -> list[StoredSession]:
@@ -79,7 +79,7 @@ A_NAME = f"""name IN (WITH RECURSIVE names(name) AS (
 """  # noqa: S608 - constants
 """The index begins with the evaluator's name, so the few names that there are come first."""
 
-_COLUMNS = ", ".join(_rows.COLUMNS["evaluations"])
+_COLUMNS = ", ".join(encode.COLUMNS["evaluations"])
 _ALL_VERDICTS = f"""
 SELECT {_COLUMNS} FROM evaluations WHERE {OF_SESSION} AND {SESSION} IS NOT NULL
 ORDER BY time_ns DESC, span_id DESC, seq DESC LIMIT :most

@@ -166,7 +166,7 @@ class StateFile:
         except sqlite3.DatabaseError as error:
             if _is_damage(error):
                 self._database.close()
-                self._set_aside(error)
+                self._rename_damaged(error)
             raise
 
     @contextmanager
@@ -202,7 +202,7 @@ class StateFile:
         except SchemaError as error:
             raise Unusable(str(error)) from None
         except sqlite3.DatabaseError as error:
-            if self._read_only or not _is_damage(error) or not self._set_aside(error):
+            if self._read_only or not _is_damage(error) or not self._rename_damaged(error):
                 raise
             return self._connect()
 
@@ -238,7 +238,7 @@ class StateFile:
             _migrate(connection, self._tables)
         self._schema.refuse_programs(connection)
 
-    def _set_aside(self, error: sqlite3.DatabaseError) -> bool:
+    def _rename_damaged(self, error: sqlite3.DatabaseError) -> bool:
         """Rename a file of state that is damaged, and say so; return whether a new one may begin.
 
         It stays while other processes have it open, because SQLite deletes the log of a file by

@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import DAY_NS, Batch
-from llmeval_sdk.store import _prune, _rows
-from llmeval_sdk.store._rows import COLUMNS, Row
+from llmeval_sdk.store import encode
 from llmeval_sdk.store.connection import Database, Inherited
-from llmeval_sdk.store.encode import cell, dumps
+from llmeval_sdk.store.encode import COLUMNS, Row, cell, dumps
 from llmeval_sdk.store.files import (
     Unusable,
     is_locked,
@@ -117,9 +116,13 @@ class StoreWriter:
         """
         deadline = time.monotonic() + PRUNE_SECONDS
         total = self._drop(deadline, by_age=True)
-        while self._transact(_prune.shrink, begin="") and time.monotonic() < deadline:
+        while time.monotonic() < deadline and self.shrink():
             pass
         return total
+
+    def shrink(self) -> bool:
+        """Give some free pages of the file back to the disk; return whether there were enough."""
+        return self._transact(_shrink, begin="")
 
     def settle(self) -> None:
         """Move the log into the file, so that freed space is returned to the disk."""
@@ -149,10 +152,10 @@ class StoreWriter:
             gone = 0
             if by_age and self._max_days:
                 oldest = time.time_ns() - int(self._max_days * DAY_NS)
-                gone += self._transact(partial(_prune.drop_oldest, before_ns=oldest))
+                gone += self._transact(partial(_drop_oldest, before_ns=oldest))
                 self._transact(partial(_forget_losses, before_ns=oldest))
-            if self._max_bytes and self._transact(_prune.live_bytes, begin="") > self._bound:
-                gone += self._transact(_prune.drop_oldest)
+            if self._max_bytes and self._transact(_live_bytes, begin="") > self._bound:
+                gone += self._transact(_drop_oldest)
             total += gone
             if not gone or time.monotonic() > deadline:
                 return total
@@ -244,10 +247,10 @@ def _slices(
     ready: list[tuple[str, list[Row]]] = []
     room = size
     for table, nouns, to_row in (
-        ("spans", batch.spans, _rows.span_row),
-        ("evaluations", others, _rows.evaluation_row),
-        ("feedback", people, _rows.evaluation_row),
-        ("not_run", batch.not_run, _rows.not_run_row),  # plain text, which SQLite never refuses
+        ("spans", batch.spans, encode.span_row),
+        ("evaluations", others, encode.evaluation_row),
+        ("feedback", people, encode.evaluation_row),
+        ("not_run", batch.not_run, encode.not_run_row),  # plain text, which SQLite never refuses
     ):
         start = 0
         while start < len(nouns):
@@ -314,3 +317,74 @@ def _forget_losses(connection: sqlite3.Connection, before_ns: int) -> None:
     connection.execute(
         "DELETE FROM meta WHERE key >= 'lost:' AND key < ?", (losses_key(before_ns, 0),)
     )
+
+
+# Keeps the store within its bounds: the traces that arrived first are deleted first, and whole.
+
+_SLICE = 100
+"""How many spans' traces one transaction deletes, so that other processes get their turn."""
+_VACUUM_PAGES = 256
+
+_LIVE = """
+SELECT (page_count - freelist_count) * page_size
+FROM pragma_page_count, pragma_freelist_count, pragma_page_size
+"""
+_FOLLOWERS = ("evaluations", "not_run", "feedback")
+
+
+def _live_bytes(connection: sqlite3.Connection) -> int:
+    """Return the size of what is stored: the file without its free pages."""
+    return int(connection.execute(_LIVE).fetchone()[0])
+
+
+def _drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None) -> int:
+    """Delete a slice of the oldest traces with all that belongs to them, and what has no trace.
+
+    With ``before_ns`` (nanoseconds since the epoch), only traces that began before it are deleted.
+    This runs inside the caller's transaction, and returns how many rows it deleted.
+    """
+    before = connection.total_changes
+    oldest = "SELECT trace_id, start_ns FROM spans ORDER BY seq LIMIT ?"
+    rows = connection.execute(oldest, (_SLICE,)).fetchall()
+    drop_traces(
+        connection, {trace for trace, start in rows if before_ns is None or start < before_ns}
+    )
+    _drop_strays(connection, before_ns)
+    return connection.total_changes - before
+
+
+def drop_traces(connection: sqlite3.Connection, traces: set[str]) -> None:
+    """Delete traces with all that belongs to them, inside the caller's transaction."""
+    for trace in traces:
+        spans = "SELECT span_id FROM spans WHERE trace_id = :trace"
+        for table in _FOLLOWERS:
+            connection.execute(
+                f"DELETE FROM {table} WHERE span_id IN ({spans}) AND trace_id = :trace",  # noqa: S608
+                {"trace": trace},
+            )
+        connection.execute("DELETE FROM spans WHERE trace_id = ?", (trace,))
+
+
+def _drop_strays(connection: sqlite3.Connection, before_ns: int | None) -> None:
+    """Delete records older than all spans that are left: theirs are gone, or never came."""
+    first = connection.execute("SELECT start_ns FROM spans ORDER BY seq LIMIT 1").fetchone()
+    limit = before_ns if before_ns is not None else (first[0] if first else (1 << 63) - 1)
+    for table in _FOLLOWERS:
+        connection.execute(
+            f"DELETE FROM {table} WHERE time_ns < ? AND seq IN "  # noqa: S608
+            f"(SELECT seq FROM {table} ORDER BY seq LIMIT ?)",
+            (limit, 2 * _SLICE),
+        )
+
+
+def _shrink(connection: sqlite3.Connection) -> bool:
+    """Give free pages back to the disk if a tenth of the file is free; return whether it was."""
+    free = _number(connection, "freelist_count")
+    if free * 10 <= _number(connection, "page_count") or free < _VACUUM_PAGES:
+        return False
+    connection.execute(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})").fetchall()
+    return True
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])

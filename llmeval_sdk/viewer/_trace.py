@@ -40,7 +40,7 @@ from llmeval_sdk.model.chat import is_note_of_a_cut, to_text
 from llmeval_sdk.model.records import contributions_of, request_of, with_steps
 from llmeval_sdk.model.runs import Run, hands_over, is_write
 from llmeval_sdk.statistics.reasons import FAILED, Reason, explain
-from llmeval_sdk.store.feedback import add_feedback, human_label
+from llmeval_sdk.store.labelling import add_feedback, human_label
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader, known_names
 from llmeval_sdk.store.traces import (

@@ -26,7 +26,7 @@ from starlette.types import Receive, Scope, Send
 
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.process.shield import caught
-from llmeval_sdk.store.feedback import add_feedback, human_label
+from llmeval_sdk.store.labelling import add_feedback, human_label
 from llmeval_sdk.viewer._site import NoStoreError, Readers
 
 

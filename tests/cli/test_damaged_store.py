@@ -8,8 +8,8 @@ import pytest
 from command_line import run_command
 
 from llmeval_sdk.model import Chunk, Extraction, Failure, Prompt, Target, Usage
-from llmeval_sdk.store._rows import COLUMNS
 from llmeval_sdk.store.damage import damage_of
+from llmeval_sdk.store.encode import COLUMNS
 
 
 SPAN = "05" * 8

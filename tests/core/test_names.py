@@ -108,6 +108,6 @@ def test_a_function_that_only_its_module_uses_is_private(room, words):
 def test_the_rule_would_find_a_stranger():
     """The test above looks at every file, and at uses inside of functions and texts too."""
     assert len(ROOMS) > 15
-    assert is_private_to("llmeval_sdk.store._rows", "llmeval_sdk.cli.report")
-    assert not is_private_to("llmeval_sdk.store._rows", "llmeval_sdk.store.writer")
+    assert is_private_to("llmeval_sdk.store._schema", "llmeval_sdk.cli.report")
+    assert not is_private_to("llmeval_sdk.store._schema", "llmeval_sdk.store.writer")
     assert is_private_to("llmeval_sdk.store._x.rows", "llmeval_sdk.store.writer") is False

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store import _rows, _schema
+from llmeval_sdk.store import _schema, encode
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
 
@@ -29,12 +29,12 @@ def columns(connection, table):
     return [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
 
 
-@pytest.mark.parametrize("table", _rows.COLUMNS)
+@pytest.mark.parametrize("table", encode.COLUMNS)
 def test_rows_have_the_columns_of_their_table(table):
     """All that is written is declared, and nothing else; statements name the columns they use."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         _schema.STORE.migrate(connection)
-        assert sorted(columns(connection, table)) == sorted(["seq", *_rows.COLUMNS[table]])
+        assert sorted(columns(connection, table)) == sorted(["seq", *encode.COLUMNS[table]])
 
 
 def test_a_store_of_an_older_release_is_brought_forward(path, make, monkeypatch):

@@ -25,7 +25,7 @@ time.time = lambda: now() - late
 import llmeval_sdk as llmeval
 from llmeval_sdk.plugins.sessions import shared_turn_store
 
-turn_store.SharedTurnStore.hold_seconds = 3.0
+shared_turn_store.SharedTurnStore.hold_seconds = 3.0
 
 @llmeval.judge(per="session")
 async def seen(record, llm):

@@ -15,7 +15,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.store.feedback import add_feedback, human_label
+from llmeval_sdk.store.labelling import add_feedback, human_label
 from llmeval_sdk.store.reader import StoreReader
 
 

@@ -7,7 +7,7 @@ import pytest
 from viewer_store import HOSTILE
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.store.feedback import add_feedback, human_label
+from llmeval_sdk.store.labelling import add_feedback, human_label
 
 
 pytestmark = pytest.mark.timeout(120)

@@ -10,7 +10,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import cli
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.store import feedback
+from llmeval_sdk.store import labelling
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -145,7 +145,7 @@ def test_the_writer_can_do_nothing_else(store):
     """SQLite refuses every statement of its connection but adding feedback."""
     store.trace()
     with closing(sqlite3.connect(store.path)) as connection:
-        connection.set_authorizer(feedback._only_feedback)
+        connection.set_authorizer(labelling._only_feedback)
         for statement in (
             "DELETE FROM feedback",
             "UPDATE feedback SET value = 1",
@@ -164,5 +164,5 @@ def test_a_store_that_is_gone_is_not_made_anew(store, tmp_path, site):
     root = store.trace()
     (event,) = [store.score(root, "thumbs", "up", evaluator_kind="human")]
     with pytest.raises(ExportError):
-        feedback.add_feedback(tmp_path / "gone.db", event)
+        labelling.add_feedback(tmp_path / "gone.db", event)
     assert not (tmp_path / "gone.db").exists()

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Target
-from llmeval_sdk.store.feedback import add_feedback
+from llmeval_sdk.store.labelling import add_feedback
 from llmeval_sdk.store.labels import feedback_of_period, recent_feedback
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.viewer._overview import MAX_ROWS

@@ -71,7 +71,7 @@ def add(turn_store, *turns):
 
 def told(turn_store):
     """Wait until Redis knows all that a host knows."""
-    until(lambda: not turn_store.news(), "Redis is told")
+    until(lambda: not turn_store.updates(), "Redis is told")
 
 
 def test_an_id_that_everybody_shares_stays_bounded_over_all_hosts(host, redis):
