@@ -19,7 +19,7 @@ def setting(
     read: Callable[[str], object] = str,
     doc: str,
     form_of: str | None = None,
-    in_experiment: str | None = None,
+    in_experiment: object = None,
 ) -> Any:
     """Declare a setting as a field of a dataclass.
 
@@ -30,8 +30,8 @@ def setting(
         doc: what it is for: a sentence or two, for the reference.
         form_of: the setting of which this is a form for spans or for scores alone, as the
             OpenTelemetry specification has them. The reference shows it in the row of that setting.
-        in_experiment: what an offline experiment sets it to, so that its records stand apart from
-            the app's: ``{name}`` stands for the name of the experiment.
+        in_experiment: the value that every offline experiment has, whatever the app's is;
+            ``{name}`` in a text stands for the name of the experiment. ``None``: that of the app.
     """
     metadata = {
         "env": env,

@@ -40,9 +40,15 @@ from llmeval_sdk.errors import ConfigurationError, nearest
 class RecordingSettings:
     """What is recorded, and which free scores it gets."""
 
-    enabled: bool = setting(True, "LLMEVAL_ENABLED", read=flag, doc="Off leaves plain calls.")
+    enabled: bool = setting(
+        True, "LLMEVAL_ENABLED", read=flag, doc="Off leaves plain calls.", in_experiment=True
+    )
     trace_sample_rate: float = setting(
-        1.0, "LLMEVAL_TRACE_SAMPLE_RATE", read=fraction, doc="Share of traces that is recorded."
+        1.0,
+        "LLMEVAL_TRACE_SAMPLE_RATE",
+        read=fraction,
+        doc="Share of traces that is recorded.",
+        in_experiment=1.0,
     )
     exporters: tuple[str, ...] = setting(
         (),
@@ -57,6 +63,7 @@ class RecordingSettings:
         "DD_LLMOBS_EVALUATORS",
         read=names,
         doc="Evaluators to add to the built-in heuristics, by name.",
+        in_experiment=(),
     )
     heuristics: str = setting(
         "inline",
@@ -129,6 +136,7 @@ class JudgingSettings:
         read=fraction,
         doc="Share of the records that is judged, the riskiest first, `0.2`: extractions by"
         " `extraction_correctness`, other answers by `groundedness`. 0 is off.",
+        in_experiment=0.0,
     )
     judge_control_rate: float | None = setting(
         None,
@@ -222,6 +230,7 @@ class ProcessSettings:
         None,
         "LLMEVAL_SPOOL",
         doc="Folder of its own in which records survive the process; see `llmeval agent`.",
+        in_experiment="",
     )
     spool_bytes: int = setting(
         16 << 20, "LLMEVAL_SPOOL_BYTES", read=count, doc="Size of one process's file there."
@@ -235,6 +244,7 @@ class ProcessSettings:
         read=one_of("thread", "off", "agent"),
         doc="`thread` does the background work in this process; `off` starts no thread and leaves "
         "it to `llmeval agent`, by way of the spool; `agent` is what that command sets.",
+        in_experiment="thread",
     )
     queue_records: int = setting(
         20_000, "LLMEVAL_QUEUE_RECORDS", read=count, doc="Finished spans that may wait."
@@ -589,12 +599,15 @@ def read(
 
 
 def in_experiment(name: str) -> dict[str, Any]:
-    """Return the settings that keep the records of an offline experiment apart from the app's."""
+    """Return the settings that an offline experiment has in the place of the app's.
+
+    They keep its records apart from those of the app, and have it evaluate its rows alone.
+    """
     wanted = {row.name: row.metadata["in_experiment"] for row in rows()}
     return {
-        setting: text.replace("{name}", name)
-        for setting, text in wanted.items()
-        if text is not None
+        setting: value.replace("{name}", name) if isinstance(value, str) else value
+        for setting, value in wanted.items()
+        if value is not None
     }
 
 

@@ -10,6 +10,7 @@ this project writes them. Odd values are read as far as they can be, and nothing
 function                 what it returns
 =======================  ===========================================================================
 `messages_of`            the messages of a request, as they were written
+`messages_of_turns`      the messages of turns that hold what both sides said
 `completion_messages`    the messages of a response of a model's client
 `unwrapped`              a message without the object in which a library wraps it
 `role_of`, `content_of`  who wrote a message, and its content: a text or parts
@@ -78,6 +79,23 @@ def messages_of(value: object) -> list[object] | None:
         if isinstance(messages, (list, tuple)) and messages and _is_message(messages[-1]):
             return list(messages)
     return None
+
+
+_SIDES = {"user": "user", "request": "user", "assistant": "assistant", "response": "assistant"}
+"""The keys of a turn that holds what both sides said, and who said it."""
+
+
+def messages_of_turns(turns: object) -> list[object]:
+    """Return the messages of turns such as ``{"user": …, "assistant": …}``, other items unchanged.
+
+    A data set may have a conversation in this form; what is no list has no messages.
+    """
+    messages: list[object] = []
+    for turn in turns if isinstance(turns, (list, tuple)) else ():
+        sides = _SIDES.items() if isinstance(turn, Mapping) else ()
+        both = [{"role": role, "content": turn[key]} for key, role in sides if turn.get(key)]
+        messages += both or [turn]
+    return messages
 
 
 def _history(turns: object) -> Iterable[object]:

@@ -15,7 +15,14 @@ from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, DataError, did_you_mean
 from llmeval_sdk.model import Chunk, Extraction, Record, Request, Step, Usage
-from llmeval_sdk.model.chat import definitions_of, steps_of, to_answer, to_text
+from llmeval_sdk.model.chat import (
+    definitions_of,
+    messages_of,
+    messages_of_turns,
+    steps_of,
+    to_answer,
+    to_text,
+)
 from llmeval_sdk.model.fields import FIELD_OF, to_chunk, to_extraction, to_reason, to_usage
 from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json
 from llmeval_sdk.offline.data.spans import Trace, read_trace
@@ -80,11 +87,7 @@ def _conversation(value: object) -> dict[str, Any]:
     Raises:
         TypeError, ValueError: there are none.
     """
-    messages: list[Any] = []
-    for turn in value if isinstance(value, (list, tuple)) else ():
-        said = _said(turn) if isinstance(turn, Mapping) else []
-        messages += said or [turn]
-    steps = _read_steps(messages or value)
+    steps = _read_steps(messages_of_turns(value) or value)
     asked = [step.content for step in steps if step.role == "user"]
     answered = [step.content for step in steps if step.role == "assistant"]
     return {
@@ -94,17 +97,9 @@ def _conversation(value: object) -> dict[str, Any]:
     }
 
 
-_SAID = {"user": "user", "request": "user", "assistant": "assistant", "response": "assistant"}
-
-
-def _said(turn: Mapping[str, object]) -> list[dict[str, Any]]:
-    return [{"role": role, "content": turn[key]} for key, role in _SAID.items() if turn.get(key)]
-
-
 def _steps_of_chat(request: Request | None) -> tuple[Step, ...] | None:
     """Return the run that a chat request holds; ``None`` where no tool was called in it."""
-    messages = request.get("messages") if isinstance(request, Mapping) else None
-    steps = steps_of(messages) or ()
+    steps = steps_of(messages_of(request)) or ()
     return steps if any(step.role == "tool" for step in steps) else None
 
 

@@ -23,7 +23,7 @@ from llmeval_sdk.errors import DataError
 from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import Evaluation, Failure, Record, Target, Usage
-from llmeval_sdk.model.chat import split_request, to_answer
+from llmeval_sdk.model.chat import messages_of, to_answer
 from llmeval_sdk.model.fields import to_usage
 from llmeval_sdk.model.protocols import Exporter
 from llmeval_sdk.model.records import record_of, rolled_up, spent_by
@@ -224,13 +224,7 @@ def recording(
     resolved = config.from_environment(
         problems=problems,
         exporters=names if exporters else ("memory",),  # whatever the environment names
-        evaluators=(),
-        judge_share=0.0,
         prices=settings.prices,
-        enabled=True,
-        trace_sample_rate=1.0,
-        spool="",
-        worker="thread",
         store=str(store_of_experiments(Path(settings.store))),
         **config.in_experiment(name),
     )
@@ -356,16 +350,8 @@ def _chat(request: object) -> Any:
 
 def _messages(request: object) -> Any:
     """Return the messages of a chat request; those of a query follow its history."""
-    chat = _chat(request)
-    if not isinstance(chat, Mapping) or "messages" in chat:
-        return chat.get("messages") if isinstance(chat, Mapping) else chat
-    if "query" not in chat:
-        return chat
-    query, history = split_request(chat)
-    turns = chat.get("history")
-    if not isinstance(turns, (list, tuple)) or not all(isinstance(each, Mapping) for each in turns):
-        turns = [{"role": role, "content": text} for role, text in history]
-    return [*turns, {"role": "user", "content": query}]
+    messages = messages_of(_chat(request))
+    return request if messages is None else messages
 
 
 def _place(error: BaseException) -> str:
