@@ -42,6 +42,7 @@ from llmeval_sdk.process import shield
 from llmeval_sdk.process.distribution import namesake_warning
 from llmeval_sdk.process.exits import after_children, before_hard_exit, seconds_left
 from llmeval_sdk.process.forks import wait_for_imports
+from llmeval_sdk.process.threads import in_background
 from llmeval_sdk.store.identities import identities
 from llmeval_sdk.tracing.internals import Link, State, install, is_off, keep_images, state
 
@@ -72,6 +73,10 @@ def _parent_in(bridges: tuple[ContextBridge, ...]) -> object:
 #
 # They are counted, flushed and shut down together. `_put_in_force` decides which configuration is
 # put in force, and notices when the process ends.
+
+
+RETIRING_SECONDS = 30.0
+"""How long a replaced pipeline may take to deliver its records."""
 
 
 class InForce:
@@ -127,12 +132,7 @@ class InForce:
         if not old.started:
             return
         self.retired.append(old)
-        ending = threading.Thread(
-            target=old.shutdown, args=(30.0,), daemon=True, name="llmeval-retire"
-        )
-        try:
-            ending.start()
-        except RuntimeError:
+        if not in_background(old.shutdown, RETIRING_SECONDS):
             old.shutdown(1.0)
 
     @contextmanager

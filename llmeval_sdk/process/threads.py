@@ -36,7 +36,6 @@ functions
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import os
 import sys
 import threading
@@ -120,22 +119,19 @@ def run(start: Callable[[], Coroutine[object, object, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(start())
-    results: list[T] = []
-    errors: list[BaseException] = []
-    context = contextvars.copy_context()
+    answered = threading.Event()
+    call = _AppCall(lambda: asyncio.run(start()), (), answered.set)
+    if not call.begin():
+        raise RuntimeError("no thread can be started")
+    answered.wait()
+    if call.error is not None:
+        raise call.error
+    return call.value  # type: ignore[no-any-return]
 
-    def work() -> None:
-        try:
-            results.append(context.run(asyncio.run, start()))
-        except BaseException as problem:
-            errors.append(problem)
 
-    thread = threading.Thread(target=work, name="llmeval-judge-call", daemon=True)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return results[0]
+def in_background(function: Callable[..., object], *args: object) -> bool:
+    """Call a function on a helper thread and wait for nothing; False where no thread starts."""
+    return _AppCall(function, args, lambda: None).begin()
 
 
 async def within(seconds: float, call: Coroutine[object, object, T]) -> T:
