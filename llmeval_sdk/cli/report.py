@@ -116,10 +116,10 @@ def _show_people(measured: Sequence[Population], feedback: Sequence[UserFeedback
             )
         if each.doubt:
             say_wrapped(f"{where}: {each.doubt}")
-    for said in feedback:
-        opinion = describe_feedback(said)
+    for named in feedback:
+        opinion = describe_feedback(named)
         say_wrapped(
-            f"{printable(said.name)}: feedback on {extent_of(said)}{opinion and f': {opinion}'}."
+            f"{printable(named.name)}: feedback on {extent_of(named)}{opinion and f': {opinion}'}."
         )
     if feedback:
         say_wrapped("Feedback corrects no mean, because users choose what they speak of.")
@@ -321,13 +321,13 @@ def _show_tiers(tiers: Sequence[Tiers], judged: Sequence[Population]) -> None:
 def _changed(tier: Tiers) -> str:
     where = f"{printable(tier.judge)} on {printable(tier.span_name or '-')}"
     part = tier.changed / max(tier.both, 1)
-    said = (
+    text = (
         f"{where}: the judge model changed {tier.changed:,} of the {tier.both:,} answers that both"
         f" gave ({part:.0%}), {tier.to_good:,} of them to good."
     )
     if tier.unanswered:
-        said += f" It failed on {tier.unanswered:,}, where the decision stands."
-    return said
+        text += f" It failed on {tier.unanswered:,}, where the decision stands."
+    return text
 
 
 def _number(mean: float | None) -> str:

@@ -130,14 +130,14 @@ def measure_bounds(
     seconds = max((window[1] - window[0]) / 1e9, 1e-9)
     is_said = any(bound.evaluator not in METRICS for bound in bounds)
     users = user_feedback(connection, set(), window[0]) if is_said else []
-    said = {feedback.name: feedback for feedback in users}
+    by_name = {feedback.name: feedback for feedback in users}
     results = []
     for bound in bounds:
         if bound.evaluator == NO_ANSWER:
             results.append(_of_answers(connection, bound, window, span_name))
             continue
         if bound.evaluator not in _READ:
-            known = None if span_name is not None else said.get(bound.evaluator)
+            known = None if span_name is not None else by_name.get(bound.evaluator)
             why = "nobody gave such feedback" if span_name is None else _OF_ALL_SPANS
             results.append(_of_feedback(bound, known, window, why))
             continue
@@ -179,17 +179,17 @@ def _lacking(pricing: Pricing) -> str:
 
 
 def _of_feedback(
-    bound: Bound, said: UserFeedback | None, window: tuple[int, int], why: str
+    bound: Bound, feedback: UserFeedback | None, window: tuple[int, int], why: str
 ) -> Measured:
     """Compare the mean of what users said with a bound; it corrects nothing, as they choose."""
-    if said is None:
+    if feedback is None:
         return Measured(str(bound), None, None, 0, *window, why)
-    detail = f"feedback on {extent_of(said)}"
-    if said.mean is None:
+    detail = f"feedback on {extent_of(feedback)}"
+    if feedback.mean is None:
         why = f"{detail}, in words, which have no mean"
-        return Measured(str(bound), None, None, said.count, *window, why)
-    holds = _is_beyond(bound, said.mean)
-    return Measured(str(bound), holds, said.mean, said.count, *window, detail)
+        return Measured(str(bound), None, None, feedback.count, *window, why)
+    holds = _is_beyond(bound, feedback.mean)
+    return Measured(str(bound), holds, feedback.mean, feedback.count, *window, detail)
 
 
 def _is_beyond(bound: Bound, value: float) -> bool:

@@ -284,25 +284,25 @@ def user_feedback(
 
     Only the latest feedback on a trace counts. Feedback about a session counts each time.
     """
-    said: dict[str, dict[str | int, tuple[StoredValue, bool]]] = {}
+    by_name: dict[str, dict[str | int, tuple[StoredValue, bool]]] = {}
     for seq, name, span_id, trace_id, value, metadata, matches in connection.execute(
         _ALL_FEEDBACK, (since_ns or 0,)
     ):
         if value is not None and (name not in judges or is_of_user(metadata)):
-            said.setdefault(name, {})[trace_id or span_id or seq] = value, bool(matches)
-    if not said:
+            by_name.setdefault(name, {})[trace_id or span_id or seq] = value, bool(matches)
+    if not by_name:
         return []
     (traces,) = connection.execute(_TRACE_COUNT, (since_ns or 0,)).fetchone()
     return [
-        _summed(name, list(by_trace.values()), traces) for name, by_trace in sorted(said.items())
+        _summed(name, list(by_trace.values()), traces) for name, by_trace in sorted(by_name.items())
     ]
 
 
-def _summed(name: str, said: Sequence[tuple[StoredValue, bool]], traces: int) -> UserFeedback:
+def _summed(name: str, given: Sequence[tuple[StoredValue, bool]], traces: int) -> UserFeedback:
     """Sum up the feedback under one name, given as values and whether the store has their trace."""
-    matched = sum(matches for _, matches in said)
+    matched = sum(matches for _, matches in given)
     numbers, words = [], Counter[str]()
-    for value, _ in said:
+    for value, _ in given:
         number = values.number(value)
         if number is not None:
             numbers.append(number)
@@ -311,33 +311,33 @@ def _summed(name: str, said: Sequence[tuple[StoredValue, bool]], traces: int) ->
     commonest = dict(words.most_common(MAX_WORDS))
     return UserFeedback(
         name,
-        len(said),
+        len(given),
         _mean_of(numbers),
         min(numbers, default=None),
         max(numbers, default=None),
         commonest,
         words.total() - sum(commonest.values()),
         matched / max(traces, matched, 1),
-        len(said) - matched,
+        len(given) - matched,
     )
 
 
-def extent_of(said: UserFeedback) -> str:
+def extent_of(feedback: UserFeedback) -> str:
     """Say how much of the traffic has such feedback: ``3 traces, 1.2% of all``."""
-    unknown = f" ({said.unmatched:,} not in this store)" if said.unmatched else ""
-    return f"{plural(said.count, 'trace')}{unknown}, {said.share:.1%} of all"
+    unknown = f" ({feedback.unmatched:,} not in this store)" if feedback.unmatched else ""
+    return f"{plural(feedback.count, 'trace')}{unknown}, {feedback.share:.1%} of all"
 
 
-def describe_feedback(said: UserFeedback) -> str:
+def describe_feedback(feedback: UserFeedback) -> str:
     """Describe what users think: ``mean 3.80 (from 1 to 5)`` or ``"polite" 8, "rude" 4``."""
     parts = []
-    if said.mean is not None and said.low is not None and said.high is not None:
-        is_share = said.low >= 0 and said.high <= 1
-        scale = "" if is_share else f" (from {said.low:g} to {said.high:g})"
-        parts.append(f"mean {said.mean:.2f}{scale}")
-    parts += [f"{json.dumps(word, ensure_ascii=False)} {n:,}" for word, n in said.words.items()]
-    if said.other_words:
-        parts.append(f"{said.other_words:,} others")
+    if feedback.mean is not None and feedback.low is not None and feedback.high is not None:
+        is_share = feedback.low >= 0 and feedback.high <= 1
+        scale = "" if is_share else f" (from {feedback.low:g} to {feedback.high:g})"
+        parts.append(f"mean {feedback.mean:.2f}{scale}")
+    parts += [f"{json.dumps(word, ensure_ascii=False)} {n:,}" for word, n in feedback.words.items()]
+    if feedback.other_words:
+        parts.append(f"{feedback.other_words:,} others")
     return ", ".join(parts)
 
 

@@ -533,9 +533,9 @@ def worst_spans(
     return [item for _, item in sorted(rated, key=lambda each: each[0])[:count]]
 
 
-def _worst_first(said: ListedOutcome | None, highest: bool) -> float:  # noqa: FBT001
+def _worst_first(outcome: ListedOutcome | None, highest: bool) -> float:  # noqa: FBT001
     """Return a sort key for a score; what is no number, because it was replaced, comes last."""
-    number = None if said is None else values.number(said.value)
+    number = None if outcome is None else values.number(outcome.value)
     if number is None:
         return inf
     return -number if highest else number

@@ -86,12 +86,12 @@ def show(request: Request) -> Response:
         "Latency p95, seconds": _chart(by_hour, lambda hour: hour.percentile(0.95)),
         "Cost, US dollars": _chart(spent, lambda hour: hour.cost_usd),
     }
-    named = sorted(spoken.by_name, key=lambda said: (-said.count, said.name))
+    named = sorted(spoken.by_name, key=lambda feedback: (-feedback.count, feedback.name))
     return page(
         request, "overview.html", figures=figures, changed=changed,
         is_compared=any(each.before != NOTHING for each in figures), charts=charts,
         requests=_rows(requests), calls=_rows(calls), scores=scores,
-        spoken=spoken, opinions=[_opinion(said) for said in named[:MAX_ROWS]],
+        spoken=spoken, opinions=[_opinion(feedback) for feedback in named[:MAX_ROWS]],
         unshown=max(len(named) - MAX_ROWS, 0),
         asked=_sum(requests).count, ranges=tuple(RANGES), range=name, state=state,
     )  # fmt: skip
@@ -193,15 +193,15 @@ def _chart(
     return _charts.drawn(draw, "By the hour")
 
 
-def _opinion(said: FeedbackInPeriod) -> tuple[FeedbackInPeriod, Markup | None]:
+def _opinion(feedback: FeedbackInPeriod) -> tuple[FeedbackInPeriod, Markup | None]:
     """Return what was said under a name with a chart of its mean, where it has one."""
-    recent = RecentEvaluations(said.times, said.values, 0, capped=False)
-    period = max(period_of(said.times), HOUR_NS)
+    recent = RecentEvaluations(feedback.times, feedback.values, 0, capped=False)
+    period = max(period_of(feedback.times), HOUR_NS)
     points = [Point(at, mean, count=count) for at, mean, count in means_by_period(recent, period)]
     if len(points) < 2:
-        return said, None
+        return feedback, None
     draw = _charts.over_time(points, period, counted="said")
-    return said, _charts.drawn(draw, f"Mean over time: {said.name}")
+    return feedback, _charts.drawn(draw, f"Mean over time: {feedback.name}")
 
 
 def _rows(parts: Mapping[str, TrafficHour]) -> list[tuple[str, TrafficHour, str]]:

@@ -117,14 +117,14 @@ def detail(request: Request) -> Response:
     name, since = request.path_params["evaluator"], _since(request)
     with request.app.state.site.readers.lend() as reader:
         known = reader.read(known_names)
-        said = (
+        feedback = (
             reader.read(lambda c: recent_feedback(c, name, since)) if name in known.labels else None
         )
         if name not in known.evaluators:
-            if said is None:
+            if feedback is None:
                 raise HTTPException(404, "No such evaluator has scored anything in this store.")
             state = reader.read(state_of)
-            return _said_page(request, name, said, state)
+            return _feedback_page(request, name, feedback, state)
         judge = _judge(reader, name, since) if name in known.judges else None
         if judge is None:
             summary, recent = _figures(reader, name, since, judge=False)
@@ -146,7 +146,7 @@ def detail(request: Request) -> Response:
         figures=summary, judge=judge, points=points, judged=judged, period=period, steps=STEPS,
         charts=[
             *_drawn(summary, recent, period, points, judged), *_probable(name, judge),
-            *_said(name, said),
+            *_feedback_charts(name, feedback),
         ],
         people=False,
         selection=_is_selection(judge),
@@ -232,27 +232,29 @@ def _drawn(
     ]
 
 
-def _said_page(request: Request, name: str, said: RecentEvaluations, state: str) -> Response:
+def _feedback_page(
+    request: Request, name: str, feedback: RecentEvaluations, state: str
+) -> Response:
     """Answer with what people said under a name that no evaluator has."""
-    period = period_of(said.times)
-    points = [Point(at, mean, count=count) for at, mean, count in means_by_period(said, period)]
-    summary = figures(name, said, judge=False)
+    period = period_of(feedback.times)
+    points = [Point(at, mean, count=count) for at, mean, count in means_by_period(feedback, period)]
+    summary = figures(name, feedback, judge=False)
     return page(
         request, "evaluator.html",
         figures=summary, judge=None, points=points, judged=[], period=period, steps=STEPS,
-        charts=_drawn(summary, said, period, points, []), selection=False, people=True,
+        charts=_drawn(summary, feedback, period, points, []), selection=False, people=True,
         state=state, ranges=RANGES, range=request.query_params.get("range", ""),
     )  # fmt: skip
 
 
-def _said(name: str, said: RecentEvaluations | None) -> list[Chart]:
+def _feedback_charts(name: str, feedback: RecentEvaluations | None) -> list[Chart]:
     """Draw what people said under the name of an evaluator."""
-    if said is None or not said.values:
+    if feedback is None or not feedback.values:
         return []
-    period = period_of(said.times)
-    points = [Point(at, mean, count=count) for at, mean, count in means_by_period(said, period)]
-    charts = _drawn(figures(name, said, judge=False), said, period, points, [])
-    note = f"What people said of {plural(len(said.values), 'record')}."
+    period = period_of(feedback.times)
+    points = [Point(at, mean, count=count) for at, mean, count in means_by_period(feedback, period)]
+    charts = _drawn(figures(name, feedback, judge=False), feedback, period, points, [])
+    note = f"What people said of {plural(len(feedback.values), 'record')}."
     return [
         replace(chart, title=f"People: {chart.title[0].lower()}{chart.title[1:]}", note=note)
         for chart in charts

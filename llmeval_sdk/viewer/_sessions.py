@@ -128,7 +128,7 @@ def show(request: Request) -> Response:
             raise HTTPException(404, "The store has no turn of this session. It may be pruned.")
         rows = reader.read(lambda c: session_turns(c, session_id, first))
         tools = reader.read(lambda c: tool_uses(c, [row.trace_id for row in rows]))
-        said, people = reader.read(lambda c: outcomes_of(c, [row.span_id for row in rows]))
+        outcomes, people = reader.read(lambda c: outcomes_of(c, [row.span_id for row in rows]))
         users = reader.read(lambda c: users_of(c, [row.span_id for row in rows]))
         judged = stored_sessions(reader, session_id, most=_MAX_VERDICTS)
         state = reader.read(state_of)
@@ -137,7 +137,7 @@ def show(request: Request) -> Response:
     turns = []
     for number, row in enumerate(rows, first):
         called = _during(row, tools.get(row.trace_id, []))
-        scores = said.get(row.span_id, {})
+        scores = outcomes.get(row.span_id, {})
         own = {name: score for name, score in scores.items() if name not in about_whole}
         naming = [verdict for verdict in verdicts if verdict.names(number, row)]
         turn = ShownTurn(
