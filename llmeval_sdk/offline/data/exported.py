@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
+from llmeval_sdk.model.chat import messages_of
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.offline.data.record import record_from, structured
 from llmeval_sdk.offline.data.spans import own_chunks, stored_record
@@ -126,7 +127,7 @@ def record_of_row(row: Mapping[str, Any], place: str) -> Record:
     columns["usage"] = fields.get("total_usage") or fields.get("usage") or _flat_usage(fields)
     columns.setdefault("value", fields.get("response"))
     request = columns.get("request")
-    if isinstance(request, Mapping) and not {"messages", "query"} & request.keys():
+    if isinstance(request, Mapping) and messages_of(request) is None:
         del columns["request"]  # the arguments of the function: no column of a data set, but known
     else:
         request = None

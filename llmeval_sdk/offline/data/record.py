@@ -184,8 +184,7 @@ def _request(value: object) -> Request:
             return value
     if isinstance(request, Mapping):
         request = {key: plain(item) for key, item in request.items() if not absent(item)}
-        messages = request.get("messages")
-        if (isinstance(messages, (list, tuple)) and messages) or "query" in request:
+        if messages_of(request) is not None:
             return request
     if isinstance(value, str):
         return value
