@@ -577,7 +577,7 @@ def configured_model(llm: object, settings: Settings) -> LLM:
             raise
         name = settings.judge_model or DEFAULT_MODEL
         for source in sources():
-            model = source.elsewhere(name, settings, str(error))
+            model = source.remote(name, settings, str(error))
             if model is not None:
                 return model
         raise

@@ -12,12 +12,18 @@ from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from socket import socket
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.process.exits import thread_deadline
 from llmeval_sdk.process.retries import retry_after
+
+
+if TYPE_CHECKING:
+    import ssl
+
+    from _typeshed import WriteableBuffer
 
 
 MAX_ANSWER = 1 << 20
@@ -129,7 +135,7 @@ class HttpSender:
     def forget(self) -> None:
         """Leave the connection to the parent process, in a child after a fork."""
         if self._connection is not None:
-            _left.append(self._connection)
+            _of_parents.append(self._connection)
             self._connection = None
 
     def _exchange(
@@ -142,7 +148,9 @@ class HttpSender:
     ) -> ServerAnswer:
         connection = self._connect(deadline)
         try:
-            connection.sock.until(deadline)
+            timed = connection.sock
+            assert isinstance(timed, _TimedSocket)
+            timed.until(deadline)
             connection.request(method, path, body, dict(headers))
             response = connection.getresponse()
             content = response.read(MAX_ANSWER)
@@ -166,7 +174,7 @@ class HttpSender:
             self.close()
             raise _lost(error) from error
 
-    def _connect(self, deadline: float) -> Any:
+    def _connect(self, deadline: float) -> HTTPConnection:
         if self._connection is not None:
             return self._connection
         left = max(0.01, deadline - monotonic())
@@ -185,7 +193,7 @@ class HttpSender:
         self._connection = connection
         return connection
 
-    def _context(self) -> Any:
+    def _context(self) -> ssl.SSLContext:
         import ssl
 
         context = ssl.create_default_context(cafile=self._tls.certificate)
@@ -194,7 +202,7 @@ class HttpSender:
         return context
 
 
-_left: list[Any] = []
+_of_parents: list[HTTPConnection] = []
 """Connections of the parent process. They are kept alive, because a finaliser in this child would
 close them for the parent."""
 
@@ -221,17 +229,17 @@ class _TimedSocket(io.RawIOBase):
             raise TimeoutError
         return left
 
-    def makefile(self, mode: str = "rb", *_: object, **__: object) -> Any:
+    def makefile(self, mode: str = "rb", *_: object, **__: object) -> io.BufferedReader:
         self._readers += 1
         return io.BufferedReader(_Reader(self))
 
-    def sendall(self, data: Any) -> None:
+    def sendall(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             self._inner.settimeout(self._left())
             view = view[self._inner.send(view[: 1 << 18]) :]
 
-    def receive(self, buffer: Any) -> int:
+    def receive(self, buffer: WriteableBuffer) -> int:
         self._inner.settimeout(self._left())
         return self._inner.recv_into(buffer)
 
@@ -256,7 +264,7 @@ class _Reader(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: object) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
         return self._source.receive(buffer)
 
     def close(self) -> None:

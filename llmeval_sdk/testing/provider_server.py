@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from llmeval_sdk.testing.judge_server import (
@@ -112,17 +112,19 @@ class _ProviderServer(JudgeServer):
     def _is_chat(self, path: str) -> bool: ...
 
     @abstractmethod
-    def _models(self) -> dict[str, Any]: ...
+    def _models(self) -> dict[str, object]: ...
 
     @abstractmethod
-    def _error(self, status: int, kind: str, message: str) -> dict[str, Any]: ...
+    def _error(self, status: int, kind: str, message: str) -> dict[str, object]: ...
 
     @abstractmethod
-    def _chat(self, body: Mapping[str, object]) -> dict[str, Any]:
+    def _chat(self, body: Mapping[str, object]) -> dict[str, object]:
         """Return the request as a chat completion request, which answers are decided by."""
 
     @abstractmethod
-    def _message(self, text: str, behaviour: str, usage: Mapping[str, int]) -> dict[str, Any]: ...
+    def _message(
+        self, text: str, behaviour: str, usage: Mapping[str, int]
+    ) -> dict[str, object]: ...
 
 
 class AnthropicServer(_ProviderServer):
@@ -151,20 +153,20 @@ class AnthropicServer(_ProviderServer):
     def _is_chat(self, path: str) -> bool:
         return path == "/v1/messages"
 
-    def _models(self) -> dict[str, Any]:
+    def _models(self) -> dict[str, object]:
         return {"data": [{"type": "model", "id": MODEL}], "has_more": False}
 
-    def _error(self, status: int, kind: str, message: str) -> dict[str, Any]:
+    def _error(self, status: int, kind: str, message: str) -> dict[str, object]:
         error = {"type": kind, "message": message}
         return {"type": "error", "error": error, "request_id": "req_stand_in"}
 
-    def _chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _chat(self, body: Mapping[str, Any]) -> dict[str, object]:
         system = "".join(f"{block['text']}\n\n" for block in body.get("system", ()))
         turns = [{"role": "system", "content": system}, *body["messages"]]
         wanted = (body.get("output_config") or {}).get("format")
         return _as_chat(turns, wanted["schema"] if wanted else None)
 
-    def _message(self, text: str, behaviour: str, usage: Mapping[str, int]) -> dict[str, Any]:
+    def _message(self, text: str, behaviour: str, usage: Mapping[str, int]) -> dict[str, object]:
         stopped = {"refusal": "refusal", "filtered": "refusal", "truncated": "max_tokens"}
         reason = stopped.get(behaviour, "end_turn")
         content = [] if reason == "refusal" else [{"type": "text", "text": text}]
@@ -215,13 +217,13 @@ class GoogleServer(_ProviderServer):
     def _is_chat(self, path: str) -> bool:
         return path.endswith(":generateContent")
 
-    def _models(self) -> dict[str, Any]:
+    def _models(self) -> dict[str, object]:
         return {"models": [{"name": f"models/{MODEL}"}]}
 
-    def _error(self, status: int, kind: str, message: str) -> dict[str, Any]:
+    def _error(self, status: int, kind: str, message: str) -> dict[str, object]:
         return {"error": {"code": status, "message": message, "status": kind}}
 
-    def _chat(self, body: Mapping[str, Any]) -> dict[str, Any]:
+    def _chat(self, body: Mapping[str, Any]) -> dict[str, object]:
         instruction = (body.get("systemInstruction") or {}).get("parts", ())
         turns = [{"role": "system", "content": _text_of(instruction)}]
         turns += [
@@ -230,7 +232,7 @@ class GoogleServer(_ProviderServer):
         ]
         return _as_chat(turns, body.get("generationConfig", {}).get("responseJsonSchema"))
 
-    def _message(self, text: str, behaviour: str, usage: Mapping[str, int]) -> dict[str, Any]:
+    def _message(self, text: str, behaviour: str, usage: Mapping[str, int]) -> dict[str, object]:
         counts = {
             "promptTokenCount": usage["prompt_tokens"],
             "candidatesTokenCount": usage["completion_tokens"],
@@ -240,18 +242,18 @@ class GoogleServer(_ProviderServer):
         if behaviour == "filtered":
             return {"promptFeedback": {"blockReason": "SAFETY"}, **about}
         stopped = {"refusal": "SAFETY", "truncated": "MAX_TOKENS"}
-        candidate: dict[str, Any] = {"finishReason": stopped.get(behaviour, "STOP"), "index": 0}
+        candidate: dict[str, object] = {"finishReason": stopped.get(behaviour, "STOP"), "index": 0}
         if behaviour != "refusal":
             candidate["content"] = {"role": "model", "parts": [{"text": text}]}
         return {"candidates": [candidate], **about}
 
 
-def _as_chat(turns: list[dict[str, Any]], schema: object) -> dict[str, Any]:
-    chat: dict[str, Any] = {"messages": turns}
+def _as_chat(turns: Sequence[Mapping[str, object]], schema: object) -> dict[str, object]:
+    chat: dict[str, object] = {"messages": turns}
     if schema is not None:
         chat["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}
     return chat
 
 
-def _text_of(parts: Any) -> str:
+def _text_of(parts: Iterable[Mapping[str, object]]) -> str:
     return "\n".join(str(part.get("text") or "") for part in parts)

@@ -38,7 +38,7 @@ class ModelSource:
         """
         return None
 
-    def elsewhere(self, name: str, settings: Settings, why: str) -> LLM | None:
+    def remote(self, name: str, settings: Settings, why: str) -> LLM | None:
         """Make what stands for a model whose client is missing here, and not everywhere."""
         return None
 

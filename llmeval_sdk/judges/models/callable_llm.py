@@ -30,7 +30,7 @@ class CallableLLM(LLM):
         model: str | None = None,
     ) -> None:
         self._function = function
-        self._aside = HelperThreads(f"judge model {model or name_of(function)}"[:100])
+        self._threads = HelperThreads(f"judge model {model or name_of(function)}"[:100])
         self._takes_messages = _first_parameter(function) == "messages"
         self.model = model or name_of(function)
 
@@ -52,7 +52,7 @@ class CallableLLM(LLM):
             if self._takes_messages
             else "\n\n".join(turn.content for turn in turns)
         )
-        answer = await called(self._function, self._aside, prompt)
+        answer = await called(self._function, self._threads, prompt)
         if isinstance(answer, Completion):
             return answer
         if not isinstance(answer, str):

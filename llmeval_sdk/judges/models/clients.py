@@ -221,7 +221,7 @@ CONNECT_SECONDS = 10.0
 MAX_ANSWER_BYTES = 4 << 20
 """Bytes of one HTTP answer, before and after decoding."""
 _MAX_CONNECTIONS = 1_000
-"""More than requests are made at a time: those wait elsewhere, for their turn."""
+"""More than requests are made at a time: those wait for their turn at the rate limiter."""
 _MAX_IDLE_CONNECTIONS = 100
 
 

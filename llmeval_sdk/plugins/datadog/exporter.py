@@ -118,7 +118,7 @@ class _UnixSender(HttpSender):
         super().__init__("http://localhost", timeout=timeout)
         self._file = unquote(urlsplit(address).path)
 
-    def _connect(self, deadline: float) -> object:
+    def _connect(self, deadline: float) -> HTTPConnection:
         if self._connection is None:
             file = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             file.settimeout(max(0.01, deadline - monotonic()))
@@ -127,7 +127,7 @@ class _UnixSender(HttpSender):
             except OSError as error:
                 file.close()
                 raise ExportError("unreachable", type(error).__name__, retryable=True) from error
-            connection: Any = HTTPConnection("localhost")
+            connection = HTTPConnection("localhost")
             connection.sock = _TimedSocket(file)
             self._connection = connection
         return self._connection

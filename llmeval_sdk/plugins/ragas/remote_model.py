@@ -47,6 +47,6 @@ class RemoteLLM(LLM):
 class RemoteModels(ModelSource):
     """Reaches the configured model from another environment, where this one lacks its client."""
 
-    def elsewhere(self, name: str, settings: Settings, why: str) -> LLM | None:
+    def remote(self, name: str, settings: Settings, why: str) -> LLM | None:
         """Return what stands for the model here."""
         return RemoteLLM(name, settings, why)
