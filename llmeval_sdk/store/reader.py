@@ -282,18 +282,19 @@ def names_in(
 
     A ``most`` of -1 stands for all of them.
     """
-    rows = connection.execute(_NAMES.format(table=table, column=column), (most,))
-    return tuple(name for (name,) in rows)
-
-
-_NAMES = """
+    rows = connection.execute(
+        f"""
 WITH RECURSIVE names(name) AS (
   SELECT min({column}) FROM {table}
   UNION ALL
   SELECT (SELECT min({column}) FROM {table} WHERE {column} > names.name) FROM names
   WHERE names.name IS NOT NULL
 ) SELECT name FROM names WHERE name IS NOT NULL LIMIT ?
-"""
+""",  # noqa: S608 - our own names of columns
+        (most,),
+    )
+    return tuple(name for (name,) in rows)
+
 
 _KIND = """
 SELECT evaluator_kind FROM evaluations WHERE name = ? ORDER BY time_ns DESC LIMIT 1

@@ -72,7 +72,7 @@ def show(request: Request) -> Response:
         length = RANGES[name] * HOUR_NS
         until = now - now % HOUR_NS + HOUR_NS
         since, traffic = until - length, site.traffic
-        spoken = reader.read(lambda store: feedback_of_period(store, since, until))
+        feedback = reader.read(lambda store: feedback_of_period(store, since, until))
         state = reader.read(state_of)
     requests, calls = (traffic.total(of, since, until) for of in ("requests", "calls"))
     before = [_sum(traffic.total(of, since - length, since)) for of in ("requests", "calls")]
@@ -86,12 +86,12 @@ def show(request: Request) -> Response:
         "Latency p95, seconds": _chart(by_hour, lambda hour: hour.percentile(0.95)),
         "Cost, US dollars": _chart(spent, lambda hour: hour.cost_usd),
     }
-    named = sorted(spoken.by_name, key=lambda feedback: (-feedback.count, feedback.name))
+    named = sorted(feedback.by_name, key=lambda each: (-each.count, each.name))
     return page(
         request, "overview.html", figures=figures, changed=changed,
         is_compared=any(each.before != NOTHING for each in figures), charts=charts,
         requests=_rows(requests), calls=_rows(calls), scores=scores,
-        spoken=spoken, opinions=[_opinion(feedback) for feedback in named[:MAX_ROWS]],
+        feedback=feedback, feedback_charts=[_with_chart(each) for each in named[:MAX_ROWS]],
         unshown=max(len(named) - MAX_ROWS, 0),
         asked=_sum(requests).count, ranges=tuple(RANGES), range=name, state=state,
     )  # fmt: skip
@@ -193,7 +193,7 @@ def _chart(
     return _charts.drawn(draw, "By the hour")
 
 
-def _opinion(feedback: FeedbackInPeriod) -> tuple[FeedbackInPeriod, Markup | None]:
+def _with_chart(feedback: FeedbackInPeriod) -> tuple[FeedbackInPeriod, Markup | None]:
     """Return what was said under a name with a chart of its mean, where it has one."""
     recent = RecentEvaluations(feedback.times, feedback.values, 0, capped=False)
     period = max(period_of(feedback.times), HOUR_NS)
