@@ -57,7 +57,7 @@ def _is_written_in_python(cls: type) -> bool:
 
 # Reads dates, numbers and paths of well-known libraries, each by one of its own C methods.
 
-Reading = Callable[[Any], Any]
+Reading = Callable[[Any], object]
 """Turns a value into one of a builtin type."""
 
 _DATE_PARTS = (
@@ -82,7 +82,7 @@ def _datetime(cls: type) -> Reading:
     isoformat = namespace["isoformat"]
     zone_of = namespace["tzinfo"].__get__ if "tzinfo" in namespace else None
 
-    def read(value: object) -> Any:
+    def read(value: object) -> object:
         zone = type(zone_of(value)) if zone_of else type(None)
         if type(value) is cls and zone in (type(None), timezone):
             return isoformat(value)
@@ -156,7 +156,7 @@ def used(room: Room) -> int:
     return ROOM - room[0] + (NODES - room[1]) * NODE_BYTES
 
 
-Reader = Callable[[Any, Room, int], Any]
+Reader = Callable[[Any, Room, int], object]
 
 
 def capture(value: Any, room: Room | None = None, depth: int = 0) -> Any:
@@ -222,13 +222,13 @@ def _long(text: str, room: Room) -> str:
     return f"{text[:keep]}{TRUNCATED}{len(text) - keep} characters>"
 
 
-def _int(value: int, room: Room, depth: int) -> Any:
+def _int(value: int, room: Room, depth: int) -> object:
     if -(1 << 63) <= value < 1 << 64:
         return value
     return f"<int of {int.bit_length(value)} bits>"
 
 
-def _list(value: Any, room: Room, depth: int) -> Any:
+def _list(value: Any, room: Room, depth: int) -> object:
     if depth >= MAX_DEPTH:
         return "<too deep>"
     size = len(value)
@@ -242,14 +242,14 @@ def _list(value: Any, room: Room, depth: int) -> Any:
     return items
 
 
-def _dict(value: Any, room: Room, depth: int) -> Any:
+def _dict(value: Any, room: Room, depth: int) -> object:
     if depth >= MAX_DEPTH:
         return "<too deep>"
     size = dict.__len__(value)
     taken = min(size, MAX_ITEMS, room[1])
     room[1] -= taken
     depth += 1
-    copy: dict[str, Any] = {}
+    copy: dict[str, object] = {}
     for key, item in list(islice(dict.items(value), taken)):
         if type(key) is not str:
             key = str(capture(key, room, MAX_DEPTH - 1))  # noqa: PLW2901
@@ -266,7 +266,7 @@ def _dict(value: Any, room: Room, depth: int) -> Any:
     return copy
 
 
-def _bytes(value: Any, room: Room, depth: int) -> Any:
+def _bytes(value: Any, room: Room, depth: int) -> object:
     """Keep of bytes a marker, or as many of them as of a text, as a data URL."""
     if not _images.kept:
         return _marker_of(value)
@@ -277,15 +277,15 @@ def _bytes(value: Any, room: Room, depth: int) -> Any:
     return f"{text}{TRUNCATED}{left_out} bytes>" if left_out > 0 else text
 
 
-def _marker(value: object, room: Room, depth: int) -> Any:
+def _marker(value: object, room: Room, depth: int) -> object:
     return f"<{name_of(type(value))}>"
 
 
-def _class(value: Any, room: Room, depth: int) -> Any:
+def _class(value: type, room: Room, depth: int) -> object:
     return f"<class {name_of(value)}>"
 
 
-def _reads(method: Callable[[Any], Any]) -> Reader:
+def _reads(method: Reading) -> Reader:
     """Read a value by one C method of a builtin or well-known type, then capture the result."""
     return lambda value, room, depth: capture(method(value), room, depth)
 
@@ -374,8 +374,8 @@ def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:  # noqa: C901
     if instance_dict is None and not slots:
         return _marker
 
-    def read(value: object, room: Room, depth: int) -> Any:
-        fields: dict[str, Any] = {}
+    def read(value: object, room: Room, depth: int) -> object:
+        fields: dict[str, object] = {}
         if instance_dict is not None:
             own = instance_dict(value, cls)
             if type(own) is dict:

@@ -176,7 +176,7 @@ def traced(function: Function, spec: Spec) -> Function:
     return _plain(function, begin)
 
 
-Begin = Callable[[tuple[Any, ...], dict[str, Any]], "Span | None"]
+Begin = Callable[[tuple[object, ...], dict[str, object]], "Span | None"]
 
 
 def _plain(function: Function, begin: Begin) -> Function:
@@ -233,7 +233,7 @@ def _generator(function: Function, begin: Begin) -> Function:
         if span is None:
             return (yield from function(*args, **kwargs))
         inside: Any = span
-        items: list[Any] = []
+        items: list[object] = []
         step, sent = None, None
         outside = current.get()
         make_current(inside)
@@ -274,7 +274,7 @@ def _async_generator(function: Function, begin: Begin) -> Function:  # noqa: C90
         others = outside_contexts()
         span = begin(args, kwargs) if state.enabled else None
         inside: Any = span
-        items: list[Any] = []
+        items: list[object] = []
         outside = current.get()
         if span is not None:
             current.set(inside)
@@ -422,7 +422,9 @@ def _collect(span: Span, items: list[object], item: object) -> None:
             raise
 
 
-def _yielded(span: Span, items: list[Any], result: Any, error: BaseException | None = None) -> None:
+def _yielded(
+    span: Span, items: list[Any], result: object, error: BaseException | None = None
+) -> None:
     """End a generator's span. Its response is the joined text, or the list of what it yielded."""
     try:
         if span._response is None:

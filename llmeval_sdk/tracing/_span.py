@@ -11,7 +11,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from operator import attrgetter
 from time import perf_counter_ns, time_ns
@@ -49,7 +49,7 @@ from llmeval_sdk.tracing._capture import Room, capture, name_of, new_room, rows,
 
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from llmeval_sdk.model import Evaluation
     from llmeval_sdk.model.protocols import ContextBridge
@@ -99,13 +99,13 @@ class State:
         """A new trace is recorded when the low 64 bits of its id are below this."""
         self.ambient_parent: Any = None
         """Returns the Link of another library's active span, where an exporter installed one."""
-        self.read_calls_of: Callable[[Any], None] | None = None
+        self.read_calls_of: Callable[[Span], None] | None = None
         """Reads the instrumented calls inside an open span that wait for the worker."""
         self.identities: Any = None
         """Hashes the ids of users and sessions, where a setting asks for that."""
         self.neighbours: tuple[ContextBridge, ...] = ()
         """Other libraries' contexts, which are switched together with ours."""
-        self.requested: dict[tuple[Any, ...], tuple[str, tuple[Any, ...]]] = {}
+        self.requested: dict[tuple[object, ...], tuple[str, tuple[object, ...]]] = {}
         """Names of spans with the evaluators that their decorators name, for `configure` to check.
         The key keeps a decorator that runs in every request from adding an entry each time."""
 
@@ -225,12 +225,12 @@ def _before_exit() -> None:
 atexit.register(_before_exit)
 
 
-def outside_contexts() -> list[Any]:
+def outside_contexts() -> list[object]:
     """Return the current contexts of the other libraries; empty where there are none."""
     return [neighbour.get() for neighbour in state.neighbours]
 
 
-def swap_contexts(others: list[object]) -> list[Any]:
+def swap_contexts(others: list[object]) -> list[object]:
     """Make other contexts of the other libraries current, and return those that were."""
     if not others or _switching.busy:
         return others
@@ -241,27 +241,27 @@ def swap_contexts(others: list[object]) -> list[Any]:
     return before
 
 
-# The live span.
+# The fields of a live span that the app may write, and how each is captured.
+
+Writer = Callable[["Span", object], None]
+"""Captures a value into a field of a span."""
 
 
-# The fields that the app may write, and how each is captured.
-
-
-def _put(name: str) -> Any:
+def _put(name: str) -> Writer:
     def write(span: Span, value: object) -> None:
         setattr(span, name, capture(value, span.room))
 
     return write
 
 
-def _read(name: str, read: Any) -> Any:
-    def write(span: Span, value: Any) -> None:
+def _read(name: str, read: Callable[[object], object]) -> Writer:
+    def write(span: Span, value: object) -> None:
         setattr(span, name, read(capture(value, span.room)))
 
     return write
 
 
-def _merge(name: str) -> Any:
+def _merge(name: str) -> Writer:
     def write(span: Span, value: object) -> None:
         added = capture(value, span.room)
         if type(added) is not dict:
@@ -271,7 +271,7 @@ def _merge(name: str) -> Any:
     return write
 
 
-def _nouns(name: str, noun: type, read: Any) -> Any:
+def _nouns(name: str, noun: type, read: Callable[[object], object]) -> Writer:
     """Return what writes a sequence of our nouns, or of whatever can be read as such."""
 
     def write(span: Span, value: Any) -> None:
@@ -285,8 +285,8 @@ def _nouns(name: str, noun: type, read: Any) -> Any:
     return write
 
 
-def _expect(name: str, read: Any) -> Any:
-    def write(span: Span, value: Any) -> None:
+def _expect(name: str, read: Callable[[object], object]) -> Writer:
+    def write(span: Span, value: object) -> None:
         span._expected = {**(span._expected or {}), name: read(capture(value, span.room))}
 
     return write
@@ -313,7 +313,7 @@ def _tags(span: Span, value: object) -> None:
         _session(span, session)
 
 
-def _tag(name: str) -> Any:
+def _tag(name: str) -> Writer:
     def write(span: Span, value: object) -> None:
         _tags(span, {name: str(capture(value, span.room))})
 
@@ -337,7 +337,7 @@ def _field_config(span: Span, value: object) -> None:
         span._field_config["format"] = form
 
 
-def _set(name: str) -> Any:
+def _set(name: str) -> Writer:
     def write(span: Span, value: object) -> None:
         setattr(span, name, str(capture(value, span.room)))
 
@@ -356,7 +356,7 @@ def _mirror(span: Span) -> None:
             neighbour.mirror(span)
 
 
-WRITERS: dict[str, Any] = {
+WRITERS: dict[str, Writer] = {
     **{field.name: _put(field.slot) for field in SPAN_FIELDS if field.can_be_annotated},
     "retrieved_context": _nouns("_retrieved", Chunk, to_chunks),
     "extractions": _nouns("_extractions", Extraction, to_extractions),
@@ -439,7 +439,7 @@ class Spec(NamedTuple):
 
     kind: SpanKind
     name: str
-    evaluators: tuple[Any, ...] = ()
+    evaluators: tuple[object, ...] = ()
     session_id: str | None = None
     tags: Mapping[str, str] | None = None
     model_name: str | None = None

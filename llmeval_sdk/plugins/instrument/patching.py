@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar
@@ -195,12 +196,12 @@ def wrap_openai(client: Client) -> Client:
     return client
 
 
-def _wrap(client: Any, call: Any) -> None:
+def _wrap(client: Any, call: Callable[..., object]) -> None:
     """Put a client's own methods in the place of those of its class."""
     request = client.request
 
     @wraps(request)
-    def traced(*args: Any, **options: Any) -> object:
+    def traced(*args: object, **options: object) -> object:
         return call(request, client, args, options)
 
     traced.llmeval_wrapped = True  # type: ignore[attr-defined]
@@ -209,15 +210,15 @@ def _wrap(client: Any, call: Any) -> None:
         setattr(client, name, _wrapping(getattr(client, name)))
 
 
-def _wrapping(copy: Any) -> object:
+def _wrapping(copy: Callable[..., object]) -> object:
     @wraps(copy)
-    def copied(*args: Any, **options: Any) -> object:
+    def copied(*args: object, **options: object) -> object:
         return wrap_openai(copy(*args, **options))
 
     return copied
 
 
-def _tracing_call(openai: object, *, is_async: bool) -> object:
+def _tracing_call(openai: object, *, is_async: bool) -> Callable[..., object]:
     from openinference.instrumentation import OITracer, TraceConfig
     from openinference.instrumentation.openai import _request
 
@@ -226,7 +227,8 @@ def _tracing_call(openai: object, *, is_async: bool) -> object:
     provider = GatedProvider(lambda: not _does_datadog_see("openai"))
     tracer: Any = OITracer(provider.get_tracer(_request.__name__), config=TraceConfig())
     kind = _request._AsyncRequest if is_async else _request._Request
-    return kind(tracer=tracer, openai=openai)
+    traced: Callable[..., object] = kind(tracer=tracer, openai=openai)
+    return traced
 
 
 # Where Datadog gets the app's spans, ddtrace instruments the clients.
