@@ -18,8 +18,9 @@ from weakref import WeakSet
 from llmeval_sdk.process import PACKAGE_FOLDER
 
 
-WAIT_SECONDS = 1.0
-"""A fork is never held up for longer. None of our imports takes so long."""
+WAIT_SECONDS = 3.0
+"""A fork is never held up for longer. The longest import of ours, that of a judge's client, takes
+less than a second of processor time."""
 _IMPORT = "<frozen importlib._bootstrap>"
 
 

@@ -120,18 +120,18 @@ def work(name):
 METHODS = "fork", "spawn", "forkserver"
 CHILDREN = {
     "Process": """
-    child = _features.Process(target=work.work, args=("child",))
+    child = context.Process(target=work.work, args=("child",))
     child.start(); child.join(30)
     assert child.exitcode == 0
 """,
     "Pool": """
-    pool = _features.Pool(2, maxtasksperchild=1)
+    pool = context.Pool(2, maxtasksperchild=1)
     pool.map(work.work, ["child"], chunksize=1)
     pool.close(); pool.join()
 """,
     "ProcessPoolExecutor": """
     from concurrent.futures import ProcessPoolExecutor
-    with ProcessPoolExecutor(2, mp_context=_features) as pool:
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
         list(pool.map(work.work, ["child"]))
 """,
 }
