@@ -104,6 +104,8 @@ WHERE name = ? AND span_id != '' AND error_type IS NULL ORDER BY time_ns, seq
 """
 
 
+# Feedback of any kind, as lists filter by it and pages sum it up.
+
 ANY_NAME = "*"
 """Stands for all names."""
 MAX_FEEDBACK = 10_000
@@ -245,6 +247,8 @@ WHERE error_type IS NULL ORDER BY seq DESC LIMIT ?
 """
 
 
+# The feedback of users: how much of the traffic it is about, and what users think of it.
+
 MAX_WORDS = 5
 """The most different words or texts that a report shows under one name."""
 MAX_WORD_LENGTH = 60
@@ -350,6 +354,8 @@ FROM feedback WHERE time_ns >= ? AND error_type IS NULL ORDER BY time_ns, seq
 
 _TRACE_COUNT = "SELECT count(*) FROM spans WHERE parent_id IS NULL AND start_ns >= ?"
 
+
+# The escalation rules, measured by labels: how many wrong extractions each rule would find.
 
 EXTRACTION_JUDGE = "extraction_correctness"
 FEWEST_CHECKED, FEWEST_WRONG = 20, 3

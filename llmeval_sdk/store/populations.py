@@ -57,6 +57,9 @@ from llmeval_sdk.store.scores import (
 )
 
 
+# The sums of one judge, which SQL makes.
+
+
 @dataclass(slots=True)
 class Judged:
     """Sums over the verdicts of one judge, and over the records that it did not judge.
@@ -406,6 +409,9 @@ GROUP BY {GROUP} {and_period}
 """  # noqa: S608 - constants
 
 
+# Single verdicts, for estimates that need to know the records.
+
+
 class Verdict(NamedTuple):
     """A verdict that is a number."""
 
@@ -639,6 +645,8 @@ class SharedReadings:
 
 PERIODS = {"hour": HOUR_NS, "day": DAY_NS}
 
+
+# From sums, free scores and labels to estimates.
 
 ScopeFields: TypeAlias = tuple[int | None, int | None, str | None, str | None]
 """An `EvaluationScope`, or its fields in their order."""

@@ -206,6 +206,8 @@ def _readable(text: bytes) -> str:
     return text.decode("utf-8", "replace")
 
 
+# The names in a store.
+
 MAX_NAMES = 200
 
 
@@ -322,6 +324,8 @@ _NUMERIC = """
 SELECT 1 FROM evaluations WHERE name = ? AND value IS NOT NULL AND value < '' LIMIT 1
 """
 
+
+# The contents of a store, so that empty pages need not be offered.
 
 TAG_DIMENSION = re.compile(r'tag:[^"\\\x00-\x1f]{1,200}')
 """The tags by which versions of an app can be told apart."""

@@ -42,6 +42,9 @@ def _histogram_of(digits: str) -> tuple[int, ...]:
     return tuple(digits.count(str(number)) for number in range(BINS))
 
 
+# The evaluations of a scope, summed by group.
+
+
 class EvaluationScope(NamedTuple):
     """Selects the evaluations, or the judgements that did not run, that are summed up.
 
@@ -203,6 +206,9 @@ SELECT {GROUP}, {period}, NULL, 0, 0, 0, 0, NULL, NULL, 0.0, sum(cost_usd), sum(
 FROM evaluations {scope.of_former_evaluations("cost_usd IS NOT NULL")}
 GROUP BY {GROUP} {and_period}
 """  # noqa: S608 - constants
+
+
+# Summaries of groups: counts, means, shares and distributions.
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,6 +404,8 @@ SELECT span_id, value FROM evaluations
 WHERE name = ? AND typeof(value) IN ('real', 'integer') AND span_id != ''
 """
 
+# The newest evaluations of one evaluator.
+
 MAX_SCORES = 20_000
 """How many scores of one evaluator a page sums up; it says so when it leaves out older ones."""
 MAX_JUDGED = 10_000
@@ -505,6 +513,9 @@ _EFFORT = """
 SELECT duration, total_tokens, cost_usd, probability FROM evaluations
 WHERE name = :name AND time_ns >= :since ORDER BY time_ns DESC LIMIT :limit
 """
+
+
+# The tiers of a cascade: what decisions said and cost, and what the judge model changed.
 
 
 @dataclass(slots=True)

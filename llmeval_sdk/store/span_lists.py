@@ -340,6 +340,8 @@ EXISTS (SELECT 1 FROM spans t WHERE t.trace_id = s.trace_id AND (
 """
 
 
+# Pages of a list, and what they show of each span.
+
 _BEGINNING = 300
 """Characters of a request or response that a list has."""
 PAGE_ROWS = 50
@@ -483,6 +485,8 @@ SELECT span_id, evaluator, reason FROM not_run
 WHERE span_id IN (SELECT value FROM json_each(?)) ORDER BY seq
 """
 
+
+# Whole searches: the newest spans, the worst spans, the spans of one trace.
 
 SEARCHED_SPANS = 2_000
 """Spans that a search among categories looks at, newest first."""

@@ -85,6 +85,9 @@ LIMIT :limit
 """
 
 
+# Spans by the beginning of their ids.
+
+
 @dataclass(frozen=True, slots=True)
 class SpanRef:
     """Enough of a span to tell it from others."""
@@ -112,6 +115,8 @@ SELECT trace_id, span_id, name, start_ns FROM (
 ) WHERE span_id != '' GROUP BY span_id ORDER BY span_id LIMIT :limit
 """
 
+
+# The run of an agent: the spans without their texts, and the texts of a few calls.
 
 MAX_RUN_SPANS = 20_000
 """Spans of a trace that are read, the first by start time."""

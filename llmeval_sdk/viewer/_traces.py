@@ -45,7 +45,7 @@ from llmeval_sdk.viewer._site import state_of
 
 # Chooses the score columns of a list: what tells its spans apart, the app's own scores first.
 
-MOST_COLUMNS = 6
+MAX_DEFAULT_COLUMNS = 6
 MAX_OWN, MAX_JUDGES = 4, 3
 """How many of the app's own scores, and of judges, come before heuristics."""
 SAMPLE = 100
@@ -95,7 +95,7 @@ def _chosen_columns(
     columns = dict.fromkeys(name for name in wanted if name in there)
     if not columns:
         columns = dict.fromkeys(_ranked(name for name in (constant or there) if name in there))
-    return tuple(name for name in columns if name)[:MOST_COLUMNS]
+    return tuple(name for name in columns if name)[:MAX_DEFAULT_COLUMNS]
 
 
 def _values_of(connection: sqlite3.Connection, span_name: str | None) -> dict[str, list[object]]:
