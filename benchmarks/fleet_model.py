@@ -14,7 +14,7 @@ from math import ceil
 from typing import NamedTuple
 
 from llmeval_sdk.model import DAY_SECONDS
-from llmeval_sdk.plugins.shared.verdicts import MOST_ENTRIES, SECONDS
+from llmeval_sdk.plugins.shared.verdicts import MAX_ENTRIES, SECONDS
 
 
 BAR = 0.35
@@ -93,7 +93,7 @@ class Model:
         under_way = judged * JUDGE_SECONDS
         workers = max(1, ceil(under_way / CONCURRENCY))
         apps = max(1, ceil(requests / REQUESTS_OF_A_PROCESS))
-        kept = min(judged * SECONDS, MOST_ENTRIES)
+        kept = min(judged * SECONDS, MAX_ENTRIES)
         verdicts = judged * COMMANDS_OF_A_VERDICT
         return {
             "requests a second": f"{requests:,}",

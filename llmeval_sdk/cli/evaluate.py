@@ -425,19 +425,19 @@ def _check_targets(args: argparse.Namespace) -> None:
     Raises:
         ConfigurationError: naming the option and the file.
     """
-    from llmeval_sdk.offline.report.summary import MARKS, spare
+    from llmeval_sdk.offline.report.summary import MARKS, check_overwritable
 
     paths = {name: getattr(args, name) for name in MARKS if getattr(args, name) is not None}
     for name, path in paths.items():
         if path == args.save or any(path == other for each, other in paths.items() if each != name):
             raise ConfigurationError(f"--{name} {path}: another output has this name already")
-        spare(name, path)
+        check_overwritable(name, path)
 
 
 def _write(name: str, path: Path, make: Callable[[], str], *, quiet: bool) -> None:
-    from llmeval_sdk.offline.report.summary import spare
+    from llmeval_sdk.offline.report.summary import check_overwritable
 
-    spare(name, path)
+    check_overwritable(name, path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(make(), "utf-8")

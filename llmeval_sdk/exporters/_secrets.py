@@ -188,7 +188,7 @@ _ENDINGS_OF_NAMES = tuple(name.replace(" ", "") for name in FIELD_NAMES)
 _SEPARATORS = str.maketrans("", "", "_-. :")
 _NESTED = frozenset((dict, list, tuple))
 _PAIRED = frozenset((PAIRED_NAME, PAIRED_NAME.capitalize()))
-_LONGEST = 200
+_MAX_NAME = 200
 
 
 @lru_cache(maxsize=4096)
@@ -197,7 +197,7 @@ def _is_secret_name(name: str) -> bool:
 
     Case, hyphens, underscores, dots and spaces do not matter. ``auth`` counts only by itself.
     """
-    plain = name[-_LONGEST:].translate(_SEPARATORS).lower()
+    plain = name[-_MAX_NAME:].translate(_SEPARATORS).lower()
     return (plain.endswith(_ENDINGS_OF_NAMES) and plain not in HARMLESS_NAMES) or plain == "auth"
 
 
@@ -237,7 +237,7 @@ def _holds_secret(mapping: dict[Any, Any]) -> bool:
     for key, item in mapping.items():
         if hides(mapping, key) and item:
             return True
-    if len(_harmless) < _MOST_KNOWN:
+    if len(_harmless) < _MAX_KNOWN:
         _harmless.update(
             key
             for key in mapping
@@ -248,7 +248,7 @@ def _holds_secret(mapping: dict[Any, Any]) -> bool:
 
 _harmless: set[str] = set()
 """Names that were looked at already: most mappings of an app have the same ones."""
-_MOST_KNOWN = 4096
+_MAX_KNOWN = 4096
 
 
 Span = tuple[int, int, str]
@@ -437,7 +437,7 @@ def _private_keys(text: str) -> Iterator[Span]:
 
 # -- what stands under a name ----------------------------------------------------------------------
 
-_MOST = 10_000
+_MAX_NAMES = 10_000
 """How many names with each operator, and how many addresses, are looked at in one text. It bounds
 the time; of a text with more, the rest is taken out whole."""
 _NAMES = (*SURE_NAMES, *LIKELY_NAMES)
@@ -465,7 +465,7 @@ def _is_assigned(text: bytes) -> bool:
 _CLOSING = re.compile(r"</(?P<name>[A-Za-z0-9_.:-]{1,80})[ \t]{0,12}>")
 _ENDINGS = tuple(name.replace(" ", "") for name in SURE_NAMES)
 _LIKELY_ENDINGS = tuple(name.replace(" ", "") for name in LIKELY_NAMES)
-_MOST_CONTENT = 8192
+_MAX_CONTENT = 8192
 """Characters of an element that are looked at."""
 _CONTENT = re.compile(r"\s*(?:<!\[CDATA\[(?P<data>.+?)\]\]>|(?P<plain>[^<>]+))", re.DOTALL)
 _PROPERTIES = frozenset(
@@ -481,10 +481,10 @@ def _elements(text: str) -> Iterator[tuple[int, int]]:
     for count, closing in enumerate(_CLOSING.finditer(text)):
         name = closing["name"]
         named = name.lower() in _PROPERTIES
-        if count >= _MOST or not (named or _name_ends(name, _ENDINGS + _LIKELY_ENDINGS)):
+        if count >= _MAX_NAMES or not (named or _name_ends(name, _ENDINGS + _LIKELY_ENDINGS)):
             continue
         end = closing.start()
-        lowest = max(end - _MOST_CONTENT, 0)
+        lowest = max(end - _MAX_CONTENT, 0)
         tag = text.rfind(f"<{name}", lowest, end)
         begin = text.find(">", tag, end) + 1 if tag >= 0 else text.rfind(">", lowest, end) + 1
         if not begin:
@@ -525,7 +525,7 @@ def _behind_name(operator: str) -> re.Pattern[bytes]:
 
     Clean texts rarely need more than this look, which makes no copy of them.
     """
-    ends = {name[-3:] for name in (*_NAMES, PAIRED_NAME, _TOLD)}
+    ends = {name[-3:] for name in (*_NAMES, PAIRED_NAME, _VERB)}
     letters = ["".join(f"[{letter}{letter.upper()}]" for letter in end) for end in sorted(ends)]
     last = "".join(sorted({end[-1] + end[-1].upper() for end in ends}))
     gap = r"""["'\\ \t:]"""
@@ -561,11 +561,11 @@ def _named(operator: str) -> re.Pattern[bytes]:
     kinds["likely"] = [name for name in LIKELY_NAMES if name != "cookie"]
     names = "|".join(f"(?P<{kind}>{backwards(endings)})" for kind, endings in kinds.items())
     names = f"(?:{names})"
-    gap = rf"""{operator}:?["'\\ \t]{{0,24}}(?=[{first}])(?:{_TOLD[::-1]})?"""
+    gap = rf"""{operator}:?["'\\ \t]{{0,24}}(?=[{first}])(?:{_VERB[::-1]})?"""
     return re.compile(rf"{gap}{pair}{names}".encode())
 
 
-_TOLD = " is"
+_VERB = " is"
 """What may stand behind a name: the password is: …"""
 
 
@@ -587,7 +587,7 @@ def _assigned(text: str) -> Iterator[Span]:
                 pass
             elif kind != "likely" or not _is_harmless(plain, name):
                 yield *match.span(match.lastgroup or 0), "secret"
-            if count == _MOST:
+            if count == _MAX_NAMES:
                 yield 1, at, "secret"
                 break
     yield from _in_markup(text)
@@ -595,13 +595,13 @@ def _assigned(text: str) -> Iterator[Span]:
 
 def _is_harmless(plain: bytes, name: re.Match[bytes]) -> bool:
     """Say whether a name, found in a reversed text, is whole that of a tokenizer or of paging."""
-    whole = plain[name.end() - len("token") : name.end() + _LONGEST_HARMLESS]
+    whole = plain[name.end() - len("token") : name.end() + _MAX_HARMLESS]
     letters = _LETTERS.match(whole.translate(None, b"_-"))
     return letters is not None and letters[0][::-1].decode() in HARMLESS_NAMES
 
 
 _LETTERS = re.compile(b"[a-z]+")
-_LONGEST_HARMLESS = 24
+_MAX_HARMLESS = 24
 
 
 def _is_chosen(text: str, match: re.Match[str]) -> bool:
@@ -633,7 +633,7 @@ def _in_markup(text: str) -> Iterator[Span]:
     if "@" in text:
         for count, match in enumerate(_address().finditer(text)):
             begin, end = match.span(match.lastgroup or 0)
-            if count == _MOST:
+            if count == _MAX_NAMES:
                 yield begin, len(text), "secret"
                 break
             yield begin, end, "secret"
@@ -703,7 +703,7 @@ _QUOTED = (
     rf"|'{_QUOTED_BUT}(?P<single>LOOK(?:[^'\\\n]|\\[^\n]){{4,}})"
     rf"""|\\{{1,7}}["']{_QUOTED_BUT}(?P<escaped>LOOK[^"'\\\n]{{4,}}))"""
 )
-_MOST_BARE = 1024
+_MAX_BARE = 1024
 """Characters of a bare value that are read under each name; the rest of it is taken out with it,
 once, so that a text of names that hold each other costs no more."""
 _LONG = 200
@@ -713,7 +713,7 @@ _PATH = r"(?![a-z_]+[0-9]{0,2}(?:\.[a-z_]+[0-9]{0,2})+(?![\w.+/=~-])|~?/[a-z]+/)
 """Attributes of objects, as in ``args.password2``, are code, and ``pwd`` is a directory, too."""
 _DATE = r"(?![0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T\s]|$))"
 _BARE = (
-    rf"{_RANDOM}{_PATH}{_DATE}(?=(?P<bare>[A-Za-z0-9_+/=.~!@#$%^*-]{{8,{_MOST_BARE}}}))"
+    rf"{_RANDOM}{_PATH}{_DATE}(?=(?P<bare>[A-Za-z0-9_+/=.~!@#$%^*-]{{8,{_MAX_BARE}}}))"
     r"(?P=bare)(?![(\[{])"  # a call or an index is code, which names secrets all the time
 )
 _PART = r"[A-Za-z0-9!#$%&*+.^_|~\[\]-]{1,64}"

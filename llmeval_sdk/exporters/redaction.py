@@ -245,7 +245,7 @@ class Redactor:
         self._reads_names = "api_key" in kinds
         self._custom = custom
         self._timeout = timeout
-        self._aside = HelperThreads("redact")
+        self._helper_threads = HelperThreads("redact")
 
     @property
     def is_needed(self) -> bool:
@@ -284,7 +284,7 @@ class Redactor:
         if not texts:
             return value, True
         try:
-            changed = self._aside.call(
+            changed = self._helper_threads.call(
                 _answers, self._custom, texts, patience=lambda: self._timeout
             )
         except (NotCalledError, NoAnswerError):

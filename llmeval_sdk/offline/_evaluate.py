@@ -19,7 +19,7 @@ from llmeval_sdk.offline.report.aggregate import ASKED, directions, run_of
 from llmeval_sdk.offline.report.gate import check_paths
 from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.report.row import Row
-from llmeval_sdk.offline.run.rows import Bad, Checked, FinishedRows, bar, good_rows
+from llmeval_sdk.offline.run.rows import BadRows, CheckedRows, FinishedRows, bar, good_rows
 from llmeval_sdk.offline.run.work import Work, slug
 
 
@@ -163,7 +163,7 @@ def evaluate(
             raise Interrupted(ray_run.report()) from None
         finished: Report = ray_run.report()
         return finished
-    bad = Bad(skip=skip_bad)
+    bad = BadRows(skip=skip_bad)
     with ExitStack() as stack:
         count = opened.count
         items = good_rows(
@@ -175,7 +175,7 @@ def evaluate(
             settings=work.settings,
         )
         if work.is_paid:
-            checked = stack.enter_context(Checked())
+            checked = stack.enter_context(CheckedRows())
             with bar("checking rows", count, shown=progress) as tick:
                 checked.fill(items, tick)
             count, items = checked.count, iter(checked)
@@ -198,7 +198,7 @@ def evaluate(
                 work.experiment,
                 work.chosen.names,
                 bad.count,
-                tuple(bad.told),
+                tuple(bad.problems),
                 outputs=work.chosen.outputs,
                 run=run_of(header),
                 **more,
@@ -210,7 +210,7 @@ def evaluate(
             out.rows.flush()
             raise Interrupted(report()) from None
         out.aggregate.put_in_order(work.chosen.names)
-        out.finish({"skipped": bad.count, "problems": bad.told})
+        out.finish({"skipped": bad.count, "problems": bad.problems})
         return report(delivery=delivery)
 
 

@@ -13,7 +13,7 @@ from llmeval_sdk.statistics import Caught, Reliability, caught_below, reliabilit
 from llmeval_sdk.statistics.labels import doubt_about
 
 
-FEW = 20
+MIN_ROWS = 20
 """With fewer rows no interval is given, because resampling so few says little."""
 
 RESAMPLES = 2_000
@@ -187,8 +187,8 @@ def _estimate(figure: Callable[..., Any], one: Any, other: Any, seed: int) -> Ag
         value = float(figure(one, other))
         if not np.isfinite(value):
             return AgreementFigure(why="not defined: there are no such labels or ratings")
-        if len(one) < FEW:
-            return AgreementFigure(value, why=f"no interval from fewer than {FEW} rows")
+        if len(one) < MIN_ROWS:
+            return AgreementFigure(value, why=f"no interval from fewer than {MIN_ROWS} rows")
         drawn = bootstrap(
             (one, other),
             figure,

@@ -11,7 +11,7 @@ from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.data.source import Data, Located
 from llmeval_sdk.offline.report.row import Output, Row, cells, columns
-from llmeval_sdk.offline.run.rows import Bad, good_rows
+from llmeval_sdk.offline.run.rows import BadRows, good_rows
 from llmeval_sdk.offline.run.work import Work
 
 
@@ -109,7 +109,7 @@ class BatchEvaluator:
         return arrow_table([ids, *values, problems], self.schema)
 
 
-class _NotedBad(Bad):
+class _NotedBad(BadRows):
     """Notes what is wrong with each row that cannot be read."""
 
     def __init__(self, problems: list[str | None]) -> None:

@@ -19,7 +19,7 @@ from llmeval_sdk.model import Completion, Message, Record, Usage
 from llmeval_sdk.model.protocols import LLM, Judge
 from llmeval_sdk.offline.data.record import mapped
 from llmeval_sdk.offline.data.source import open_data
-from llmeval_sdk.offline.run.rows import Bad, good_rows
+from llmeval_sdk.offline.run.rows import BadRows, good_rows
 from llmeval_sdk.offline.run.work import InputRow, Work
 
 
@@ -51,7 +51,7 @@ def estimate_cost(
         prices=prices,
     )
     work.__dict__["settings"] = _with_keys(work)
-    bad = Bad(skip=skip_bad)
+    bad = BadRows(skip=skip_bad)
     rows = good_rows(
         mapped(open_data(data), map_columns),
         work.chosen,

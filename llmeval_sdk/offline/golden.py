@@ -90,9 +90,9 @@ def record_of(row: Mapping[str, object], place: str) -> Record:
     return record_of_row(row, place) if is_exported(row) else record_from(row, place=place)
 
 
-MOST_BYTES = 64 << 20
+MAX_BYTES = 64 << 20
 """Of one version."""
-MOST_BYTES_IN_ALL = 1 << 30
+MAX_BYTES_IN_ALL = 1 << 30
 _FILE = re.compile(r"v(\d{4,6})\.jsonl")
 
 
@@ -128,8 +128,8 @@ class Versions:
             DataError: A line cannot be read, or the file is too large.
         """
         path = self.file(number)
-        if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path} is larger than {_megabytes(MOST_BYTES)}")
+        if path.stat().st_size > MAX_BYTES:
+            raise DataError(f"{path} is larger than {_megabytes(MAX_BYTES)}")
         rows = []
         for _, place, row in open_data(path).rows:
             if not isinstance(row, dict):
@@ -157,7 +157,7 @@ class Versions:
         """
         lines = _lines(rows)
         earlier = sum(self.file(each).stat().st_size for each in self.numbers())
-        for size, most in ((len(lines), MOST_BYTES), (earlier + len(lines), MOST_BYTES_IN_ALL)):
+        for size, most in ((len(lines), MAX_BYTES), (earlier + len(lines), MAX_BYTES_IN_ALL)):
             if size > most:
                 raise ConfigurationError(
                     f"{self.folder}: this would be {_megabytes(size)} of rows, and at most "
@@ -194,8 +194,8 @@ def _megabytes(size: int) -> str:
     return f"{size / (1 << 20):,.0f} MiB"
 
 
-MOST_ROWS = 10_000
-MOST_SETS = 1_000
+MAX_ROWS = 10_000
+MAX_SETS = 1_000
 """Of a folder, so many sets are listed."""
 _ATTEMPTS = 100
 _NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,63})(?:@v?([0-9]{1,6}))?")
@@ -397,10 +397,10 @@ class GoldenSet:
             newest = max(self.versions, default=0)
             rows = self._files.read(newest) if newest else []
             changed = change(rows)
-            if len(changed) > MOST_ROWS:
-                some = "row" if MOST_ROWS == 1 else "rows"
+            if len(changed) > MAX_ROWS:
+                some = "row" if MAX_ROWS == 1 else "rows"
                 raise ConfigurationError(
-                    f"{self.name}: a golden set has at most {MOST_ROWS:,} {some}"
+                    f"{self.name}: a golden set has at most {MAX_ROWS:,} {some}"
                 )
             if changed == rows or self._files.write(newest + 1, changed):
                 return
@@ -413,7 +413,7 @@ def golden_sets(folder: str | os.PathLike[str] | None = None) -> list[GoldenSet]
     if not place.is_dir():
         return []
     names = sorted(each.name for each in place.iterdir() if _is_set(each))
-    return [GoldenSet(name, folder=place) for name in names[:MOST_SETS]]
+    return [GoldenSet(name, folder=place) for name in names[:MAX_SETS]]
 
 
 def _is_set(folder: Path) -> bool:

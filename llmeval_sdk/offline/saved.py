@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.errors import DataError, LlmevalError
 from llmeval_sdk.model import Evaluation, Failure
 from llmeval_sdk.offline.report.aggregate import Aggregate, RunFacts, from_plain, run_of
-from llmeval_sdk.offline.report.compare import MOST_TEXT, Change, RowPair, compare, says, step_of
+from llmeval_sdk.offline.report.compare import MAX_TEXT, Change, RowPair, compare, says, step_of
 from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.report.row import PROBABILITY, Row, texts
 from llmeval_sdk.offline.report.storage import RUN, file_ends, folder_ends
@@ -86,7 +86,7 @@ class ShownRow(NamedTuple):
     """What the model raised on it."""
     evaluations: Mapping[str, Evaluation]
     """Those that say anything."""
-    most_text: int = MOST_TEXT
+    most_text: int = MAX_TEXT
     """How many characters of a text are shown."""
 
 
@@ -131,11 +131,11 @@ class ComparedReports:
     """The worst changes first."""
 
 
-MOST_REPORTS = 200
+MAX_REPORTS = 200
 """How many of a folder's reports are listed: the newest."""
-_MOST_ENTRIES = 10_000
+_MAX_ENTRIES = 10_000
 """How many entries of a folder are looked at."""
-MOST_WORST = 25
+MAX_WORST = 25
 _SUFFIX = ".jsonl"
 
 
@@ -155,7 +155,7 @@ class SavedReports:
         deadline = time.monotonic() + seconds
         candidates = sorted(self._candidates(), key=lambda each: (-each[1], each[0]))
         reports, read = [], {}
-        for name, changed_ns, mark in candidates[:MOST_REPORTS]:
+        for name, changed_ns, mark in candidates[:MAX_REPORTS]:
             known = self._read.get((name, mark))
             if known is None and time.monotonic() > deadline:
                 late = "There was no time to read it; reload the page."
@@ -166,7 +166,7 @@ class SavedReports:
             reports.append(known)
         self._read = read
         reports.sort(key=lambda each: -each.time_ns)
-        return Listing(tuple(reports), max(0, len(candidates) - MOST_REPORTS))
+        return Listing(tuple(reports), max(0, len(candidates) - MAX_REPORTS))
 
     def has_any(self) -> bool:
         """Say whether the folder has anything that may be a report."""
@@ -197,7 +197,7 @@ class SavedReports:
                     tick(1)
                     yield row
 
-            rows = [_shown(row) for row in worst(rows_with_ticks(), MOST_WORST)]
+            rows = [_shown(row) for row in worst(rows_with_ticks(), MAX_WORST)]
             estimates = _estimates(report.aggregate)
             metrics = [(line, estimates.get((line.evaluator, line.path))) for line in lines(report)]
             return OpenedReport(
@@ -247,7 +247,7 @@ class SavedReports:
         """Yield name, time and mark of all that may be a report; pipes and devices never are."""
         try:
             entries = self.folder.iterdir()
-            for _, path in zip(range(_MOST_ENTRIES), entries, strict=False):
+            for _, path in zip(range(_MAX_ENTRIES), entries, strict=False):
                 file = path / RUN if path.is_dir() else path
                 if path.suffix != _SUFFIX and file == path:
                     continue

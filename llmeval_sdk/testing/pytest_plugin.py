@@ -34,7 +34,7 @@ MARKER = (
     "the rows that have its inputs, or the model raised. A path is relative to the test's file, "
     "else to the root folder."
 )
-MOST_WORST = 5
+MAX_WORST = 5
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -138,7 +138,7 @@ def _worst(report: Report, about: set[str | None]) -> list[str]:
     found = [
         f"  {row.id}: {printable(dict(texts(row)).get('request', ''), 60)}\n"
         + "\n".join(f"    {printable(each, 200)}" for each in wrong)
-        for row in worst((only(row, about) for row in report.rows), MOST_WORST)
+        for row in worst((only(row, about) for row in report.rows), MAX_WORST)
         if (wrong := wrongs(row))
     ]
     return ["worst rows:", *found] if found else []

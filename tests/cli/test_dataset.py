@@ -309,7 +309,7 @@ def test_a_set_is_bounded(filled, monkeypatch):
     """A set that grows without end is no golden set."""
     from llmeval_sdk.offline import golden
 
-    monkeypatch.setattr(golden, "MOST_ROWS", 1)
+    monkeypatch.setattr(golden, "MAX_ROWS", 1)
     some = GoldenSet("answers", folder=filled.path.parent / "datasets")
     some.add(ROOF, store=filled.path)
     with pytest.raises(ConfigurationError, match="at most 1 row"):

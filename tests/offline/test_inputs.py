@@ -139,7 +139,7 @@ def test_bytes_that_are_no_text_are_told_by_line(tmp_path):
 
 def test_a_long_file_is_not_held_in_memory(tmp_path, monkeypatch):
     """8 MB of lines take a fraction of that: rows stream, and done ones are spilled."""
-    monkeypatch.setattr(storage, "HELD", 500)
+    monkeypatch.setattr(storage, "MAX_ROWS_IN_MEMORY", 500)
     path = tmp_path / "long.jsonl"
     row = {"request": "q", "retrieved_context": [{"content": "word " * 500, "score": 0.5}]}
     path.write_text(3_200 * (json.dumps(row) + "\n"))

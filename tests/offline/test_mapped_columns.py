@@ -106,13 +106,13 @@ def test_looking_for_columns_reads_few_rows():
     read = []
 
     def rows():
-        for number in range(10 * record.LOOKED_AT):
+        for number in range(10 * record.MAX_ROWS_LOOKED_AT):
             read.append(number)
             yield ROWS[0]
 
     opened = record.mapped(open_data(rows()), {"question": "request"})
     next(opened.rows)
-    assert len(read) <= record.LOOKED_AT
+    assert len(read) <= record.MAX_ROWS_LOOKED_AT
 
 
 def test_an_estimate_maps_as_the_run_does():

@@ -45,7 +45,7 @@ def test_a_cell_stays_small(monkeypatch):
              "expected_response": "b"} for n in range(9)]  # fmt: skip
     report = llmeval.evaluate(rows, evaluators=["exact_match"])
     assert len(report._repr_html_()) < 8_000
-    monkeypatch.setattr(html, "MOST_READ", 5)
+    monkeypatch.setattr(html, "MAX_ROWS_READ", 5)
     assert "to_html()" in report._repr_html_()
 
 

@@ -141,7 +141,7 @@ def test_parts_merge_into_the_whole(rows):
 def test_many_rows_are_in_a_file_and_read_as_before(rows, monkeypatch):
     """Past the limit rows are spilled: same values, same order, by place and by slice."""
     held = llmeval.evaluate(rows, evaluators=["context_relevance", "document_recall"])
-    monkeypatch.setattr(storage, "HELD", 2)
+    monkeypatch.setattr(storage, "MAX_ROWS_IN_MEMORY", 2)
     report = llmeval.evaluate(rows, evaluators=["context_relevance", "document_recall"])
     assert report.rows._held is None
     assert list(report.rows) == list(held.rows)

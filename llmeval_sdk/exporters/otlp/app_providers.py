@@ -31,7 +31,7 @@ from llmeval_sdk.process.distribution import release
 from llmeval_sdk.process.shield import shield
 
 
-MOST_WORDS = 200
+MAX_WORDS = 200
 """How many model names, providers and types of errors become values of attributes, of each; the
 rest are ``_OTHER``, because every value is a time series of its own."""
 OTHER = "_OTHER"
@@ -116,7 +116,7 @@ class Histogram:
 
     def _word(self, attribute: str, word: str) -> str:
         known = self._known.setdefault(attribute, set())
-        if len(known) < MOST_WORDS:
+        if len(known) < MAX_WORDS:
             known.add(word)
         return word if word in known else OTHER
 

@@ -418,9 +418,9 @@ def _shown(event: EvaluationEvent) -> str:
 
 # Ratings of single steps as events of their own, for backends that take a score on any span.
 
-_MOST_RATINGS = 100
+_MAX_RATINGS = 100
 """Ratings of one evaluation that become events."""
-_MOST_TEXT = 8_000
+_MAX_TEXT = 8_000
 """Characters of a rating or of its rationale."""
 
 
@@ -458,8 +458,8 @@ def _events_of(event: EvaluationEvent) -> Iterator[EvaluationEvent]:
         reason = rationales[place] if place < len(rationales) else None
         evaluation = Evaluation(
             f"{run.name}.step",
-            rating[:_MOST_TEXT] if isinstance(rating, str) else rating,
-            explanation=reason[:_MOST_TEXT] if isinstance(reason, str) else None,
+            rating[:_MAX_TEXT] if isinstance(rating, str) else rating,
+            explanation=reason[:_MAX_TEXT] if isinstance(reason, str) else None,
             metadata={**shared, "step": number, "run_span_id": event.target.span_id},
             evaluator_kind=run.evaluator_kind,
             evaluator_version=run.evaluator_version,
@@ -470,7 +470,7 @@ def _events_of(event: EvaluationEvent) -> Iterator[EvaluationEvent]:
 
 
 def _column(values: object) -> Sequence[Any]:
-    return values[:_MOST_RATINGS] if isinstance(values, (list, tuple)) else ()
+    return values[:_MAX_RATINGS] if isinstance(values, (list, tuple)) else ()
 
 
 def _is_span_id(value: object) -> bool:

@@ -105,7 +105,7 @@ def _steps_of_chat(request: Request | None) -> tuple[Step, ...] | None:
 
 # Columns whose names are almost ours: nothing is guessed, and all of a row are named at once.
 
-MOST_NAMED = 20
+MAX_NAMED = 20
 """Unknown columns that one message names."""
 
 
@@ -129,7 +129,7 @@ def _check_names(
             unknown[name] = meant
     if not unknown:
         return
-    shown = dict(list(unknown.items())[:MOST_NAMED])
+    shown = dict(list(unknown.items())[:MAX_NAMED])
     named = ", ".join(f"{name!r:.80}: did you mean {ours!r}?" for name, ours in shown.items())
     more = f" and {len(unknown) - len(shown):,} more" if len(unknown) > len(shown) else ""
     several = "s" if len(unknown) > 1 else ""
@@ -144,8 +144,8 @@ def _check_names(
 def _also(others: Mapping[str, object], unknown: Mapping[str, str]) -> str:
     """List the remaining unknown columns, which resemble none of ours."""
     rest = [str(name) for name in others if str(name) not in unknown]
-    named = ", ".join(f"{name!r:.80}" for name in rest[:MOST_NAMED])
-    more = f" and {len(rest) - MOST_NAMED:,} more" if len(rest) > MOST_NAMED else ""
+    named = ", ".join(f"{name!r:.80}" for name in rest[:MAX_NAMED])
+    more = f" and {len(rest) - MAX_NAMED:,} more" if len(rest) > MAX_NAMED else ""
     return f". These would be kept as attributes, unless mapped: {named}{more}" if rest else ""
 
 
@@ -440,7 +440,7 @@ def _with_hint(name: str, known: Iterable[str]) -> str:
     return f"{name!r} ({hint})" if hint else repr(name)
 
 
-LOOKED_AT = 100
+MAX_ROWS_LOOKED_AT = 100
 """Rows at the beginning of the data that say which columns it has."""
 
 
@@ -450,13 +450,13 @@ def _renamed_rows(rows: Iterator[Located], names: Mapping[str, str]) -> Iterator
     Raises:
         DataError: the first rows have no such columns; the message names all of them.
     """
-    first = list(islice(rows, LOOKED_AT))
+    first = list(islice(rows, MAX_ROWS_LOOKED_AT))
     columns = {
         str(column): None for _, _, row in first if isinstance(row, Mapping) for column in row
     }
     missing = [name for name in names if name not in columns]
     if missing and columns:
-        known = list(columns)[:LOOKED_AT]
+        known = list(columns)[:MAX_ROWS_LOOKED_AT]
         shown = ", ".join(_with_hint(name, known) for name in missing)
         raise DataError(f"the data has no column {shown}: it has {', '.join(map(repr, known))}")
     for number, place, row in chain(first, rows):

@@ -19,9 +19,9 @@ from llmeval_sdk.errors import ConfigurationError, DataError, missing_extra
 from llmeval_sdk.model import Record
 
 
-MOST_DEPTH = 100
+MAX_DEPTH = 100
 """Lists and mappings within each other, in one cell."""
-MOST_BITS = 4_096
+MAX_BITS = 4_096
 """Of a whole number: about 1,200 digits. Python itself refuses to write more than 4,300."""
 
 
@@ -50,7 +50,7 @@ def check_size(value: Any) -> None:
     level, depth = [value], 0
     seen: set[int] = set()
     while level:
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise ValueError(_DEEP)
         inner: list[Any] = []
         for item in level:
@@ -58,7 +58,7 @@ def check_size(value: Any) -> None:
             if kind in _SCALAR:
                 continue
             if kind is int:
-                if item.bit_length() > MOST_BITS:
+                if item.bit_length() > MAX_BITS:
                     raise ValueError(_LONG)
             elif id(item) not in seen:  # each container once, however often it is held
                 if kind is dict:
@@ -71,11 +71,11 @@ def check_size(value: Any) -> None:
 
 
 _SCALAR = frozenset((str, float, bool, type(None)))
-_DEEP = f"is nested too deep: at most {MOST_DEPTH} lists and mappings within each other"
+_DEEP = f"is nested too deep: at most {MAX_DEPTH} lists and mappings within each other"
 _LONG = "holds a number of too many digits: write it as a text"
 
 
-Found = tuple[str, Any]
+PlacedRow = tuple[str, Any]
 """The place of a row, such as ``line 17``, and the row itself."""
 
 BATCH = 1_000
@@ -84,7 +84,7 @@ MAX_CELL = 1 << 27
 """Characters of one CSV cell; the csv module's own limit is 128 KB."""
 
 
-def _read_file(path: Path) -> tuple[int | None, Iterator[Found]]:
+def _read_file(path: Path) -> tuple[int | None, Iterator[PlacedRow]]:
     """Return the number of rows in a file, if it is known, and the rows.
 
     Raises:
@@ -102,11 +102,11 @@ def _read_file(path: Path) -> tuple[int | None, Iterator[Found]]:
     return read(path)
 
 
-def _json_lines(path: Path) -> tuple[None, Iterator[Found]]:
+def _json_lines(path: Path) -> tuple[None, Iterator[PlacedRow]]:
     return None, _lines(path)
 
 
-def _lines(path: Path) -> Iterator[Found]:
+def _lines(path: Path) -> Iterator[PlacedRow]:
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             place = f"line {number}"
@@ -122,7 +122,7 @@ def _lines(path: Path) -> Iterator[Found]:
             yield place, row
 
 
-def _json(path: Path) -> tuple[int | None, Iterator[Found]]:
+def _json(path: Path) -> tuple[int | None, Iterator[PlacedRow]]:
     """Read ``.json``: JSON lines, or one list as a whole."""
     with path.open("rb") as file:
         begins = file.read(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
@@ -135,11 +135,11 @@ def _json(path: Path) -> tuple[int | None, Iterator[Found]]:
     return len(rows), ((f"row {number}", row) for number, row in enumerate(rows, 1))
 
 
-def _csv(path: Path) -> tuple[None, Iterator[Found]]:
+def _csv(path: Path) -> tuple[None, Iterator[PlacedRow]]:
     return None, _cells(path)
 
 
-def _cells(path: Path) -> Iterator[Found]:
+def _cells(path: Path) -> Iterator[PlacedRow]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
     with path.open(encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
@@ -166,7 +166,7 @@ def _check_titles(path: Path, titles: list[str]) -> None:
         raise DataError(f"{path}, line 1: the column {twice[0]!r} appears twice")
 
 
-def _parquet(path: Path) -> tuple[int, Iterator[Found]]:
+def _parquet(path: Path) -> tuple[int, Iterator[PlacedRow]]:
     try:
         from pyarrow import ArrowException
         from pyarrow.parquet import ParquetFile
@@ -177,7 +177,7 @@ def _parquet(path: Path) -> tuple[int, Iterator[Found]]:
     except ArrowException as error:
         raise DataError(f"{path} is not a Parquet file: {error}") from None
 
-    def rows() -> Iterator[Found]:
+    def rows() -> Iterator[PlacedRow]:
         with file:
             number = 0
             for batch in file.iter_batches(BATCH):
@@ -188,7 +188,7 @@ def _parquet(path: Path) -> tuple[int, Iterator[Found]]:
     return file.metadata.num_rows, rows()
 
 
-_READERS: dict[str, Callable[[Path], tuple[int | None, Iterator[Found]]]] = {
+_READERS: dict[str, Callable[[Path], tuple[int | None, Iterator[PlacedRow]]]] = {
     ".jsonl": _json_lines,
     ".ndjson": _json_lines,
     ".json": _json,
@@ -248,7 +248,7 @@ def open_data(data: object) -> Data:
     return Data("", count, (Located(number, place, row) for number, (place, row) in numbered))
 
 
-def _rows(data: object) -> Iterator[Found]:
+def _rows(data: object) -> Iterator[PlacedRow]:
     for number, row in enumerate(_each(data), 1):
         place = f"row {number}"
         if isinstance(row, (Mapping, Record, DataError)):

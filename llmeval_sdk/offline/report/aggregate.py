@@ -21,7 +21,7 @@ from llmeval_sdk.statistics.mean import Estimate, mean_of_all
 _UNIT = 2.0**-64
 """Amounts are held in this unit, so that no sum of them is too large for a float. It is a power of
 two: only amounts below 1e-288 lose digits by it."""
-_MOST_PARTS = 512
+_MAX_PARTS = 512
 
 
 class ExactSum:
@@ -41,7 +41,7 @@ class ExactSum:
         """Add an amount, which has to be finite."""
         parts = self._parts
         parts.append(amount * _UNIT)
-        if len(parts) > _MOST_PARTS:
+        if len(parts) > _MAX_PARTS:
             self._shorten()
 
     def merge(self, other: ExactSum) -> None:

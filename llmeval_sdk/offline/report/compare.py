@@ -27,7 +27,7 @@ RAISED = 2.0
 can."""
 WORSE_BY = 0.05
 """How much a score of a row has to fall for the row to have regressed."""
-MOST_TEXT = 4_000
+MAX_TEXT = 4_000
 """How many characters of a text a page shows."""
 
 
@@ -117,11 +117,11 @@ class ChangedRows:
 
 CONFIDENCE = 0.95
 RESAMPLES = 2_000
-DRAWS = 50_000_000
+MAX_DRAWS = 50_000_000
 """Rows times resamples for one metric, at most; a mean of so many rows needs fewer resamples."""
-FEW = 20
+MIN_PAIRS = 20
 """Pairs below which no interval is given: resampling so few says little."""
-LITTLE = 0.01
+MIN_DIFFERENCE = 0.01
 """The least difference that makes a metric worse: with many rows even a tiny one is sure."""
 
 
@@ -171,7 +171,7 @@ def surely_worse(changes: Iterable[Change]) -> tuple[Change, ...]:
     for place, change in enumerate(known):
         if _chance(change) > (1 - CONFIDENCE) / (len(known) - place):
             break
-        if change.verdict == "worse" and abs(change.difference) >= LITTLE:
+        if change.verdict == "worse" and abs(change.difference) >= MIN_DIFFERENCE:
             sure.append(change)
     return tuple(sure)
 
@@ -192,7 +192,7 @@ def _metric_change(
     """Compare the values of a metric, pair by pair."""
     one, other = np.frombuffer(before), np.frombuffer(after)
     low = high = chance = None
-    if len(one) >= FEW:
+    if len(one) >= MIN_PAIRS:
         low, high = interval(np, random, other - one)
         chance = _by_chance(other - one)
     means = float(one.mean()), float(other.mean())
@@ -204,7 +204,7 @@ def interval(np: Any, random: Any, differences: Any) -> tuple[float, float]:
     count = len(differences)
     if not differences.any():
         return 0.0, 0.0
-    resamples = int(min(RESAMPLES, max(200, DRAWS // count)))
+    resamples = int(min(RESAMPLES, max(200, MAX_DRAWS // count)))
     means = [differences[random.integers(0, count, count)].mean() for _ in range(resamples)]
     tail = (1 - CONFIDENCE) / 2
     low, high = np.quantile(means, (tail, 1 - tail))
@@ -263,13 +263,14 @@ class Comparison:
     only_after: int
     changes: tuple[Change, ...]
     regressions: tuple[Regression, ...]
-    """By how much worse, the worst first; at most `MOST`."""
+    """By how much worse, the worst first; at most `MAX_CHANGED_ROWS`."""
     regressed: int
     """How many rows regressed in all."""
     lost: tuple[str, ...] = ()
     """Evaluators that rated rows before and none of them now."""
     rows: tuple[RowPair, ...] = ()
-    """Rows side by side whose answer or scores changed, the worst change first; at most `MOST`."""
+    """Rows side by side whose answer or scores changed, the worst change first; at most
+    `MAX_CHANGED_ROWS`."""
     changed: int = 0
     """How many rows changed in all."""
     unrated: Mapping[str, int] = field(default_factory=dict)
@@ -291,16 +292,21 @@ class Comparison:
         only = f"{self.only_before:,} only before, {self.only_after:,} only now"
         worse = plural(self.regressed, "row")
         said = [f"{plural(self.pairs, 'row')} in both, {only}; {worse} got worse"]
-        said += [f"{describe_change(each)} {each.verdict}" for each in self.changes[:MOST]]
-        said += [f"{name}: rated rows before, and none of them now" for name in self.lost[:MOST]]
+        said += [
+            f"{describe_change(each)} {each.verdict}" for each in self.changes[:MAX_CHANGED_ROWS]
+        ]
+        said += [
+            f"{name}: rated rows before, and none of them now"
+            for name in self.lost[:MAX_CHANGED_ROWS]
+        ]
         said += [
             f"{name}: {plural(rows, 'row')} rated before, and not now"
-            for name, rows in list(self.unrated.items())[:MOST]
+            for name, rows in list(self.unrated.items())[:MAX_CHANGED_ROWS]
             if name not in self.lost
         ]
         said += [
             f"{name}: {plural(rows, 'row')} rated before, and not in the data now"
-            for name, rows in list(self.gone.items())[:MOST]
+            for name, rows in list(self.gone.items())[:MAX_CHANGED_ROWS]
         ]
         if self.is_empty:
             said.append(NOTHING_COMPARED)
@@ -320,7 +326,7 @@ class Comparison:
         return surely_worse(each for each in self.changes if not each.path.startswith("agent/"))
 
 
-MOST = 100
+MAX_CHANGED_ROWS = 100
 
 
 def compare(
@@ -349,7 +355,7 @@ def compare(
     unrated: Counter[str] = Counter()
     rated_before: Counter[str] = Counter()
     answers = _answer_values()
-    changed = ChangedRows(MOST)
+    changed = ChangedRows(MAX_CHANGED_ROWS)
     pairs = regressed = only_after = 0
     for key, place, after in _row_keys(report):
         tick(1)
@@ -369,7 +375,7 @@ def compare(
         worse = list(_regressions(before, after))
         regressed += bool(worse)
         regressions_found.extend((by, -place, each) for by, each in worse)
-        if len(regressions_found) > 4 * MOST:
+        if len(regressions_found) > 4 * MAX_CHANGED_ROWS:
             regressions_found = _worst(regressions_found)
     if not pairs:
         raise DataError(
@@ -409,7 +415,7 @@ def compare(
 
 
 def _worst(regressions: list[tuple[float, int, Regression]]) -> list[tuple[float, int, Regression]]:
-    return sorted(regressions, key=lambda each: each[:2], reverse=True)[:MOST]
+    return sorted(regressions, key=lambda each: each[:2], reverse=True)[:MAX_CHANGED_ROWS]
 
 
 def _paths(report: ReportContents, baseline: ReportContents) -> dict[str, dict[str, _Both]]:

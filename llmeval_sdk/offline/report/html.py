@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from llmeval_sdk.model import Evaluation, is_stand_in, values
 from llmeval_sdk.offline.report.aggregate import Aggregate, EvaluatorTally
 from llmeval_sdk.offline.report.ci import wrongs
-from llmeval_sdk.offline.report.compare import MOST_TEXT, Change, Comparison, RowPair, says, step_of
+from llmeval_sdk.offline.report.compare import MAX_TEXT, Change, Comparison, RowPair, says, step_of
 from llmeval_sdk.offline.report.gate import Check, ReportGate, above, below, checks
 from llmeval_sdk.offline.report.row import Row, metric_called, texts
 from llmeval_sdk.offline.report.summary import (
@@ -363,8 +363,8 @@ def _is_share(change: Change) -> bool:
 
 # The rows of two reports side by side, as part of a report's page.
 
-MOST_PAIRS = 25
-MOST_MARKS_OF_PAIR = 4
+MAX_PAIRS = 25
+MAX_MARKS_OF_PAIR = 4
 _ANSWERS = ("response", "value")
 
 
@@ -372,7 +372,7 @@ def side_by_side(compared: Comparison) -> str:
     """List the rows that changed, the worst change first, with both answers side by side."""
     if not compared.rows:
         return ""
-    shown = compared.rows[:MOST_PAIRS]
+    shown = compared.rows[:MAX_PAIRS]
     worse = plural(compared.regressed, "row")
     count = f"{len(shown):,} of {compared.changed:,}"
     pairs = "".join(_pair(pair, is_open=not place) for place, pair in enumerate(shown))
@@ -385,7 +385,7 @@ def side_by_side(compared: Comparison) -> str:
 def _pair(pair: RowPair, *, is_open: bool) -> str:
     request = dict(texts(pair.after)).get("request", "")
     expected = dict(texts(pair.after)).get("expected_response", "")
-    told = f'<h3>expected response</h3><p class="text">{text(expected[:MOST_TEXT])}</p>'
+    told = f'<h3>expected response</h3><p class="text">{text(expected[:MAX_TEXT])}</p>'
     return (
         f"<details{' open' if is_open else ''}><summary>"
         f'<span class="id">{text(pair.after.id)}</span>'
@@ -394,7 +394,7 @@ def _pair(pair: RowPair, *, is_open: bool) -> str:
         f'<div class="inside both"><div>{_answer("before", pair.before)}</div>'
         f"<div>{_answer('now', pair.after)}</div></div>"
         f'<div class="inside"><div><h3>request</h3>'
-        f'<p class="text">{text(request[:MOST_TEXT])}</p>{told if expected else ""}</div>'
+        f'<p class="text">{text(request[:MAX_TEXT])}</p>{told if expected else ""}</div>'
         f"<div>{_scores(pair)}</div></div></details>"
     )
 
@@ -405,7 +405,7 @@ def _answer(when: str, row: Row) -> str:
     else:
         values = dict(texts(row))
         answer = next((values[name] for name in _ANSWERS if name in values), "")
-        said = f'<p class="text">{text(answer[:MOST_TEXT])}</p>'
+        said = f'<p class="text">{text(answer[:MAX_TEXT])}</p>'
         said = said if answer else '<p class="soft">no answer</p>'
     return f"<h3>{when}</h3>{said}"
 
@@ -421,10 +421,10 @@ def _marks_of_pair(pair: RowPair) -> Iterator[str]:
         if before is not None and by is not None:
             steps.append((by, f"{name} {score(before.value)} → {score(after.value)}"))
     steps.sort()
-    for by, step in steps[:MOST_MARKS_OF_PAIR]:
+    for by, step in steps[:MAX_MARKS_OF_PAIR]:
         yield mark(step, good=by > 0)
-    if len(steps) > MOST_MARKS_OF_PAIR:
-        yield mark(f"+{len(steps) - MOST_MARKS_OF_PAIR}", good=None)
+    if len(steps) > MAX_MARKS_OF_PAIR:
+        yield mark(f"+{len(steps) - MAX_MARKS_OF_PAIR}", good=None)
     if not steps and pair.before.record.response != pair.after.record.response:
         yield mark("another answer", good=None)
 
@@ -458,9 +458,9 @@ def _value_of_pair(evaluation: Evaluation | None) -> str:
     return text(score(evaluation.value))
 
 
-MOST_CHUNKS = 20
-MOST_MARKS = 4
-FEW = 4
+MAX_CHUNKS = 20
+MAX_MARKS = 4
+MIN_FOLDED = 4
 """Evaluations that found nothing bad and are not worth folding away."""
 
 
@@ -487,9 +487,9 @@ def _marks(row: Row) -> Iterator[str]:
     marks = [mark(each.name, good=False) for each in wrong]
     if not wrong:
         marks = [mark(f"{each.name} {score(each.value)}", good=None) for each in low(row)]
-    yield from marks[:MOST_MARKS]
-    if len(marks) > MOST_MARKS:
-        yield mark(f"+{len(marks) - MOST_MARKS}", good=None)
+    yield from marks[:MAX_MARKS]
+    if len(marks) > MAX_MARKS:
+        yield mark(f"+{len(marks) - MAX_MARKS}", good=None)
 
 
 def _texts(row: Row, columns: list[tuple[str, str]]) -> Iterator[str]:
@@ -497,11 +497,11 @@ def _texts(row: Row, columns: list[tuple[str, str]]) -> Iterator[str]:
         yield f'<p class="bad">{text(f"{row.error.type}: {row.error.message}")}</p>'
     for name, value in columns:
         yield f"<h3>{text(name.replace('_', ' '))}</h3>"
-        yield f'<p class="text">{text(value[:MOST_TEXT])}</p>'
+        yield f'<p class="text">{text(value[:MAX_TEXT])}</p>'
     chunks = row.record.retrieved_context
     if chunks:
         yield f"<h3>retrieved context, {plural(len(chunks), 'chunk')}</h3><ol>"
-        for chunk in chunks[:MOST_CHUNKS]:
+        for chunk in chunks[:MAX_CHUNKS]:
             source = f' <span class="soft">{text(chunk.doc_uri)}</span>' if chunk.doc_uri else ""
             yield f'<li><span class="text">{text((chunk.content or "")[:600])}</span>{source}</li>'
         yield "</ol>"
@@ -512,7 +512,7 @@ def _evaluations(row: Row) -> str:
     ordered = sorted(row.evaluations.values(), key=_place)
     bad = [each for each in ordered if each.error is not None or standing(each) == "bad"]
     well = [each for each in ordered if each not in bad]
-    if not bad or len(well) < FEW:
+    if not bad or len(well) < MIN_FOLDED:
         return _table(ordered)
     return (
         f"{_table(bad)}<details><summary>{len(well)} more that found nothing bad</summary>"
@@ -625,11 +625,11 @@ def _against(compared: Comparison) -> str:
     )
 
 
-MOST_METRICS = 40
-MOST_ROWS = 5
-MOST_READ = 5_000
+MAX_METRICS = 40
+MAX_ROWS = 5
+MAX_ROWS_READ = 5_000
 """Rows that are read to find the worst ones: a cell is drawn at once."""
-_LONGEST = 120
+_MAX_CELL = 120
 
 
 def notebook(report: ReportContents) -> str:
@@ -639,15 +639,15 @@ def notebook(report: ReportContents) -> str:
         f"<p><b>{_cut(report.experiment or 'Evaluation')}</b>: {_cut(headline(report), 1_000)}</p>",
         _notebook_table(
             ("metric", "value", "rated", "failed", "n/a", "why not rated"),
-            (line.cells() for line in metrics[:MOST_METRICS]),
+            (line.cells() for line in metrics[:MAX_METRICS]),
         ),
     ]
-    if len(metrics) > MOST_METRICS:
-        parts.append(f"<p>… and {len(metrics) - MOST_METRICS:,} more: <code>.metrics</code></p>")
-    if len(report.rows) > MOST_READ:
+    if len(metrics) > MAX_METRICS:
+        parts.append(f"<p>… and {len(metrics) - MAX_METRICS:,} more: <code>.metrics</code></p>")
+    if len(report.rows) > MAX_ROWS_READ:
         parts.append("<p>The worst rows are in <code>.to_html()</code>.</p>")
     else:
-        bad = [(row, wrong) for row in worst(report.rows, MOST_ROWS) if (wrong := wrongs(row))]
+        bad = [(row, wrong) for row in worst(report.rows, MAX_ROWS) if (wrong := wrongs(row))]
         rows = [(row.id, dict(texts(row)).get("request", ""), "; ".join(w)) for row, w in bad]
         parts += [_notebook_table(("worst rows", "request", "what is wrong"), rows)] if rows else []
     return f"<div>{''.join(parts)}</div>"
@@ -659,5 +659,5 @@ def _notebook_table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> str
     return f"<table><thead>{head}</thead><tbody>{body}</tbody></table>"
 
 
-def _cut(said: str, limit: int = _LONGEST) -> str:
+def _cut(said: str, limit: int = _MAX_CELL) -> str:
     return text(printable(said, limit))

@@ -93,10 +93,10 @@ def _evaluation(evaluation: Evaluation) -> dict[str, Any]:
     return plain
 
 
-HELD = 5_000
+MAX_ROWS_IN_MEMORY = 5_000
 """Rows that are kept in memory; with more, all are in a file."""
-_BUFFER = 1 << 20
-_SECONDS = 1.0
+_MAX_PENDING_BYTES = 1 << 20
+_MAX_PENDING_SECONDS = 1.0
 """How much, and how long, a row may wait to be written."""
 
 
@@ -139,7 +139,7 @@ class Rows(Sequence[Row]):
         self._order = None
         if self._held is not None:
             self._held.append(row)
-            if len(self._held) > HELD:
+            if len(self._held) > MAX_ROWS_IN_MEMORY:
                 self._spill()
             return
         line = write_row(row)
@@ -148,7 +148,7 @@ class Rows(Sequence[Row]):
         self.locate(row.number, self._end + len(self._pending), len(line))
         self._pending += line
         now = monotonic()
-        if len(self._pending) >= _BUFFER or now - self._flushed > _SECONDS:
+        if len(self._pending) >= _MAX_PENDING_BYTES or now - self._flushed > _MAX_PENDING_SECONDS:
             self._flushed = now
             self.flush()
 
@@ -284,7 +284,7 @@ def begin_file(path: Path, header: Mapping[str, object], seal: Seal | None = Non
     Raises:
         ConfigurationError: the file cannot be written, or it is not a report.
     """
-    _spare(path)
+    _check_overwritable(path)
     try:
         private.make_folder(path.parent)
         path.unlink(missing_ok=True)  # whoever reads the old one goes on reading it
@@ -295,7 +295,7 @@ def begin_file(path: Path, header: Mapping[str, object], seal: Seal | None = Non
     return rows
 
 
-def _spare(path: Path) -> None:
+def _check_overwritable(path: Path) -> None:
     """Refuse to write over what is not a report, such as the data."""
     try:
         with path.open("rb") as file:
@@ -315,10 +315,10 @@ def _line(value: Mapping[str, object]) -> bytes:
     return json.dumps(value, separators=(",", ":"), default=str).encode() + b"\n"
 
 
-MOST_LINE = 64 << 20
+MAX_LINE_BYTES = 64 << 20
 """Bytes of the longest line that is read: more than one row is no report of ours."""
-_MOST_HEADER = 1 << 20
-_MOST_END = 4 << 20
+_MAX_HEADER_BYTES = 1 << 20
+_MAX_END_BYTES = 4 << 20
 
 
 class Ends(NamedTuple):
@@ -338,10 +338,10 @@ def file_ends(path: Path) -> Ends:
     """
     try:
         with path.open("rb") as file:
-            header = _header(path, file.readline(_MOST_HEADER))
+            header = _header(path, file.readline(_MAX_HEADER_BYTES))
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - _MOST_END))
-            last = file.read(_MOST_END).rstrip(b"\n").rpartition(b"\n")[2]
+            file.seek(max(0, size - _MAX_END_BYTES))
+            last = file.read(_MAX_END_BYTES).rstrip(b"\n").rpartition(b"\n")[2]
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     if not last.startswith(b'{"end":'):
@@ -374,11 +374,11 @@ def _scan_file(path: Path) -> Saved:
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from None
     with file:
-        first = file.readline(MOST_LINE)
+        first = file.readline(MAX_LINE_BYTES)
         header = _header(path, first)
         lines: list[SavedLine] = []
         end, at = None, len(first)
-        for line in iter(partial(file.readline, MOST_LINE), b""):
+        for line in iter(partial(file.readline, MAX_LINE_BYTES), b""):
             if not line.endswith(b"\n"):
                 break  # the process was killed while it wrote
             found = _BEGINS.match(line)
@@ -462,7 +462,7 @@ def write_file(
     seal: Seal | None = None,
 ) -> None:
     """Write a report in one go; the file is there whole or not at all."""
-    _spare(path)
+    _check_overwritable(path)
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
         written = begin_file(beside, header, seal)
@@ -571,7 +571,7 @@ def _around(folder: Path, block: SavedBlock, at: int) -> tuple[range, list[Row]]
     """Return some rows of a block, among them that at a place, and the places that they have."""
     rows: list[Row] = []
     for place, row in enumerate(rows_of(folder, block)):
-        if len(rows) == _TOGETHER:
+        if len(rows) == _ROWS_READ_AHEAD:
             if place > at:
                 break
             rows = []
@@ -580,7 +580,7 @@ def _around(folder: Path, block: SavedBlock, at: int) -> tuple[range, list[Row]]
     return range(first, first + len(rows)), rows
 
 
-_TOGETHER = 200
+_ROWS_READ_AHEAD = 200
 """Rows that are kept for the next access."""
 
 

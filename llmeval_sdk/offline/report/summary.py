@@ -173,7 +173,7 @@ _BEGINNING = 400
 """Bytes of a file within which the mark stands."""
 
 
-def spare(form: str, path: Path) -> None:
+def check_overwritable(form: str, path: Path) -> None:
     """Refuse to write over a file that is no report of this form; an empty one will do.
 
     Raises:

@@ -270,7 +270,7 @@ class App:
     def __init__(self, function: Callable[[Any], Any], open_span: Open) -> None:
         self._function = function
         self._open = open_span
-        self._aside = HelperThreads("model=")
+        self._helper_threads = HelperThreads("model=")
         self._is_async = _returns_awaitable(function)
         self._form = _form_of(function)
 
@@ -296,7 +296,7 @@ class App:
             if inspect.isasyncgen(result):
                 return "".join([str(part) async for part in result])
             return await result
-        result = await self._aside.call_async(_call_plainly, self._function, request)
+        result = await self._helper_threads.call_async(_call_plainly, self._function, request)
         return await result if inspect.isawaitable(result) else result
 
 

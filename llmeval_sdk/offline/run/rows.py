@@ -37,31 +37,31 @@ from llmeval_sdk.tracing.internals import marked
 
 SPOOLED_BYTES = 64 << 20
 """Rows that wait for a judge stay in memory up to this size, else in a temporary file."""
-TOLD = 20
+MAX_PROBLEMS = 20
 """How many problems of skipped rows a report keeps."""
 
 
-class Bad:
+class BadRows:
     """Rows that cannot be read. The first one ends the run, unless bad rows are skipped."""
 
     def __init__(self, *, skip: bool) -> None:
         self.skip = skip
         self.count = 0
-        self.told: list[str] = []
+        self.problems: list[str] = []
 
     def add(self, error: DataError, number: int, *, leave_out: bool = False) -> None:
         """Count a bad row or raise its error; requests that failed live are left out."""
         if not (self.skip or leave_out):
             raise error
         self.count += 1
-        if len(self.told) < TOLD:
-            self.told.append(str(error))
+        if len(self.problems) < MAX_PROBLEMS:
+            self.problems.append(str(error))
 
 
 def good_rows(
     data: Data,
     chosen: Chosen,
-    bad: Bad,
+    bad: BadRows,
     *,
     answered: bool,
     digests: bool,
@@ -112,7 +112,7 @@ def _columns(row: Any) -> Container[str]:
     return row if isinstance(row, Mapping) else ()
 
 
-class Checked:
+class CheckedRows:
     """All rows, read and checked before the first one is paid for."""
 
     def __init__(self) -> None:
@@ -131,7 +131,7 @@ class Checked:
                 ) from None
             self.count += 1
 
-    def __enter__(self) -> Checked:  # noqa: PYI034 - Self came with Python 3.11
+    def __enter__(self) -> CheckedRows:  # noqa: PYI034 - Self came with Python 3.11
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -200,7 +200,7 @@ class VerdictReader:
 
 LINGER_SECONDS = 0.05
 """How long the first judgement of a message waits for others."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
 SENDING_END_SECONDS = 0.3
 """How long the end waits for a message that is under way."""
 
@@ -381,7 +381,7 @@ class FleetClient(Judging):
         body = body_of([text for *_, text in written], ids, host=self._host)
         name = signature(body, key)
         message = envelope(body, name, uuid4().hex)
-        waits = pauses(FIRST_PAUSE, LONGEST_PAUSE, spread=(0.5, 1.5))
+        waits = pauses(FIRST_PAUSE, MAX_PAUSE, spread=(0.5, 1.5))
         while not self._put(message, ids, name):
             if self._shut:
                 return  # `shut` emits what became of them

@@ -83,7 +83,7 @@ MAX_TRIES = 3
 """Claims after which a judgement is given up: workers seem to die of it."""
 HOLD_SECONDS = 60.0
 """How long whoever settled a judgement has until exporters have it; then others emit it."""
-MOST_APART_SECONDS = 60.0
+MAX_APART_SECONDS = 60.0
 """By how much the clock of a host may differ from that of Redis."""
 MAX_SWEPT = 500
 MAX_DEAD, MAX_DEAD_BYTES = 100, 2_000
@@ -287,7 +287,7 @@ class JudgementStore:
             sent: when its message was signed; ``None``: just now. An outcome is remembered for the
                 expiry, so an older message of which nothing is known was answered before.
         """
-        times = [] if sent is None else [int(sent * 1000), int(MOST_APART_SECONDS * 1000)]
+        times = [] if sent is None else [int(sent * 1000), int(MAX_APART_SECONDS * 1000)]
         state, text, sent = self._claim(
             keys=[JUDGEMENT + judgement, OPEN, ACCOUNT],
             args=[

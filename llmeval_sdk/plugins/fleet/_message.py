@@ -115,11 +115,11 @@ def _default(value: object) -> Any:
 
 
 _encode = json.JSONEncoder(default=_default, separators=(",", ":"), check_circular=False).encode
-_DEEPEST = 40
+_MAX_DEPTH = 40
 
 
 def _keyed(value: object, depth: int) -> Any:
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return "<too deep>"
     if type(value) in _READERS:
         value = plain(value)
@@ -208,7 +208,7 @@ _BODY = "<body>"
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _ID = re.compile(r"[0-9a-f]{32}")
 _HOST = re.compile(r"[0-9a-f]{16,32}")
-_LONGEST_NAME = 200
+_MAX_NAME = 200
 _END_OF_TIME = 1e11
 
 
@@ -431,7 +431,7 @@ def _read_1(message: Mapping[str, Any], ids: Sequence[str]) -> FleetMessage:
 def _asked(fields: Any, ids: Sequence[str]) -> Asked:
     judge, serial = fields["judge"], fields["id"]
     target = built(Target, fields["target"])
-    if not isinstance(judge, str) or len(judge) > _LONGEST_NAME or serial not in ids:
+    if not isinstance(judge, str) or len(judge) > _MAX_NAME or serial not in ids:
         raise UnreadableError("no judge")
     if serial != judgement_id(judge, target):
         raise UnreadableError("an id of another judgement")

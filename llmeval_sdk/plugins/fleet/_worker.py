@@ -260,22 +260,22 @@ class _MessageWork:
         self._host, self._sent = message.host, message.sent
         self.is_replayed = False
         """Whether it holds judgements of which nothing is known, and its time is not of now."""
-        self._left = deque({asked.id: asked for asked in message.asked}.values())
+        self._waiting = deque({asked.id: asked for asked in message.asked}.values())
         self._held: list[tuple[float, Asked]] = []
         self._running = 0
         self._ended: SimpleQueue[tuple[Asked, Future[list[Any]]]] = SimpleQueue()
 
     def run(self) -> None:
         """Make all judgements, each unless another worker makes it."""
-        while self._left or self._running or self._held:
+        while self._waiting or self._running or self._held:
             self._take_back()
             self._sending.look()
             # A place that another message's judgement leaves wakes whoever still has one to begin.
-            while self._left and self._by.room.acquire(timeout=_LOOK_SECONDS):
-                asked = self._left.popleft()
+            while self._waiting and self._by.room.acquire(timeout=_LOOK_SECONDS):
+                asked = self._waiting.popleft()
                 self._alone(asked, self._begin, asked)
                 self._end_finished(0.0)
-            self._end_finished(0.0 if self._left else _LOOK_SECONDS)
+            self._end_finished(0.0 if self._waiting else _LOOK_SECONDS)
 
     def _end_finished(self, seconds: float) -> None:
         """Deal with judgements that have finished; wait up to ``seconds`` for the first."""
@@ -300,7 +300,7 @@ class _MessageWork:
     def _take_back(self) -> None:
         """Look again at judgements that another worker held."""
         now = monotonic()
-        self._left.extend(asked for at, asked in self._held if at <= now)
+        self._waiting.extend(asked for at, asked in self._held if at <= now)
         self._held = [(at, asked) for at, asked in self._held if at > now]
 
     def _look_again(self, asked: Asked, seconds: float) -> None:

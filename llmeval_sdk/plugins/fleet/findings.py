@@ -12,7 +12,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import NoModel
 from llmeval_sdk.plugins.fleet._judgement_store import (
     DEAD,
-    MOST_APART_SECONDS,
+    MAX_APART_SECONDS,
     JudgementStore,
     trouble,
 )
@@ -135,7 +135,7 @@ def _durability(about: Any) -> Iterator[Finding]:
 
 
 def _clock(whose: str, ahead: float) -> Iterator[Finding]:
-    if abs(ahead) > MOST_APART_SECONDS:
+    if abs(ahead) > MAX_APART_SECONDS:
         words = f"{abs(ahead) / 60:.1f} minutes {'ahead of' if ahead > 0 else 'behind'} that of "
         words += "Redis. Judgements expire by that of Redis, but spans and messages that come "
         words += "back go by it: let both hosts ask a time server"

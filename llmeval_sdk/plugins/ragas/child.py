@@ -32,7 +32,7 @@ from llmeval_sdk.plugins.ragas._serve import LINE_BYTES
 
 
 PACKAGE = Path(__file__).resolve().parents[2]
-_LONGEST_ADDRESS = 100
+_MAX_ADDRESS = 100
 """Bytes; the address of a local socket may have 103 on the strictest system."""
 
 
@@ -67,7 +67,7 @@ class ChildSpec:
         """
         name = hashlib.sha256(self.text().encode()).hexdigest()[:20]
         parent = tempfile.gettempdir()
-        if len(os.fsencode(parent)) > _LONGEST_ADDRESS - 45:
+        if len(os.fsencode(parent)) > _MAX_ADDRESS - 45:
             parent = "/tmp"  # noqa: S108 - checked below
         folder = Path(parent) / f"llmeval-{os.getuid()}"
         try:
@@ -93,7 +93,7 @@ GRACE_SECONDS, GRACE_SHARE = 2.0, 0.08
 """How much longer than its deadline a job may take before the child counts as stuck: so many
 seconds, or that share of the deadline where it is less."""
 _BOOT = Path(__file__).with_name("_boot.py")
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 60.0
+_FIRST_PAUSE, _MAX_PAUSE = 0.5, 60.0
 
 _started: list[subprocess.Popen[bytes]] = []
 _children: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, Child]]
@@ -191,7 +191,7 @@ class Child:
         if connection is not self._connection:
             return
         self._connection = None
-        pause = min(_FIRST_PAUSE * 2 ** min(self._losses, 10), _LONGEST_PAUSE)
+        pause = min(_FIRST_PAUSE * 2 ** min(self._losses, 10), _MAX_PAUSE)
         self._losses += 1
         self._not_before = monotonic() + pause
         self._why = error

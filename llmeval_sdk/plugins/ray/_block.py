@@ -30,7 +30,7 @@ from llmeval_sdk.offline.data.source import Data, Located
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Output, Row
 from llmeval_sdk.offline.report.storage import LINE, RUN, Seal, read_row, write_row
-from llmeval_sdk.offline.run.rows import TOLD, Bad, RowSeal, good_rows
+from llmeval_sdk.offline.run.rows import MAX_PROBLEMS, BadRows, RowSeal, good_rows
 from llmeval_sdk.offline.run.work import InputRow, Work
 from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
 from llmeval_sdk.plugins.shared.redis_client import RedisThread
@@ -265,9 +265,9 @@ def limiter_of(work: Work, task: Task) -> BudgetLimiter:
     """
     if work.budget is None:
         return Unlimited()
-    books = _books_of(task)
-    make_folder(books.parent)
-    ledger = HostLedger(books, timeout=LOCK_SECONDS)
+    path = _ledger_path(task)
+    make_folder(path.parent)
+    ledger = HostLedger(path, timeout=LOCK_SECONDS)
     limiter = BudgetLimiter(work.budget, ledger)
     if not task.shared:
         return limiter
@@ -287,13 +287,13 @@ def limiter_of(work: Work, task: Task) -> BudgetLimiter:
 
 
 def forget_budget(task: Task) -> None:
-    """Remove the books of a run that has ended; one that is to be resumed needs them."""
-    books = _books_of(task)
-    for path in (books, *books.parent.glob(f"{books.name}-*")):  # SQLite's own files
+    """Remove the ledger of a run that has ended; a run that is to be resumed needs it."""
+    ledger = _ledger_path(task)
+    for path in (ledger, *ledger.parent.glob(f"{ledger.name}-*")):  # SQLite's own files
         path.unlink(missing_ok=True)
 
 
-def _books_of(task: Task) -> Path:
+def _ledger_path(task: Task) -> Path:
     return Path(task.store).with_name(f"run-{task.run_id}.ledger")
 
 
@@ -437,7 +437,7 @@ class BlockEvaluator:
         summary.marks = bytes(marks)
 
 
-class _BlockBad(Bad):
+class _BlockBad(BadRows):
     """Notes the bad rows of a block by their numbers."""
 
     def __init__(self, summary: BlockSummary, *, skip: bool) -> None:
@@ -448,7 +448,7 @@ class _BlockBad(Bad):
         """Count a bad row or raise its error."""
         super().add(error, number, leave_out=leave_out)
         self._summary.bad += 1
-        if len(self._summary.problems) < TOLD:
+        if len(self._summary.problems) < MAX_PROBLEMS:
             self._summary.problems.append((number, str(error)))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.storage import SavedBlock, rows_of
-from llmeval_sdk.offline.run.rows import TOLD
+from llmeval_sdk.offline.run.rows import MAX_PROBLEMS
 from llmeval_sdk.plugins.ray._block import MARK, BlockSummary
 
 
@@ -83,7 +83,7 @@ class CheckedBlocks:
         texts = [self._placed(number, problem) for number, problem in problems]
         if summary.refusal is not None or (repeats and not self.skip_bad):
             raise DataError(texts[0])
-        self.problems += texts[: TOLD - len(self.problems)]
+        self.problems += texts[: MAX_PROBLEMS - len(self.problems)]
         self.bad += summary.bad + len(repeats)
         self.length += summary.length
         numbers = frozenset(number for number, _ in repeats)

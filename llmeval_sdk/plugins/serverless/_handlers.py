@@ -99,7 +99,7 @@ class _Flushing:
         self.site = site
         self._timeout = _seconds("timeout", timeout)
         self._is_outage = False
-        self._aside = HelperThreads(site)
+        self._helper_threads = HelperThreads(site)
 
     def flush(self, limit: float) -> None:
         """Deliver what was recorded, for at most ``limit`` seconds."""
@@ -112,7 +112,7 @@ class _Flushing:
     async def flush_off_the_loop(self, limit: float) -> None:
         """Do the same on another thread, while the event loop goes on."""
         with shield(self.site):
-            await self._aside.call_async(self.flush, limit)
+            await self._helper_threads.call_async(self.flush, limit)
 
 
 def _decorated(

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 STREAM = f"{KEYS}{{shared}}.scores"
-MOST_ENTRIES = 50
+MAX_ENTRIES = 50
 """Messages with scores that Redis keeps."""
-MOST_READ = 10
+MAX_READ = 10
 """Messages that a process reads with a beat, the newest ones: as many as fill a window."""
-MOST_SENT = 50
+MAX_SENT = 50
 """Scores in a message. Of more since the latest beat, a process sends a sample."""
-_MOST_NAME = 200
+_MAX_NAME = 200
 _BEGINNING = b"0-0"
 
 
@@ -57,15 +57,15 @@ class SharedGate(JudgeGate):
             score = score_of(evaluations.get(by)) if name == judge.name else None
             if score is not None and isfinite(score):
                 self._seen += 1
-                self._sample((name, (record.span_name or "")[:_MOST_NAME], by, score))
+                self._sample((name, (record.span_name or "")[:_MAX_NAME], by, score))
         self._link.start()
         return decision
 
     def _sample(self, entry: tuple[str, str, str, float]) -> None:
         """Keep a uniform sample of what was decided since the latest beat."""
-        if len(self._new) < MOST_SENT:
+        if len(self._new) < MAX_SENT:
             self._new.append(entry)
-        elif (place := random.randrange(self._seen)) < MOST_SENT:  # noqa: S311 - no secret
+        elif (place := random.randrange(self._seen)) < MAX_SENT:  # noqa: S311 - no secret
             self._new[place] = entry
 
     # -- on the link's thread -------------------------------------------------------------------
@@ -75,9 +75,9 @@ class SharedGate(JudgeGate):
         entries, self._new, self._seen = self._new, deque(), 0
         if entries:
             text = json.dumps(list(entries))
-            redis.xadd(STREAM, {"by": self._self, "scores": text}, maxlen=MOST_ENTRIES)
+            redis.xadd(STREAM, {"by": self._self, "scores": text}, maxlen=MAX_ENTRIES)
             redis.pexpire(STREAM, int(DAY_SECONDS * 1_000))
-        news: Any = redis.xrevrange(STREAM, "+", b"(" + self._read, count=MOST_READ)
+        news: Any = redis.xrevrange(STREAM, "+", b"(" + self._read, count=MAX_READ)
         news.reverse()
         for number, fields in news:
             self._read = number
@@ -90,7 +90,7 @@ class SharedGate(JudgeGate):
             entries = json.loads(text)
             scores = [
                 (str(judge), str(span) or None, str(by), float(score))
-                for judge, span, by, score in entries[:MOST_SENT]
+                for judge, span, by, score in entries[:MAX_SENT]
             ]
         except (ValueError, TypeError, KeyError):
             self._link.counts.add("scores not understood")

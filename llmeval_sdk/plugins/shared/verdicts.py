@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 SECONDS = 600.0
-MOST_ENTRIES = 100_000
+MAX_ENTRIES = 100_000
 """Verdicts that Redis keeps at most; the oldest goes first."""
-MOST_BYTES = 64 << 10
+MAX_BYTES = 64 << 10
 """The longest verdict that is shared, and that is read."""
 PATIENCE_SECONDS = 0.05
 """How long the judges' thread waits for an answer."""
@@ -49,7 +49,7 @@ class SharedVerdicts:
     """
 
     def __init__(
-        self, link: RedisThread, *, seconds: float = SECONDS, most_entries: int = MOST_ENTRIES
+        self, link: RedisThread, *, seconds: float = SECONDS, most_entries: int = MAX_ENTRIES
     ) -> None:
         self._own = RecentVerdicts(seconds=seconds)
         self._link = link
@@ -63,7 +63,7 @@ class SharedVerdicts:
             return own
         name = _name(key)
         text: Any = self._link.ask(
-            lambda redis: redis.getrange(name, 0, MOST_BYTES), PATIENCE_SECONDS
+            lambda redis: redis.getrange(name, 0, MAX_BYTES), PATIENCE_SECONDS
         )
         verdict = self._read(text) if text else None
         if verdict is None:
@@ -78,7 +78,7 @@ class SharedVerdicts:
         if key is None or not key.lasts or not is_final(verdict):
             return
         text = (dumps(sparse(verdict)) or "").encode()
-        if not text or len(text) > MOST_BYTES:
+        if not text or len(text) > MAX_BYTES:
             return
         name, options = _name(key), (self._milliseconds, self._most_entries)
 
@@ -93,7 +93,7 @@ class SharedVerdicts:
 
     def _read(self, text: bytes) -> Evaluation | None:
         try:
-            plain: Any = json.loads(text) if len(text) <= MOST_BYTES else None
+            plain: Any = json.loads(text) if len(text) <= MAX_BYTES else None
             verdict = evaluation_from(plain)
             if not isinstance(verdict.name, str) or type(verdict.value) not in _VALUES:
                 raise TypeError(verdict)  # noqa: TRY301 - whatever is wrong, it is one case

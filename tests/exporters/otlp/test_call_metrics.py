@@ -3,7 +3,7 @@
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
-from llmeval_sdk.exporters.otlp.app_providers import MOST_WORDS, Histogram
+from llmeval_sdk.exporters.otlp.app_providers import MAX_WORDS, Histogram
 from llmeval_sdk.model import JUDGE_TAG, Batch, Failure, SpanData, Usage
 
 
@@ -67,5 +67,5 @@ def test_names_without_end_make_no_series_without_end():
         point.attributes["gen_ai.request.model"]
         for point in made["gen_ai.client.operation.duration"]
     }
-    assert len(names) == MOST_WORDS + 1
+    assert len(names) == MAX_WORDS + 1
     assert "_OTHER" in names

@@ -19,7 +19,7 @@ from llmeval_sdk.plugins.shared.breaker import SharedBreaker
 from llmeval_sdk.plugins.shared.redis_client import RedisThread
 from llmeval_sdk.plugins.shared.scores import STREAM, SharedGate
 from llmeval_sdk.plugins.shared.settings import RedisAddress
-from llmeval_sdk.plugins.shared.verdicts import MOST_BYTES, SharedVerdicts
+from llmeval_sdk.plugins.shared.verdicts import MAX_BYTES, SharedVerdicts
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 
@@ -97,7 +97,7 @@ def test_shared_verdicts_expire_and_are_bounded(link_of, redis):
         b"{}",
         b"null",
         b'{"name": 7}',
-        b"x" * (MOST_BYTES * 2),
+        b"x" * (MAX_BYTES * 2),
     ],
 )
 def test_what_is_no_verdict_is_none(link_of, redis, planted):
