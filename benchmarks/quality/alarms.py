@@ -22,7 +22,7 @@ from llmeval_sdk.evaluation.sampling import Quota
 from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.sequence import Evidence
-from llmeval_sdk.store.alert_state import AlertCourse, Bound
+from llmeval_sdk.store.alert_state import AlertState, Bound
 from llmeval_sdk.store.verdicts_by_hour import Hour
 
 
@@ -77,10 +77,10 @@ MISHAPS = (
 
 
 def told_evidence(seed: int, days: int, mishap: Mishap) -> Iterator[float]:
-    """Yield the evidence that `AlertCourse` gathers at the bound, hour by hour, with a mishap."""
+    """Yield the evidence that `AlertState` gathers at the bound, hour by hour, with a mishap."""
     rng = random.Random(seed)
     quota = Quota(SHARE, default_control(SHARE))
-    course = AlertCourse.begun(Bound("judge", "<", 1 - BAD), 0)
+    alert = AlertState.begun(Bound("judge", "<", 1 - BAD), 0)
     late: dict[int, list[tuple[int, Seen]]] = {}
     for hour in range(24 * days):
         count = (hour + 1) * PER_DAY // 24 - hour * PER_DAY // 24
@@ -101,11 +101,11 @@ def told_evidence(seed: int, days: int, mishap: Mishap) -> Iterator[float]:
             late.setdefault(hour + 3, []).extend((hour, each) for each in seen)
             seen = []
         if hour in late:  # as `hours.late` collects them
-            left_out = {start // HOUR_NS for start in course.left_out}
+            left_out = {start // HOUR_NS for start in alert.left_out}
             arrived = [each for number, each in late.pop(hour) if number not in left_out]
-            course.follow_late(_as_hour(hour - 1, arrived), 0, inf)
-        course.follow(_as_hour(hour, seen, lost), inf)
-        yield course.evidence.total
+            alert.follow_late(_as_hour(hour - 1, arrived), 0, inf)
+        alert.follow(_as_hour(hour, seen, lost), inf)
+        yield alert.evidence.total
 
 
 def _as_hour(number: int, seen: list[Seen], lost: int = 0) -> Hour:
@@ -120,9 +120,9 @@ def delays(
     """Return how many days after the drop each level of evidence is reached; by alerts in a file."""
     found: dict[int, list[float]] = {alerts: [] for alerts in levels}
     for seed in range(seeds):
-        course = list(evidence(10_000 + seed, days, drop))
+        alert = list(evidence(10_000 + seed, days, drop))
         for alerts, level in levels.items():
-            hours = [h for h, total in enumerate(course) if total >= level]
+            hours = [h for h, total in enumerate(alert) if total >= level]
             first = hours[0] + 1 if hours else 24 * days
             if first > 24 * CALM_DAYS:  # an alarm before the drop is no delay
                 found[alerts].append(first / 24 - CALM_DAYS)

@@ -1,7 +1,7 @@
 """What learning from 200 verdicts does to `groundedness_risk` in an app it has never seen.
 
 Each labelled set is such an app: the shipped weights (models and background table) are fitted anew
-without it. Then 200 of its labels come in as verdicts, in random order, and the SDK's own course
+without it. Then 200 of its labels come in as verdicts, in random order, and the SDK's own state
 fits weights, checks them on later verdicts and brings them into use or not. The AUROC is measured
 on answers that were not among the verdicts, with and without what was learned. Verdicts are drawn
 uniformly, and as the SDK draws them: a share of a stream by the real `Quota`, which leans towards
@@ -124,13 +124,13 @@ def run(
     gains, used = [], 0
     for seed in range(draws):
         drawn = choose(pool, random.Random(seed))
-        course = learned(drawn)
+        state = learned(drawn)
         labels = [answer.bad for answer in drawn.rest]
         before = [answer.risk for answer in drawn.rest]
         after = before
-        if course.in_use is not None:
+        if state.in_use is not None:
             used += 1
-            weights = course.in_use.weights
+            weights = state.in_use.weights
             after = [
                 each.risk
                 if each.features is None
@@ -149,10 +149,10 @@ def learned(drawn: Drawn) -> FitState:
         for place, (answer, chance) in enumerate(zip(drawn.verdicts, drawn.chances, strict=True), 1)
         if answer.features is not None
     ]
-    course = FitState()
+    state = FitState()
     for count in [*range(FEWEST, len(outcomes), STEP), len(outcomes)]:
-        course = finished(advanced(course, JUDGE, outcomes[:count], now=0.0))
-    return course
+        state = finished(advanced(state, JUDGE, outcomes[:count], now=0.0))
+    return state
 
 
 def finished(slices: Slices[T]) -> T:

@@ -19,7 +19,7 @@ from llmeval_sdk.model import DAY_NS, values
 from llmeval_sdk.statistics.labels import FEWEST, Correction
 from llmeval_sdk.statistics.mean import Estimate
 from llmeval_sdk.statistics.reasons import STEPS
-from llmeval_sdk.store.alert_state import AlertCourse
+from llmeval_sdk.store.alert_state import AlertState
 from llmeval_sdk.store.alerts import (
     Measured,
     followed_alerts,
@@ -159,22 +159,22 @@ def _show_trend(periods: Sequence[Population], period: str) -> None:
     table(titles, rows, numbers="eligible scored mean cost")
 
 
-def lacking(course: AlertCourse, population: Population) -> str:
+def lacking(alert: AlertState, population: Population) -> str:
     """Say why an alert cannot be decided; empty where it can."""
-    return course.lacking() or (population.note if population.estimate is None else "")
+    return alert.lacking() or (population.note if population.estimate is None else "")
 
 
-def _show_alert(course: AlertCourse, population: Population, level: float) -> None:
+def _show_alert(alert: AlertState, population: Population, level: float) -> None:
     """Print how one alert stands; ``level`` is the evidence that raises an alarm."""
-    needed = course.needed(level)
-    why = lacking(course, population)
-    if course.is_alarm:
-        standing = f"ALERT, since about {moment(course.since_ns or 0)}, {_estimate(population)}"
+    needed = alert.needed(level)
+    why = lacking(alert, population)
+    if alert.is_alarm:
+        standing = f"ALERT, since about {moment(alert.since_ns or 0)}, {_estimate(population)}"
         if why:
             standing += f"; {why}"
     elif why:
         standing = f"cannot be decided ({why}"
-        if needed and not (course.judged or course.problem):
+        if needed and not (alert.judged or alert.problem):
             standing += f"; about {needed:,} judged requests would show a drop of five points"
         standing += ")"
     elif needed is None:
@@ -186,9 +186,9 @@ def _show_alert(course: AlertCourse, population: Population, level: float) -> No
             " if the mean stays there"
         )
     say()
-    say_wrapped(f"{printable(str(course.bound))}: {standing}")
-    for note in course.notes():
-        say_wrapped(f"{printable(str(course.bound))}: {note}.")
+    say_wrapped(f"{printable(str(alert.bound))}: {standing}")
+    for note in alert.notes():
+        say_wrapped(f"{printable(str(alert.bound))}: {note}.")
 
 
 def _mean(each: Population) -> str:
@@ -777,7 +777,7 @@ def _followed(
     args: argparse.Namespace,
     selection: EvaluationScope,
     known: SharedReadings,
-) -> list[tuple[AlertCourse, Population]]:
+) -> list[tuple[AlertState, Population]]:
     """Follow the bounds on scores up to now; each comes with the estimate that it is about."""
     if not args.alert:
         return []
@@ -813,39 +813,39 @@ def _check_labels(
 _FEEDBACK_NAMES = "SELECT DISTINCT name FROM feedback ORDER BY name LIMIT 20"
 
 
-def _about(course: AlertCourse, selection: EvaluationScope) -> EvaluationScope:
+def _about(alert: AlertState, selection: EvaluationScope) -> EvaluationScope:
     """Return what an alert is about: of an alarm, what was judged since its change began."""
-    return selection._replace(since=course.since_ns) if course.is_alarm else selection
+    return selection._replace(since=alert.since_ns) if alert.is_alarm else selection
 
 
-def _holds(course: AlertCourse, population: Population) -> bool | None:
+def _holds(alert: AlertState, population: Population) -> bool | None:
     """Say whether an alarm is in force; ``None`` where that cannot be decided."""
-    if course.is_alarm:
+    if alert.is_alarm:
         return True
-    return None if lacking(course, population) else False
+    return None if lacking(alert, population) else False
 
 
 def _alerts(
-    alerts: list[tuple[AlertCourse, Population]], plain: list[Measured]
+    alerts: list[tuple[AlertState, Population]], plain: list[Measured]
 ) -> list[dict[str, object]]:
     level = level_of(len(alerts))
     estimated = [
         {
-            "alert": str(course.bound),
-            "holds": _holds(course, whole),
+            "alert": str(alert.bound),
+            "holds": _holds(alert, whole),
             "estimate": whole.estimate,
-            "evidence": course.evidence.total / level,
-            "undecided": "" if course.is_alarm else lacking(course, whole),
-            "since_ns": course.since_ns,
-            "needed": course.needed(level),
+            "evidence": alert.evidence.total / level,
+            "undecided": "" if alert.is_alarm else lacking(alert, whole),
+            "since_ns": alert.since_ns,
+            "needed": alert.needed(level),
         }
-        for course, whole in alerts
+        for alert, whole in alerts
     ]
     return [*map(asdict, plain), *estimated]
 
 
-def _exit_code(alerts: list[tuple[AlertCourse, Population]], plain: list[Measured]) -> int:
-    held = [_holds(course, population) for course, population in alerts]
+def _exit_code(alerts: list[tuple[AlertState, Population]], plain: list[Measured]) -> int:
+    held = [_holds(alert, population) for alert, population in alerts]
     held += [alert.holds for alert in plain]
     return 1 if True in held else 2 if None in held else 0
 

@@ -1,4 +1,4 @@
-"""The course of one alert: evidence gathered hour by hour, an alarm raised, and its end.
+"""The state of one alert: evidence gathered hour by hour, an alarm raised, and its end.
 
 An alarm is raised when the evidence of `statistics.sequence` reaches the level that keeps false
 alarms of all alerts together at 5 % in 30 days. The alarm is over when the opposite evidence, that
@@ -61,7 +61,7 @@ class Event:
 
 
 @dataclass(slots=True)
-class AlertCourse:
+class AlertState:
     """Where one alert stands. `follow` takes in hour after hour."""
 
     bound: Bound
@@ -97,7 +97,7 @@ class AlertCourse:
     silence: Silence = field(default_factory=Silence)
 
     @classmethod
-    def begun(cls, bound: Bound, since_ns: int) -> AlertCourse:
+    def begun(cls, bound: Bound, since_ns: int) -> AlertState:
         """Begin to follow an alert."""
         return cls(bound, since_ns - since_ns % HOUR_NS, Evidence(_turned(bound, bound.value)))
 
@@ -211,7 +211,7 @@ class AlertCourse:
         }  # fmt: skip
 
     @classmethod
-    def from_plain(cls, bound: Bound, plain: Mapping[str, Any]) -> AlertCourse:
+    def from_plain(cls, bound: Bound, plain: Mapping[str, Any]) -> AlertState:
         """Read what `as_plain` returned."""
         recovery, arrived = plain["recovery"], plain["arrived"]
         return cls(

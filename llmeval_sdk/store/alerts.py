@@ -18,7 +18,7 @@ from pathlib import Path
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import DAY_NS, DAY_SECONDS
-from llmeval_sdk.store.alert_state import ALPHA, AlertCourse, Bound, Event
+from llmeval_sdk.store.alert_state import ALPHA, AlertState, Bound, Event
 from llmeval_sdk.store.labels import UserFeedback, extent_of, user_feedback
 from llmeval_sdk.store.reader import StoreReader, names_in
 from llmeval_sdk.store.traffic import Pricing, TrafficGroup, TrafficScope, overall, unanswered
@@ -240,42 +240,44 @@ def level_of(alerts: int) -> float:
     return max(alerts, 1) / ALPHA
 
 
-def begin_alert(
-    reader: StoreReader, bound: Bound, since_ns: int | None, now_ns: int
-) -> AlertCourse:
+def begin_alert(reader: StoreReader, bound: Bound, since_ns: int | None, now_ns: int) -> AlertState:
     """Begin to follow an alert: from ``since_ns``, or the first record of the last 30 days."""
     if since_ns is None:
         first = reader.read(lambda connection: first_ns(connection, bound.evaluator))
         since_ns = max(first or 0, now_ns - FIRST_LOOK_NS)
-    return AlertCourse.begun(bound, since_ns)
+    return AlertState.begun(bound, since_ns)
 
 
 def follow_alert(
     reader: StoreReader,
-    course: AlertCourse,
+    alert: AlertState,
     until_ns: int,
     level: float,
     *,
     span_name: str | None = None,
     predictor: str | None = None,
 ) -> list[Event]:
-    """Bring the course of an alert up to a moment; return what there is to tell."""
-    evaluator = course.bound.evaluator
+    """Bring an alert up to a moment; return what there is to tell."""
+    evaluator = alert.bound.evaluator
     wanted = Wanted(evaluator, predictor or registry.predictor_of(evaluator), span_name)
 
     def read(connection: sqlite3.Connection) -> list[Event]:
         events: list[Event] = []
         now = arrived(connection)
-        if course.arrived is not None:
+        if alert.arrived is not None:
             before = late(
-                connection, wanted, course.cursor_ns, course.arrived, set(course.left_out)
+                connection,
+                wanted,
+                alert.cursor_ns,
+                alert.arrived,
+                set(alert.left_out),
             )
-            events += course.follow_late(*before, level)
-        for hour in hours(connection, wanted, course.cursor_ns, until_ns):
-            events += course.follow(hour, level)
-        course.arrived = now
-        last = course.silence.last_verdict_ns
-        course.silence.went_on = bool(
+            events += alert.follow_late(*before, level)
+        for hour in hours(connection, wanted, alert.cursor_ns, until_ns):
+            events += alert.follow(hour, level)
+        alert.arrived = now
+        last = alert.silence.last_verdict_ns
+        alert.silence.went_on = bool(
             last and until_ns - last > DAY_NS and went_on(connection, wanted, last)
         )
         return events
@@ -291,17 +293,17 @@ def followed_alerts(
     *,
     span_name: str | None = None,
     predictor: str | None = None,
-) -> list[AlertCourse]:
+) -> list[AlertState]:
     """Follow alerts from the beginning. That is for a single look, such as ``llmeval report``."""
     followed = [begin_alert(reader, bound, since_ns or 0, now_ns) for bound in bounds]
-    for course in followed:
+    for alert in followed:
         follow_alert(
-            reader, course, now_ns, level_of(len(followed)),
+            reader, alert, now_ns, level_of(len(followed)),
             span_name=span_name, predictor=predictor,
         )  # fmt: skip
-        if not course.judged:
-            name = course.bound.evaluator
-            course.problem = course.problem or reader.read(partial(unknown_name, name))
+        if not alert.judged:
+            name = alert.bound.evaluator
+            alert.problem = alert.problem or reader.read(partial(unknown_name, name))
     return followed
 
 

@@ -30,7 +30,7 @@ from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import DAY_NS, HOUR_NS, values
 from llmeval_sdk.plugins.watch.delivery import AlertMessage, Telemetry, Webhook
 from llmeval_sdk.plugins.watch.settings import WatchSettings
-from llmeval_sdk.store.alert_state import AlertCourse, Bound, Event
+from llmeval_sdk.store.alert_state import AlertState, Bound, Event
 from llmeval_sdk.store.alerts import (
     Measured,
     begin_alert,
@@ -74,9 +74,9 @@ class PlainAlarm:
 
 @dataclass(slots=True)
 class WatchState:
-    """All courses, by alert, and the messages that are still to be delivered."""
+    """Alerts and alarms by name, and the messages that are still to be delivered."""
 
-    courses: dict[str, AlertCourse] = field(default_factory=dict)
+    alerts: dict[str, AlertState] = field(default_factory=dict)
     outbox: list[AlertMessage] = field(default_factory=list)
     plain: dict[str, PlainAlarm] = field(default_factory=dict)
     """Plain bounds on the traffic, by alert."""
@@ -89,13 +89,13 @@ class WatchState:
 
     def dump(self) -> str:
         """Write it as JSON."""
-        courses = {name: course.as_plain() for name, course in self.courses.items()}
+        alerts = {name: alert.as_plain() for name, alert in self.alerts.items()}
         outbox = [
             {name: getattr(message, name) for name in AlertMessage.__slots__}
             for message in self.outbox
         ]
         plain = {name: asdict(alarm) for name, alarm in self.plain.items()}
-        state = {"version": VERSION, "courses": courses, "outbox": outbox, "plain": plain}
+        state = {"version": VERSION, "alerts": alerts, "outbox": outbox, "plain": plain}
         return json.dumps(state)
 
     @classmethod
@@ -124,8 +124,8 @@ class WatchState:
     def _from_plain(cls, plain: Mapping[str, Any], known: Mapping[str, Bound]) -> WatchState:
         return cls(
             {
-                name: AlertCourse.from_plain(known.get(name) or _bound_of(name), course)
-                for name, course in plain["courses"].items()
+                name: AlertState.from_plain(known.get(name) or _bound_of(name), alert)
+                for name, alert in plain["alerts"].items()
             },
             [AlertMessage(**message) for message in plain["outbox"]],
             {name: PlainAlarm(**alarm) for name, alarm in plain["plain"].items()},
@@ -270,17 +270,17 @@ def look(
     until = (now_ns - SETTLE_NS) // HOUR_NS * HOUR_NS
     for bound in bounds:
         name = str(bound)
-        course = state.courses.get(name)
-        if course is None:
+        alert = state.alerts.get(name)
+        if alert is None:
             if unknown := reader.read(partial(unknown_name, bound.evaluator)):
                 raise ConfigurationError(f"{name}: {unknown}")
-            course = state.courses[name] = begin_alert(reader, bound, since_ns, now_ns)
-            course.silenced_until_ns = silenced.get(name, 0)
-        for event in follow_alert(reader, course, until, level):
+            alert = state.alerts[name] = begin_alert(reader, bound, since_ns, now_ns)
+            alert.silenced_until_ns = silenced.get(name, 0)
+        for event in follow_alert(reader, alert, until, level):
             raised = event.kind == "raised"
-            facts = about(reader, course, level, viewer) if raised else {}
-            _put(state, course, event, facts, now_ns)
-        standings.append(_standing(reader, course, level, now_ns))
+            facts = about(reader, alert, level, viewer) if raised else {}
+            _put(state, alert, event, facts, now_ns)
+        standings.append(_standing(reader, alert, level, now_ns))
     return standings
 
 
@@ -296,10 +296,10 @@ def _change_sort(
     """
     silenced: dict[str, int] = {}
     for bound in plain:
-        course = state.courses.pop(str(bound), None)
-        if course is not None:
-            state.plain[str(bound)] = PlainAlarm(silenced_until_ns=course.silenced_until_ns)
-            _close(state, str(bound), "feedback", now_ns, is_alarm=course.is_alarm)
+        alert = state.alerts.pop(str(bound), None)
+        if alert is not None:
+            state.plain[str(bound)] = PlainAlarm(silenced_until_ns=alert.silenced_until_ns)
+            _close(state, str(bound), "feedback", now_ns, is_alarm=alert.is_alarm)
     for bound in scored:
         alarm = state.plain.pop(str(bound), None)
         if alarm is not None:
@@ -320,18 +320,18 @@ def _close(state: WatchState, name: str, about: str, now_ns: int, *, is_alarm: b
 
 def ready(state: WatchState, now_ns: int) -> list[AlertMessage]:
     """Return the messages that may be told now: a silenced alert waits."""
-    alerts: list[tuple[str, AlertCourse | PlainAlarm]] = [
-        *state.courses.items(), *state.plain.items(),
+    alerts: list[tuple[str, AlertState | PlainAlarm]] = [
+        *state.alerts.items(), *state.plain.items(),
     ]  # fmt: skip
     silent = {name for name, alert in alerts if alert.silenced_until_ns > now_ns}
     return [message for message in state.outbox if message.alert not in silent]
 
 
 def _put(
-    state: WatchState, course: AlertCourse, event: Event, facts: dict[str, Any], now_ns: int
+    state: WatchState, alert: AlertState, event: Event, facts: dict[str, Any], now_ns: int
 ) -> None:
     """Put an event into the outbox."""
-    name = str(course.bound)
+    name = str(alert.bound)
     if event.kind == "over":
         unheard = [
             message
@@ -342,24 +342,24 @@ def _put(
             state.outbox = [message for message in state.outbox if message not in unheard]
             return
     facts = {"alert": name, "at": moment(event.at_ns), **facts}
-    text = _text(name, course.bound.value, event, facts)
+    text = _text(name, alert.bound.value, event, facts)
     identity = f"{name}-{event.kind}-{event.at_ns}"
     state.outbox.append(AlertMessage(identity, name, event.kind, event.at_ns, text, facts, now_ns))
 
 
-def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -> dict[str, Any]:
+def about(reader: StoreReader, alert: AlertState, level: float, viewer: str) -> dict[str, Any]:
     """Return what is known about an alarm: since when, how sure, which spans, the worst records."""
-    since = course.since_ns or course.cursor_ns
-    selection = (since, course.cursor_ns, None, None)
-    whole = _since_alarm(reader, course).estimate
+    since = alert.since_ns or alert.cursor_ns
+    selection = (since, alert.cursor_ns, None, None)
+    whole = _since_alarm(reader, alert).estimate
     spans: list[dict[str, Any]] = [
         {"span": each.span_name, "mean": each.estimate.mean if each.estimate else each.mean,
          "scored": each.funnel.scored}
-        for each in populations(reader, (*selection[:2], course.bound.evaluator, None), None)
+        for each in populations(reader, (*selection[:2], alert.bound.evaluator, None), None)
         if each.mean is not None
     ]  # fmt: skip
-    spans.sort(key=lambda each: each["mean"], reverse=course.bound.sign == ">")
-    false_alarms = min(1.0, level * 0.05 / max(course.evidence.total, 1e-9))
+    spans.sort(key=lambda each: each["mean"], reverse=alert.bound.sign == ">")
+    false_alarms = min(1.0, level * 0.05 / max(alert.evidence.total, 1e-9))
     return {
         "since": moment(since),
         "mean": whole and whole.mean,
@@ -367,23 +367,21 @@ def about(reader: StoreReader, course: AlertCourse, level: float, viewer: str) -
         "high": whole and whole.high,
         "chance_of_a_false_alarm": false_alarms,
         "spans": spans[:SPANS],
-        "worst": _worst(reader, course, since, viewer),
+        "worst": _worst(reader, alert, since, viewer),
     }
 
 
-def _since_alarm(reader: StoreReader, course: AlertCourse) -> Population:
+def _since_alarm(reader: StoreReader, alert: AlertState) -> Population:
     """Estimate over what was judged since an alarm's change began, as far as it was counted."""
-    period = course.since_ns or course.cursor_ns, course.cursor_ns, None, None
-    return overall(reader, period, None, course.bound.evaluator)
+    period = alert.since_ns or alert.cursor_ns, alert.cursor_ns, None, None
+    return overall(reader, period, None, alert.bound.evaluator)
 
 
-def _worst(
-    reader: StoreReader, course: AlertCourse, since: int, viewer: str
-) -> list[dict[str, Any]]:
-    which = {"name": course.bound.evaluator, "since": since, "until": course.cursor_ns}
+def _worst(reader: StoreReader, alert: AlertState, since: int, viewer: str) -> list[dict[str, Any]]:
+    which = {"name": alert.bound.evaluator, "since": since, "until": alert.cursor_ns}
     rows = reader.read(lambda c: c.execute(_WORST, which).fetchall())
     scored = [(value, *row[1:]) for row in rows if (value := values.number(row[0])) is not None]
-    scored.sort(key=lambda row: row[0], reverse=course.bound.sign == ">")
+    scored.sort(key=lambda row: row[0], reverse=alert.bound.sign == ">")
     base = viewer.rstrip("/")
     return [
         {"value": value, "span": span_name, "trace_id": trace_id, "span_id": span_id,
@@ -432,27 +430,32 @@ def _plain_standing(measured: Measured, alarm: PlainAlarm, now_ns: int) -> Stand
     )  # fmt: skip
 
 
-def _standing(reader: StoreReader, course: AlertCourse, level: float, now_ns: int) -> Standing:
-    lacking = course.lacking()
-    mean, needed, judged, waiting = course.mean(), course.needed(level), course.judged, False
-    if course.is_alarm:
-        part = _since_alarm(reader, course)
+def _standing(reader: StoreReader, alert: AlertState, level: float, now_ns: int) -> Standing:
+    lacking = alert.lacking()
+    mean, needed, judged, waiting = (
+        alert.mean(),
+        alert.needed(level),
+        alert.judged,
+        False,
+    )
+    if alert.is_alarm:
+        part = _since_alarm(reader, alert)
         mean = None if part.estimate is None else part.estimate.mean
         judged = part.funnel.scored
-        silent = course.silenced_until_ns > now_ns
+        silent = alert.silenced_until_ns > now_ns
         state = "silenced" if silent else "alarm"
-        detail = f"since about {moment(course.since_ns or 0)}"
+        detail = f"since about {moment(alert.since_ns or 0)}"
         if silent:
-            detail += f", silenced until {moment(course.silenced_until_ns)}"
+            detail += f", silenced until {moment(alert.silenced_until_ns)}"
         if lacking:
             detail += f"; {lacking}"
         needed = None
-    elif course.cursor_ns > now_ns + HOUR_NS:
+    elif alert.cursor_ns > now_ns + HOUR_NS:
         state, needed = "undecided", None
-        detail = f"the clock is behind what was counted, up to {moment(course.cursor_ns)}"
+        detail = f"the clock is behind what was counted, up to {moment(alert.cursor_ns)}"
     elif lacking:
         state, detail = "undecided", lacking
-        if not course.judged:
+        if not alert.judged:
             detail += f"; about {needed:,} judged requests would show a drop of five points"
     elif needed is None:
         state, detail = "calm", "the mean is on the right side of its bound"
@@ -466,8 +469,8 @@ def _standing(reader: StoreReader, course: AlertCourse, level: float, now_ns: in
             f" {needed:,} more judged requests would decide it if the mean stays there"
         )
     return Standing(
-        str(course.bound), state, course.evidence.total / level, mean, judged,
-        course.since_ns, detail, needed, course.silence.last_verdict_ns, tuple(course.notes()),
+        str(alert.bound), state, alert.evidence.total / level, mean, judged,
+        alert.since_ns, detail, needed, alert.silence.last_verdict_ns, tuple(alert.notes()),
         waiting,
     )  # fmt: skip
 
@@ -627,13 +630,13 @@ class _Rounds:
         standings = self._look(reader, state, now)
         if args.resolve or args.silence is not None:
             for bound in self._bounds:
-                course = state.courses.get(str(bound)) or state.plain[str(bound)]
-                if args.resolve and isinstance(course, AlertCourse):
-                    course.resolve()
+                alert = state.alerts.get(str(bound)) or state.plain[str(bound)]
+                if args.resolve and isinstance(alert, AlertState):
+                    alert.resolve()
                 elif args.resolve:
-                    state.plain[str(bound)] = course = PlainAlarm()
+                    state.plain[str(bound)] = alert = PlainAlarm()
                 if args.silence is not None:
-                    course.silenced_until_ns = now + int(args.silence * 1e9)
+                    alert.silenced_until_ns = now + int(args.silence * 1e9)
             standings = self._look(reader, state, now)
         expired = state.expire(now)
         messages = [m for m in ready(state, now) if now - m.taken_ns > LEASE_NS]

@@ -19,7 +19,7 @@ def stream(seed):
 
     Each score is fixed before its verdict: the one that decided on judging is the one recorded.
     """
-    draw, quota, course = (
+    draw, quota, state = (
         random.Random(seed),
         Quota(SHARE, default_control(SHARE)),
         FitState(),
@@ -28,7 +28,7 @@ def stream(seed):
     for seq in range(1, RECORDS + 1):
         shipped, feature = draw.gauss(-1, 1), draw.gauss(0, 1)
         good = float(draw.random() >= risk_of(-2.5 + 0.4 * shipped + 1.5 * feature))
-        weights = course.in_use and course.in_use.weights
+        weights = state.in_use and state.in_use.weights
         score = weights.risk(shipped, (feature,)) if weights else risk_of(shipped)
         scores.append(score)
         ruling = quota.decide(score, f"{draw.getrandbits(64):x}")
@@ -36,9 +36,9 @@ def stream(seed):
             judged.append((good, ruling.probability, score))
             outcomes.append(Outcome(seq, shipped, (feature,), 1 - good, ruling.probability))
             if len(outcomes) % 25 == 0:
-                course = _finished(advanced(course, JUDGE, outcomes, 1.0))
+                state = _finished(advanced(state, JUDGE, outcomes, 1.0))
     values, chances, predicted = zip(*judged, strict=True)
-    return assisted_mean(values, chances, predicted, scores), course.in_use is not None
+    return assisted_mean(values, chances, predicted, scores), state.in_use is not None
 
 
 def _finished(slices):

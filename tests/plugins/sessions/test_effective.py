@@ -9,7 +9,7 @@ from viewer_store import Store
 from llmeval_sdk.model import Evaluation, Failure
 from llmeval_sdk.plugins.watch import command
 from llmeval_sdk.store import labelling
-from llmeval_sdk.store.alert_state import AlertCourse, Bound
+from llmeval_sdk.store.alert_state import AlertState, Bound
 from llmeval_sdk.store.latest import latest_of
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import recent_evaluations
@@ -81,9 +81,9 @@ def test_lists_sort_by_the_evaluation_that_counts(rated_twice):
 def test_the_examples_of_an_alarm_are_those_that_count(rated_twice):
     """A message about an alarm links no record that the judge model found good."""
     span, reader = rated_twice
-    course = AlertCourse.begun(Bound("groundedness", "<", 0.9), 0)
-    course.cursor_ns = span.end_ns + 1
-    assert [one["value"] for one in command._worst(reader, course, 0, "http://viewer")] == [0.9]
+    alert = AlertState.begun(Bound("groundedness", "<", 0.9), 0)
+    alert.cursor_ns = span.end_ns + 1
+    assert [one["value"] for one in command._worst(reader, alert, 0, "http://viewer")] == [0.9]
 
 
 def test_a_record_to_label_is_marked_by_what_counts(rated_twice):

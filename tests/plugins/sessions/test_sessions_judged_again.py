@@ -10,7 +10,7 @@ from viewer_store import Store
 from llmeval_sdk.model import HOUR_NS, Usage
 from llmeval_sdk.plugins.watch import command
 from llmeval_sdk.store import versions
-from llmeval_sdk.store.alert_state import AlertCourse, Bound
+from llmeval_sdk.store.alert_state import AlertState, Bound
 from llmeval_sdk.store.populations import SharedReadings, overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope, recent_evaluations
@@ -81,9 +81,9 @@ def test_an_alert_counts_each_session_once(reader):
 
 
 def test_the_examples_of_an_alarm_are_no_former_verdicts(reader):
-    course = AlertCourse.begun(Bound("goal_reached", "<", 0.9), 0)
-    course.cursor_ns = NOW + HOUR_NS
-    worst = command._worst(reader, course, 0, "http://viewer")
+    alert = AlertState.begun(Bound("goal_reached", "<", 0.9), 0)
+    alert.cursor_ns = NOW + HOUR_NS
+    worst = command._worst(reader, alert, 0, "http://viewer")
     assert sorted(one["value"] for one in worst) == [0.0, 1.0]
 
 

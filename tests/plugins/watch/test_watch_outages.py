@@ -153,9 +153,9 @@ def test_counts_that_cannot_be_read_begin_anew(traffic, watch, remembered):
     """Whatever stands in the file: a sentence, and the command goes on."""
     traffic.hours(10, 1, 0.02)
     code = watch(*ALERT).returncode
-    for courses in ([], {"groundedness<0.9": []}, {"groundedness<0.9": {"recovery": 7}}):
+    for alerts in ([], {"groundedness<0.9": []}, {"groundedness<0.9": {"recovery": 7}}):
         with remembered() as plain:
-            plain["courses"] = courses
+            plain["alerts"] = alerts
         done = watch(*ALERT)
         assert done.returncode == code
         assert "cannot be read" in " ".join(done.stderr.split())

@@ -121,43 +121,43 @@ def test_outcomes_that_lean_towards_the_risky_teach_as_much():
 def test_a_fit_waits_for_later_outcomes_before_it_is_used():
     """100 outcomes make a candidate, and 50 that it never saw bring it into use."""
     rows = list(outcomes(FEWEST + LATER))
-    course = finished(advanced(FitState(), JUDGE, rows[: FEWEST - 1], 1.0))
-    assert course == FitState()
-    course = finished(advanced(course, JUDGE, rows[:FEWEST], 1.0))
-    assert course.in_use is None
-    assert course.candidate.until == FEWEST
-    waiting = finished(advanced(course, JUDGE, rows[:-1], 2.0))
-    assert waiting == course
-    course = finished(advanced(course, JUDGE, rows, 3.0))
-    assert course.in_use.outcomes == FEWEST
-    check = course.in_use.check
+    state = finished(advanced(FitState(), JUDGE, rows[: FEWEST - 1], 1.0))
+    assert state == FitState()
+    state = finished(advanced(state, JUDGE, rows[:FEWEST], 1.0))
+    assert state.in_use is None
+    assert state.candidate.until == FEWEST
+    waiting = finished(advanced(state, JUDGE, rows[:-1], 2.0))
+    assert waiting == state
+    state = finished(advanced(state, JUDGE, rows, 3.0))
+    assert state.in_use.outcomes == FEWEST
+    check = state.in_use.check
     assert (check.outcomes, check.at) == (LATER, 3.0)
     assert check.after > check.before
-    assert course.candidate.until == FEWEST + LATER  # the next one begins its wait
+    assert state.candidate.until == FEWEST + LATER  # the next one begins its wait
 
 
 def test_a_fit_that_is_no_better_is_refused():
     """What the first outcomes taught and the later ones contradict never comes into use."""
     rows = list(outcomes(FEWEST))
-    course = finished(advanced(FitState(), JUDGE, rows, 1.0))
+    state = finished(advanced(FitState(), JUDGE, rows, 1.0))
     rows += outcomes(LATER, seed=1, signal=-2.0, first=FEWEST + 1)
-    course = finished(advanced(course, JUDGE, rows, 2.0))
-    assert course.in_use is None
-    assert course.refused.gain <= 0
-    assert course.refused.after < course.refused.before
+    state = finished(advanced(state, JUDGE, rows, 2.0))
+    assert state.in_use is None
+    assert state.refused.gain <= 0
+    assert state.refused.after < state.refused.before
 
 
 def test_weights_that_have_become_worse_are_withdrawn():
     """When the app changes, the shipped weights come back."""
     rows = list(outcomes(FEWEST + LATER))
-    course = FitState()
+    state = FitState()
     for end in (FEWEST, FEWEST + LATER):
-        course = finished(advanced(course, JUDGE, rows[:end], 1.0))
-    assert course.in_use is not None
+        state = finished(advanced(state, JUDGE, rows[:end], 1.0))
+    assert state.in_use is not None
     rows += outcomes(LATER, seed=1, signal=-2.0, first=len(rows) + 1)
-    course = finished(advanced(course, JUDGE, rows, 2.0))
-    assert course.in_use is None
-    assert course.refused is not None
+    state = finished(advanced(state, JUDGE, rows, 2.0))
+    assert state.in_use is None
+    assert state.refused is not None
 
 
 @pytest.mark.parametrize("bad", [0.0, 1.0])
@@ -171,9 +171,9 @@ def test_a_span_name_has_to_beat_what_is_learned_over_all():
     """Weights of its own are compared with those over all, and not with the shipped ones."""
     every = list(outcomes(600))
     over_all = finished(fitted(every))
-    course = finished(advanced(FitState(), JUDGE, every[:300], 1.0, rival=over_all))
-    course = finished(advanced(course, JUDGE, every[:360], 2.0, rival=over_all))
-    check = course.refused or course.in_use.check
+    state = finished(advanced(FitState(), JUDGE, every[:300], 1.0, rival=over_all))
+    state = finished(advanced(state, JUDGE, every[:360], 2.0, rival=over_all))
+    check = state.refused or state.in_use.check
     shipped, _ = ranked(over_all, every[300:360])
     assert check.before > shipped + 0.1
 
@@ -181,26 +181,26 @@ def test_a_span_name_has_to_beat_what_is_learned_over_all():
 def test_another_version_of_a_judge_is_another_source():
     """A candidate of the old version is dropped, and no fit sees the verdicts of both."""
     newer = JUDGE._replace(version="2")
-    course = finished(advanced(FitState(), JUDGE, list(outcomes(FEWEST)), 1.0))
-    course = finished(advanced(course, newer, list(outcomes(FEWEST - 1, first=200)), 2.0))
-    assert course.candidate is None
-    course = finished(advanced(course, newer, list(outcomes(FEWEST, first=200)), 3.0))
-    assert course.candidate.source == newer
+    state = finished(advanced(FitState(), JUDGE, list(outcomes(FEWEST)), 1.0))
+    state = finished(advanced(state, newer, list(outcomes(FEWEST - 1, first=200)), 2.0))
+    assert state.candidate is None
+    state = finished(advanced(state, newer, list(outcomes(FEWEST, first=200)), 3.0))
+    assert state.candidate.source == newer
 
 
 def test_weights_in_use_stay_until_those_of_the_new_version_have_passed():
     """Meanwhile they are what is best known, and `doctor` names the version they come from."""
     rows = list(outcomes(FEWEST + LATER))
-    course = FitState()
+    state = FitState()
     for end in (FEWEST, FEWEST + LATER):
-        course = finished(advanced(course, JUDGE, rows[:end], 1.0))
+        state = finished(advanced(state, JUDGE, rows[:end], 1.0))
     newer = JUDGE._replace(version="2")
     later = list(outcomes(FEWEST + LATER, seed=3, first=500))
-    course = finished(advanced(course, newer, later[:FEWEST], 2.0))
-    assert course.in_use.source == JUDGE
-    assert course.candidate.source == newer
-    course = finished(advanced(course, newer, later, 3.0))
-    assert course.in_use.source == newer
+    state = finished(advanced(state, newer, later[:FEWEST], 2.0))
+    assert state.in_use.source == JUDGE
+    assert state.candidate.source == newer
+    state = finished(advanced(state, newer, later, 3.0))
+    assert state.in_use.source == newer
 
 
 def test_people_are_believed_before_judges():
