@@ -248,7 +248,7 @@ def bounded_client(
     )
     sent = {name: value for name, value in headers.items() if value is not None}
     client.settled = frozenset(name.lower().encode() for name in headers)
-    client.settled_headers = library.Headers(sent).raw
+    client.settled_headers = library.Headers(sent)  # whose repr hides the key
     unobserve(client)
     return client
 
@@ -282,7 +282,7 @@ def _bounded_class(library: ModuleType) -> Any:
         """A client whose answers are bounded, and that no instrumentation has wrapped."""
 
         settled: frozenset[bytes]
-        settled_headers: list[tuple[bytes, bytes]]
+        settled_headers: Any
 
         async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
             # Those that describe the app's machine to whoever runs the server go as well.
@@ -292,7 +292,7 @@ def _bounded_class(library: ModuleType) -> Any:
                 if (lower := name.lower()) not in self.settled
                 and not lower.startswith(b"x-stainless-")
             ]
-            request.headers = library.Headers(kept + self.settled_headers)
+            request.headers = library.Headers(kept + self.settled_headers.raw)
             options["follow_redirects"] = False
             response = await as_written(self, request, stream=True, **options)
             try:
