@@ -11,7 +11,7 @@ import atexit
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import missing_extra
@@ -25,10 +25,14 @@ from llmeval_sdk.exporters.otlp.attributes import (
     value_and_label,
 )
 from llmeval_sdk.exporters.otlp.bridge import KEY, OtelBridge
-from llmeval_sdk.model import JUDGE_TAG, Batch, Evaluation, EvaluationEvent, SpanData, Target
+from llmeval_sdk.model import JUDGE_TAG, Batch, Evaluation, EvaluationEvent, SpanData, Target, Usage
 from llmeval_sdk.model.protocols import BaseExporter, Services
 from llmeval_sdk.process.distribution import release
 from llmeval_sdk.process.shield import shield
+
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
 
 
 MAX_WORDS = 200
@@ -51,7 +55,7 @@ class Histogram:
     `ConfigurationError` if OpenTelemetry's SDK is not installed.
     """
 
-    def __init__(self, provider: Any = None) -> None:
+    def __init__(self, provider: MeterProvider | None = None) -> None:
         if provider is None:
             try:
                 from opentelemetry.metrics import get_meter_provider
@@ -124,53 +128,93 @@ class Histogram:
 Points = Iterator[tuple[float, dict[str, str]]]
 
 
+class Account(Protocol):
+    """What became of the records of one exporter; see `llmeval_sdk.stats`."""
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """How many were lost, by reason."""
+
+
+class Counters(Protocol):
+    """The counters of the SDK as ``stats()`` returns them; see `llmeval_sdk.stats`."""
+
+    @property
+    def spans(self) -> int:
+        """How many spans ended."""
+
+    @property
+    def evaluations(self) -> int:
+        """How many evaluations were made or submitted."""
+
+    @property
+    def exporters(self) -> Mapping[str, Account]:
+        """The account of each exporter."""
+
+    @property
+    def not_run(self) -> Mapping[str, Mapping[str, int]]:
+        """How often judges did not run, by judge and reason."""
+
+    @property
+    def judge_usage(self) -> Usage:
+        """What judges used."""
+
+    @property
+    def pending_judgements(self) -> int:
+        """How many judgements wait or run."""
+
+    @property
+    def cut_prompts(self) -> int:
+        """How many prompts were cut."""
+
+
 class Instrument(NamedTuple):
     """One instrument: its name, its unit, and how its points are read from the counters."""
 
     name: str
     unit: str
     description: str
-    points: Callable[[Any], Points]
+    points: Callable[[Counters], Points]
     falls: bool = False
     """True for a value that can go down again, such as the length of a queue."""
 
 
-def _exporters(field: str) -> Callable[[Any], Points]:
-    def points(stats: Any) -> Points:
+def _exporters(field: str) -> Callable[[Counters], Points]:
+    def points(stats: Counters) -> Points:
         for name, account in stats.exporters.items():
             yield getattr(account, field), {names.EXPORTER: name}
 
     return points
 
 
-def _dropped(stats: Any) -> Points:
+def _dropped(stats: Counters) -> Points:
     for name, account in stats.exporters.items():
         for reason, times in account.dropped.items():
             yield times, {names.EXPORTER: name, names.ERROR_TYPE: reason}
 
 
-def _by(field: str, label: str) -> Callable[[Any], Points]:
-    def points(stats: Any) -> Points:
+def _by(field: str, label: str) -> Callable[[Counters], Points]:
+    def points(stats: Counters) -> Points:
         for key, times in getattr(stats, field).items():
             yield times, {label: key}
 
     return points
 
 
-def _not_run(stats: Any) -> Points:
+def _not_run(stats: Counters) -> Points:
     for judge, reasons in stats.not_run.items():
         for reason, times in reasons.items():
             yield times, {names.EVALUATION_NAME: judge, names.NOT_RUN_REASON: reason}
 
 
-def _tokens(stats: Any) -> Points:
+def _tokens(stats: Counters) -> Points:
     used = stats.judge_usage
     yield used.input_tokens or 0, {names.TOKEN_TYPE: "input"}
     yield used.output_tokens or 0, {names.TOKEN_TYPE: "output"}
 
 
-def _one(read: Callable[[Any], float | None]) -> Callable[[Any], Points]:
-    def points(stats: Any) -> Points:
+def _one(read: Callable[[Counters], float | None]) -> Callable[[Counters], Points]:
+    def points(stats: Counters) -> Points:
         yield read(stats) or 0, {}
 
     return points
@@ -219,7 +263,7 @@ READINGS = (
 )  # fmt: skip
 
 
-def observe(stats: Callable[[], Any], provider: Any = None) -> None:
+def observe(stats: Callable[[], Counters], provider: MeterProvider | None = None) -> None:
     """Report the SDK's own counters as metrics, read from ``stats()`` at each collection.
 
     Call it once. Until the app sets a global meter provider, the instruments are stand-ins of
@@ -231,8 +275,10 @@ def observe(stats: Callable[[], Any], provider: Any = None) -> None:
         names.SCOPE, release(), schema_url=names.SCHEMA_URL
     )
 
-    def callback(points: Callable[[Any], Points]) -> Callable[[Any], Iterable[Any]]:
-        def read(_: Any) -> list[Any]:
+    def callback(
+        points: Callable[[Counters], Points],
+    ) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def read(_: CallbackOptions) -> list[Observation]:
             with shield("otel metrics", calls_out=True):
                 return [Observation(number, about) for number, about in points(stats())]
             return []
@@ -270,7 +316,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         *,
         tracer_provider: object = None,
         logger_provider: object = None,
-        meter_provider: object = None,
+        meter_provider: MeterProvider | None = None,
     ) -> None:
         super().__init__()
         try:

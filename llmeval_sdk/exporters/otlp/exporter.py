@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from llmeval_sdk import registry
@@ -16,6 +16,10 @@ from llmeval_sdk.exporters.otlp.wire import event_bytes, span_bytes
 from llmeval_sdk.model import Batch
 
 
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+
+
 DEFAULT = "http://localhost:4318"
 
 
@@ -24,7 +28,7 @@ class OtlpExporter(StepwiseExporter):
 
     name = "otlp"
 
-    def __init__(self, settings: Settings, *, meter_provider: object = None) -> None:
+    def __init__(self, settings: Settings, *, meter_provider: MeterProvider | None = None) -> None:
         super().__init__()
         self._endpoints = endpoints(settings)
         self._senders = [endpoint.sender for endpoint in self._endpoints if endpoint is not None]

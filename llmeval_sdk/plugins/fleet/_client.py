@@ -14,11 +14,12 @@ from hashlib import blake2b
 from pathlib import Path
 from socket import gethostname
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.model import EvaluationEvent, Usage
+from llmeval_sdk.model import EvaluationEvent, NotRun, Usage
+from llmeval_sdk.model.protocols import Exporter
 from llmeval_sdk.pipeline.batch_exporter import Barrier
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.judging import MAX_WAITING, DecisionJob, Job, Judging, QueuedJob
@@ -224,7 +225,7 @@ class FleetClient(Judging):
         self._ended = threading.Event()
         self._ended.set()
         self._thread = OneThread(self._serve, name="llmeval-fleet")
-        self._redis: Any = None
+        self._redis: Redis | None = None
         self._store: JudgementStore | None = None
         self._is_away = False
         """Whether the last attempt to put a message into the queue failed."""
@@ -302,7 +303,7 @@ class FleetClient(Judging):
         if turn.done.cancel():
             turn.done.set_running_or_notify_cancel()
 
-    def _unreachable(self, job: Job) -> Any:
+    def _unreachable(self, job: Job) -> NotRun:
         if self._is_away:
             return job.not_run("queue_unreachable", self._away_because)
         return job.not_run("queue_full", f"{MAX_WAITING} judgements were waiting")
@@ -416,6 +417,6 @@ def _host_of(settings: Settings) -> str:
     return blake2b(place.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
-def _returns(exporters: Sequence[Any]) -> bool:
+def _returns(exporters: Sequence[Exporter]) -> bool:
     """Return whether verdicts come back: an exporter writes where only the asking host can read."""
     return any(exporter.name in ("local", "memory", "console") for exporter in exporters)

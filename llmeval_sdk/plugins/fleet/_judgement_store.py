@@ -13,9 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from llmeval_sdk.plugins.shared.redis_client import KEYS
+
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 
 QUEUE = "judgements"
@@ -49,7 +53,7 @@ TYPES = {
 """The types of the keys that all workers share, those of Celery's transport among them."""
 
 
-def wrong_types(redis: Any) -> list[str]:
+def wrong_types(redis: Redis) -> list[str]:
     """Return a sentence for each key that holds something of another type, and so serves nobody.
 
     Raises an error of the library where Redis does not answer.
@@ -66,12 +70,12 @@ def wrong_types(redis: Any) -> list[str]:
     ]
 
 
-def trouble(error: Exception, redis: object) -> str:
+def trouble(error: Exception, redis: Redis | None) -> str:
     """Say what an error of the library means: which keys are wrong, or else the error itself."""
     wrong = []
     if type(error).__name__ == "ResponseError":
         with suppress(Exception):  # it is away by now
-            wrong = wrong_types(redis)
+            wrong = [] if redis is None else wrong_types(redis)
     return ("; ".join(wrong) or f"{type(error).__name__}: {error}")[:500]
 
 
@@ -242,7 +246,7 @@ class JudgementStore:
         expiry: seconds for which a judgement may wait, and for which its outcome is remembered.
     """
 
-    def __init__(self, redis: Any, *, expiry: float) -> None:
+    def __init__(self, redis: Redis, *, expiry: float) -> None:
         self._redis = redis
         self._expiry = int(expiry * 1000)
         self._put = redis.register_script(_PUT)

@@ -85,7 +85,7 @@ def findings(settings: Settings, *, offline: bool = False) -> Iterator[Finding]:
         return
     assert own.judge_queue is not None
     assert own.fleet_key is not None
-    redis: Any = connect(own.judge_queue)
+    redis = connect(own.judge_queue)
     begun = perf_counter()
     try:
         at = redis_time(redis)

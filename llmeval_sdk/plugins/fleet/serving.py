@@ -70,13 +70,13 @@ class WorkerInfo:
     """By how many seconds its clock is ahead of that of Redis."""
 
 
-def redis_time(redis: Any) -> float:
+def redis_time(redis: Redis) -> float:
     """Return the time by the clock of Redis."""
     seconds, micros = redis.time()
     return float(seconds + micros / 1e6)
 
 
-def present_workers(redis: Any) -> list[WorkerInfo]:
+def present_workers(redis: Redis) -> list[WorkerInfo]:
     """Return the workers that said something in the last hour, by name; forget the others."""
     present, at = [], redis_time(redis)
     for name, text in sorted(redis.hgetall(WORKERS).items()):
@@ -404,7 +404,7 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
     return status
 
 
-def _check_keys(redis: Any) -> None:
+def _check_keys(redis: Redis) -> None:
     """Raise `ConfigurationError` where a key of the fleet holds something of another type."""
     try:
         wrong = wrong_types(redis)
