@@ -6,6 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import accumulate, pairwise
 from math import exp, isfinite, log
 from time import perf_counter
@@ -17,7 +18,13 @@ from llmeval_sdk.evaluation.calibrations import Calibrations
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.models import CHARACTERS_PER_TOKEN, RateLimiter, Spending
 from llmeval_sdk.evaluation.running import failed, not_applicable
-from llmeval_sdk.evaluation.verdicts import EarlierVerdict, VerdictKey, Verdicts, key_of
+from llmeval_sdk.evaluation.verdicts import (
+    EarlierVerdict,
+    VerdictKey,
+    Verdicts,
+    content_digest,
+    key_of,
+)
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.judges.base import LEAST_CHANCE, Typed, TypedForm, typed_form_of
 from llmeval_sdk.judges.models.decisions.client import neutral_texts
@@ -382,10 +389,11 @@ class Decider:
     def prepared(self, record: Record, judges: Sequence[Judge]) -> Prepared:
         """Return what has to be asked, for which judges, and the outcomes that are known."""
         inquiry = Inquiry()
+        digest = None if self.verdicts is None else content_digest(record)
         evaluations: dict[str, Evaluation] = {}
         asking: list[Asking] = []
         for judge in judges:
-            known = self._prepared(judge, record)
+            known = self._prepared(judge, record, digest)
             if isinstance(known, Evaluation):
                 evaluations[judge.name] = known
                 inquiry.cached += bool(known.metadata.get("cached"))
@@ -403,7 +411,9 @@ class Decider:
                 with shield("decision model", calls_out=True):
                     await warm()
 
-    def _prepared(self, judge: Judge, record: Record) -> Evaluation | Asking:
+    def _prepared(
+        self, judge: Judge, record: Record, digest: blake2b | None
+    ) -> Evaluation | Asking:
         """Return the outcome that is known without asking, else what has to be asked."""
         try:
             absent = lacking(judge, record, blanks=True)
@@ -415,7 +425,7 @@ class Decider:
             form = self._form(judge, record)
             if not form.questions:
                 return decided(judge, form.read({}, THRESHOLD))
-            key = key_of(judge, self.model, record)
+            key = key_of(judge, self.model, digest)
             kept = EarlierVerdict() if self.verdicts is None else self.verdicts.get(key)
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
             return decided(judge, failure_of(judge, error))

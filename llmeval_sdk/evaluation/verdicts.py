@@ -154,10 +154,15 @@ def as_earlier(verdict: Evaluation) -> EarlierVerdict:
     return EarlierVerdict(replace(verdict, metadata=metadata, usage=None, duration=None))
 
 
-def key_of(judge: Judge, asked: LLM | DecisionModel, record: Record) -> VerdictKey | None:
+def key_of(
+    judge: Judge, asked: LLM | DecisionModel, record: Record | blake2b | None
+) -> VerdictKey | None:
     """Identify a judgement; ``None`` where the record holds what is no plain data.
 
-    ``asked`` is the model itself, not a view of it.
+    Args:
+        judge: Which judge.
+        asked: The model itself, not a view of it.
+        record: What is judged, or its `content_digest` where several judges read one record.
     """
     address = getattr(asked, "base_url", None)
     if not judge.needs_model:
@@ -192,8 +197,6 @@ _NO_CONTENT = (
 CONTENT = tuple(field.name for field in fields(Record) if field.name not in _NO_CONTENT)
 """What a judge may read of a Record: everything but its identity, usage and latency. Of records
 that agree in all of it, one is judged."""
-_ADDED = frozenset(("steps", "tools", "expected_trajectory", "abstained"))
-"""Fields that a key leaves out where they are absent, so that it is the one of earlier releases."""
 
 _PLACES = ("_ns", "span_id")
 """Fields that say when and where something was, and not what it was."""
@@ -204,19 +207,27 @@ _PARTS: dict[type, Callable[[object], tuple[object, ...]]] = {
 }
 
 
-def judgement_key(judge: Judge, model: str, record: Record) -> bytes | None:
-    """Identify a judgement by judge, version, model and what the judge may read of the record.
+def content_digest(record: Record) -> blake2b | None:
+    """Digest what a judge may read of a record.
 
-    The judge's ``needs`` would be too few: it may read more than it needs. The key is ``None`` when
-    a value is no plain data, so that nothing can be said about its equality.
+    The judge's ``needs`` would be too few: it may read more than it needs. The digest is ``None``
+    when a value is no plain data, so that nothing can be said about its equality.
     """
     digest = blake2b(digest_size=16)
-    is_plain = _feed(digest, (judge.name, judge.version, model))
     for name in CONTENT:
         content = getattr(record, name)
-        if content is not None or name not in _ADDED:
-            is_plain = is_plain and _feed(digest, (name, content))
-    return digest.digest() if is_plain else None
+        if content is not None and not _feed(digest, (name, content)):
+            return None
+    return digest
+
+
+def judgement_key(judge: Judge, model: str, record: Record | blake2b | None) -> bytes | None:
+    """Identify a judgement by judge, version, model and what the judge may read of the record."""
+    content = content_digest(record) if isinstance(record, Record) else record
+    if content is None:
+        return None
+    digest = content.copy()
+    return digest.digest() if _feed(digest, (judge.name, judge.version, model)) else None
 
 
 class RecentVerdicts(Locked):

@@ -190,8 +190,8 @@ class JobQueue:
         except IndexError:
             return None
 
-    def __bool__(self) -> bool:
-        return bool(self._decisions or self._escalated or self._others)
+    def __len__(self) -> int:
+        return len(self._decisions) + len(self._escalated) + len(self._others)
 
 
 def _first(jobs: deque[QueuedJob[JobT]]) -> QueuedJob[JobT] | None:
@@ -304,6 +304,8 @@ class Judging:
         self._models = plan.models()
         self._decider: Decider | None = None
         self._shut = False
+        self._is_woken = False
+        """Whether the judges' thread will look for the jobs that were added."""
 
     def start(self) -> bool:
         """Start the judges' thread if it does not run; False where none can start."""
@@ -325,7 +327,7 @@ class Judging:
             self._judgements.add(queued.done)
             self._waiting[queued.done] = queued
             self._jobs.add(queued)
-            self._loop.call(self._run_more)
+            self._wake_judges()
             if self._shut:  # by another thread, which may have gone through those that wait
                 self._cut(queued)
             return queued.done
@@ -348,7 +350,7 @@ class Judging:
             self._decisions.add(queued.done)
             self._waiting[queued.done] = queued
             self._jobs.add_decision(queued)
-            self._loop.call(self._run_more)
+            self._wake_judges()
             if self._shut:
                 self._cut(queued)
             return [queued.done]
@@ -359,6 +361,16 @@ class Judging:
         for item in job.refused(reason, detail):
             self._emit(item)
         return job.follow_up({})
+
+    def _wake_judges(self) -> None:
+        """Have the judges' thread look for jobs.
+
+        A burst of jobs wakes it once: each call from another thread is a write to a socket, at
+        which the threads contend for the interpreter's lock.
+        """
+        if not self._is_woken:
+            self._is_woken = True
+            self._loop.call(self._run_more)
 
     def _make_room(self, job: Job) -> bool:
         """Drop a waiting job that was not escalated, for one that was; False where none waits."""
@@ -402,9 +414,10 @@ class Judging:
     # -- on the judges' thread ------------------------------------------------------------------
 
     def _run_more(self) -> None:
-        """Call another task where there is a job for it."""
-        if self._jobs and not self._shut:
-            self._pool.call()
+        """Call as many tasks as there are jobs, or as there is room for."""
+        self._is_woken = False  # before the look at the jobs, so that none is missed
+        if not self._shut:
+            self._pool.call(len(self._jobs))
 
     def _next(self) -> Coroutine[object, object, None] | None:
         """Take the next job of a kind of which another one may run."""
