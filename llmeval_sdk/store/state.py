@@ -16,9 +16,8 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from llmeval_sdk.process import private
 from llmeval_sdk.process.shield import tell
@@ -74,8 +73,7 @@ def state_path(store: str | os.PathLike[str]) -> Path:
     return path_of(store).with_suffix(".state")
 
 
-@dataclass(frozen=True, slots=True)
-class Belongings:
+class Belongings(NamedTuple):
     """What a store has of a user, by which other files find theirs."""
 
     users: tuple[str, ...] = ()
@@ -90,7 +88,6 @@ class Belongings:
     """The traces of judges that read these spans or sessions, and may quote them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StateTables:
     """Tables in the file of state, and how their rows are forgotten.
 
@@ -104,13 +101,22 @@ class StateTables:
         expire: Deletes rows from before a time in nanoseconds since the epoch, likewise.
     """
 
-    owner: str
-    noun: str
-    scripts: tuple[str, ...] = ()
-    tables: tuple[str, ...]
-    texts: tuple[str, ...] = ()
-    forget: Callable[[sqlite3.Connection, Belongings], int]
-    expire: Callable[[sqlite3.Connection, int], int] = lambda _connection, _before_ns: 0
+    __slots__ = ("expire", "forget", "noun", "owner", "scripts", "tables", "texts")
+
+    def __init__(
+        self,
+        *,
+        owner: str,
+        noun: str,
+        tables: tuple[str, ...],
+        forget: Callable[[sqlite3.Connection, Belongings], int],
+        expire: Callable[[sqlite3.Connection, int], int] = lambda _connection, _before_ns: 0,
+        scripts: tuple[str, ...] = (),
+        texts: tuple[str, ...] = (),
+    ) -> None:
+        self.owner, self.noun = owner, noun
+        self.scripts, self.tables, self.texts = scripts, tables, texts
+        self.forget, self.expire = forget, expire
 
     def empty(self, connection: sqlite3.Connection) -> int:
         """Delete all of it inside the caller's transaction; return how many rows that were."""
