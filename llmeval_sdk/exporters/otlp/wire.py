@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from os import getpid
 from struct import Struct
 from time import time_ns
-from typing import Any
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.exporters.otlp import names
@@ -315,11 +314,11 @@ def logs_line(
     return _json_text({"resourceLogs": [{**_json_resource(resource), "scopeLogs": [scoped]}]})
 
 
-def _json_scope(version: str) -> dict[str, Any]:
+def _json_scope(version: str) -> dict[str, object]:
     return {"scope": {"name": names.SCOPE, "version": version}, "schemaUrl": names.SCHEMA_URL}
 
 
-def _json_resource(resource: Mapping[str, Attribute]) -> dict[str, Any]:
+def _json_resource(resource: Mapping[str, Attribute]) -> dict[str, object]:
     return {"resource": {"attributes": _json_attributes(resource)}}
 
 
@@ -328,8 +327,8 @@ def _json_text(request: Mapping[str, object]) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _json_span(span: SpanData) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def _json_span(span: SpanData) -> dict[str, object]:
+    body: dict[str, object] = {
         "traceId": span.trace_id,
         "spanId": span.span_id,
         "name": name_of(span),
@@ -356,9 +355,9 @@ def _json_span(span: SpanData) -> dict[str, Any]:
     return body
 
 
-def _json_event(event: EvaluationEvent) -> dict[str, Any]:
+def _json_event(event: EvaluationEvent) -> dict[str, object]:
     described = event_of(event)
-    body: dict[str, Any] = {
+    body: dict[str, object] = {
         "timeUnixNano": str(event.timestamp_ns),
         "observedTimeUnixNano": str(event.timestamp_ns),
         "severityNumber": described.severity,
@@ -372,11 +371,11 @@ def _json_event(event: EvaluationEvent) -> dict[str, Any]:
     return body
 
 
-def _json_attributes(attributes: Mapping[str, Attribute]) -> list[dict[str, Any]]:
+def _json_attributes(attributes: Mapping[str, Attribute]) -> list[dict[str, object]]:
     return [{"key": key, "value": _json_value(value)} for key, value in attributes.items()]
 
 
-def _json_value(value: Attribute) -> dict[str, Any]:
+def _json_value(value: Attribute) -> dict[str, object]:
     if isinstance(value, str):
         return {"stringValue": value}
     if isinstance(value, bool):

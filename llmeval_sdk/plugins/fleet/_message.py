@@ -51,7 +51,7 @@ class UnreadableError(ValueError):
     """What was received is not what this release writes."""
 
 
-_NESTED: dict[type, dict[str, Any]] = {
+_NESTED: dict[type, dict[str, object]] = {
     Record: {
         "retrieved_context": [Chunk],
         "expected_retrieved_context": [Chunk],
@@ -78,7 +78,9 @@ _NOT_SENT: dict[type, tuple[str, ...]] = {SpanData: ("context", "evaluations", "
 """Fields that the span of a judge's run never has."""
 
 
-def _reader(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]], frozenset[str]]:
+def _reader(
+    kind: type,
+) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]], frozenset[str]]:
     """Return the fields of a class, what reads them, and those that have no default."""
     rows = [row for row in fields(kind) if row.name not in _NOT_SENT.get(kind, ())]
     names = tuple(row.name for row in rows)
@@ -101,7 +103,7 @@ def written(value: object) -> str:
         return _encode(_keyed(value, 0))
 
 
-def plain(item: object) -> dict[str, Any]:
+def plain(item: object) -> dict[str, object]:
     """Return the fields of an object, without those that are ``None`` by default."""
     names, read, needed = _READERS[type(item)]
     values = zip(names, read(item))  # noqa: B905 - as many as there are names
@@ -110,7 +112,7 @@ def plain(item: object) -> dict[str, Any]:
     return {name: value for name, value in values if value is not None or name in needed}
 
 
-def _default(value: object) -> Any:
+def _default(value: object) -> object:
     return plain(value) if type(value) in _READERS else f"<{type(value).__name__}>"
 
 
@@ -118,7 +120,7 @@ _encode = json.JSONEncoder(default=_default, separators=(",", ":"), check_circul
 _MAX_DEPTH = 40
 
 
-def _keyed(value: object, depth: int) -> Any:
+def _keyed(value: object, depth: int) -> object:
     if depth > _MAX_DEPTH:
         return "<too deep>"
     if type(value) in _READERS:
@@ -176,16 +178,16 @@ def _is_pair(value: object) -> bool:
     return type(value) is list and len(value) == 2
 
 
-def _items_as_plain(items: list[Any]) -> list[Any]:
+def _items_as_plain(items: list[object]) -> list[object]:
     """Return what a judgement emits as plain data."""
     return [[_WORDS[type(item)], item] for item in items]
 
 
-def _items_of(plain_items: object) -> list[Any]:
+def _items_of(plain_items: object) -> list[object]:
     """Make what a judgement emits; raises `UnreadableError` where it is nothing of that kind."""
     if type(plain_items) is not list:
         raise UnreadableError("no list")
-    items: list[Any] = []
+    items: list[object] = []
     for pair in plain_items:
         if type(pair) is not list or len(pair) != 2 or pair[0] not in _KINDS:
             raise UnreadableError("no evaluation, span or reason")
@@ -317,7 +319,7 @@ def envelope(body: str, signed: str, serial: str) -> str:
     """
     nothing = dict.fromkeys(("callbacks", "errbacks", "chain", "chord"))
     payload = json.dumps([[_BODY, signed], {}, nothing], separators=(",", ":"))
-    headers: Mapping[str, Any] = {
+    headers: Mapping[str, object] = {
         **dict.fromkeys(("shadow", "eta", "expires", "group", "group_index", "parent_id")),
         "lang": "py", "task": TASK, "id": serial, "root_id": serial, "retries": 0,
         "timelimit": [None, None], "argsrepr": "(…)", "kwargsrepr": "{}", "origin": "llmeval",
@@ -443,7 +445,7 @@ def _asked(fields: Any, ids: Sequence[str]) -> Asked:
     return Asked(serial, judge, built(Record, fields["record"]), target, admitted)
 
 
-READS: Mapping[int, Callable[[Mapping[str, Any], Sequence[str]], FleetMessage]] = {1: _read_1}
+READS: Mapping[int, Callable[[Mapping[str, object], Sequence[str]], FleetMessage]] = {1: _read_1}
 """What reads each version. The next version keeps the reader of the one before it, so that workers
 can be renewed before the apps."""
 

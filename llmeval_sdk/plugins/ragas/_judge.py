@@ -273,7 +273,7 @@ async def _lease(llm: Any, calls: int, most: Usage) -> AsyncIterator[Any]:
         yield granted
 
 
-def _most_usage(columns: Mapping[str, Any], calls: int) -> Usage:
+def _most_usage(columns: Mapping[str, object], calls: int) -> Usage:
     """Return the most tokens of so many calls that each may see the whole record."""
     asked = (sum(len(str(value)) for value in columns.values()) // 3 + _INSTRUCTIONS) * calls
     return Usage(asked, _REPLY * calls, asked + _REPLY * calls)

@@ -25,7 +25,7 @@ ALONE_SECONDS = 10.0
 """How long it stays when the last client has left: a script may evaluate again in a moment."""
 _NICE = 5
 
-Handle = Callable[[Mapping[str, Any], float], Awaitable[Mapping[str, Any]]]
+Handle = Callable[[Mapping[str, object], float], Awaitable[Mapping[str, object]]]
 
 
 def serve(task: Mapping[str, Any]) -> int:

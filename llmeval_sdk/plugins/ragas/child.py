@@ -47,7 +47,7 @@ class ChildSpec:
     """The interpreter to run."""
     paths: tuple[str, ...] = ()
     """Folders for the end of the child's ``sys.path``."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables to add."""
     shared_by: str = ""
@@ -124,7 +124,7 @@ class Child:
         self._not_before = 0.0
         self._why = JudgeError("worker_lost")
 
-    async def call(self, job: Mapping[str, object], *, seconds: float) -> Mapping[str, Any]:
+    async def call(self, job: Mapping[str, object], *, seconds: float) -> Mapping[str, object]:
         """Have a job done within ``seconds`` and return the handler's answer.
 
         Raises:
@@ -144,9 +144,9 @@ class Child:
             self._losses = 0
             return answer
 
-    async def about(self) -> Mapping[str, Any]:
+    async def about(self) -> Mapping[str, object]:
         """Start the child if need be and return what it says of itself; raises `JudgeError`."""
-        found: Mapping[str, Any] = (await self._connected()).greeting.result()["ready"]
+        found: Mapping[str, object] = (await self._connected()).greeting.result()["ready"]
         return found
 
     def close(self) -> None:
@@ -209,12 +209,12 @@ class _Connection:
         self.number = writer.get_extra_info("socket").fileno()
         self._writer = writer
         self._address = address
-        self._waiting: dict[int, asyncio.Future[Mapping[str, Any]]] = {}
+        self._waiting: dict[int, asyncio.Future[Mapping[str, object]]] = {}
         self._ids = count(1)
         self._reading = loop.create_task(self._read(reader))
         _connections.add(self)
 
-    async def ask(self, job: Mapping[str, object], seconds: float) -> Mapping[str, Any]:
+    async def ask(self, job: Mapping[str, object], seconds: float) -> Mapping[str, object]:
         """Send a job and wait for its answer."""
         if self.closed:
             raise RetiredError
@@ -232,7 +232,7 @@ class _Connection:
         if not done:
             self.kill()
             raise JudgeError("worker_lost", "did not answer in time and was killed")
-        result: Mapping[str, Any] = answer.result()
+        result: Mapping[str, object] = answer.result()
         return result
 
     def kill(self) -> None:
