@@ -15,7 +15,7 @@ from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.model import Evaluation, Usage, is_stand_in
+from llmeval_sdk.model import Evaluation, Usage, is_stand_in, total_usage
 from llmeval_sdk.store.latest import latest_of
 from llmeval_sdk.text.terminal import printable
 
@@ -110,10 +110,7 @@ def _from_file(args: argparse.Namespace, evaluator: str | None, collected: Label
     for (number, row), done in zip(rows, report.rows, strict=True):
         verdict = next(iter(done.evaluations.values()))
         collected.cached += bool(verdict.metadata.get("cached"))
-        if verdict.usage is not None:
-            collected.usage = (
-                verdict.usage if collected.usage is None else collected.usage + verdict.usage
-            )
+        collected.usage = total_usage(collected.usage, verdict.usage)
         if collected.rated(verdict):
             name = _name(row, number)
             collected.add(args, name, row["label"], row, verdict)

@@ -20,7 +20,7 @@ from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.judges.models.prices import cost
 from llmeval_sdk.judges.prompt import fair_limit, shortened
-from llmeval_sdk.model import Completion, Decision, Message, ModelCall, Usage
+from llmeval_sdk.model import Completion, Decision, Message, ModelCall, Usage, total_usage
 from llmeval_sdk.model.protocols import LLM, Judge, further_request, refuse_in_loop
 from llmeval_sdk.process.shield import shield
 from llmeval_sdk.statistics.reasons import NotRunReason
@@ -265,8 +265,7 @@ class Spending:
     def add(self, call: ModelCall) -> None:
         """Add a call of this judgement, and what it used."""
         self.calls.append(call)
-        if call.usage is not None:
-            self.usage = call.usage if self.usage is None else self.usage + call.usage
+        self.usage = total_usage(self.usage, call.usage)
 
     def priced(self, model: str, used: Usage) -> Usage:
         """Add the cost, by the price of the model that answered, else of the one that was asked."""
@@ -445,7 +444,7 @@ class BudgetedLLM(Spending, LLM):
         if any(call.usage is None and call.error not in FREE for call in lease.calls):
             limiter.settle(reserved, calls=made)
             return
-        total = sum(used[1:], used[0]) if used else Usage(cost_usd=0.0)
+        total = total_usage(*used) or Usage(cost_usd=0.0)
         limiter.settle(reserved, calls=made, tokens=total.total_tokens, usd=total.cost_usd)
 
     def ask(

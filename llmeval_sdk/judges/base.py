@@ -37,6 +37,7 @@ from llmeval_sdk.model import (
     Score,
     Unit,
     Usage,
+    total_usage,
     values,
 )
 from llmeval_sdk.model.fields import lacking
@@ -253,8 +254,7 @@ class Metered(LLM):
         return self._llm.ask(prompt, schema=schema, max_tokens=max_tokens)
 
     def _add(self, usage: Usage | None) -> None:
-        if usage is not None:
-            self.usage = usage if self.usage is None else self.usage + usage
+        self.usage = total_usage(self.usage, usage)
 
 
 def failure(error: Exception) -> Failure:

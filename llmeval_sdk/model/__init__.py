@@ -39,6 +39,7 @@ from llmeval_sdk.model._nouns import (
     Usage,
     is_stand_in,
     tier_name,
+    total_usage,
 )
 
 
@@ -77,4 +78,5 @@ __all__ = [
     "Usage",
     "is_stand_in",
     "tier_name",
+    "total_usage",
 ]

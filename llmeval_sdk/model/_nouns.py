@@ -85,6 +85,12 @@ class Usage:
         )
 
 
+def total_usage(*usages: Usage | None) -> Usage | None:
+    """Sum what several calls used; ``None`` where none of them says it."""
+    known = [usage for usage in usages if usage is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """One retrieved passage, which has a ``content``, a ``doc_uri`` or both.

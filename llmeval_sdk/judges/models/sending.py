@@ -17,7 +17,7 @@ from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models.clients import CallFailed, ClientsT, HasClients, name_of
 from llmeval_sdk.judges.models.prices import Prices, cost
-from llmeval_sdk.model import Completion, Message, Usage
+from llmeval_sdk.model import Completion, Message, Usage, total_usage
 from llmeval_sdk.model.fields import CACHED, to_details
 from llmeval_sdk.model.json_object import NoObjectError, only_object
 from llmeval_sdk.model.protocols import LLM, further_request
@@ -44,7 +44,7 @@ class CallUsage:
         """Add one request; ``cached`` has its input tokens by the names of `CACHED`."""
         if usage is None:
             return
-        self._usage = usage if self._usage is None else self._usage + usage
+        self._usage = total_usage(self._usage, usage)
         for name, tokens in cached.items():
             self._cached[name] = self._cached.get(name, 0) + tokens
 

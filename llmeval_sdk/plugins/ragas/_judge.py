@@ -16,7 +16,7 @@ from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, JudgeError, nearest
 from llmeval_sdk.judges.prompt import fair_limit, shortened, split_request
-from llmeval_sdk.model import Chunk, Evaluation, Failure, ModelCall, Record, Usage
+from llmeval_sdk.model import Chunk, Evaluation, Failure, ModelCall, Record, Usage, total_usage
 from llmeval_sdk.model.fields import CHUNK_TEXT, EVIDENCE, missing
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.model.records import evidence_of
@@ -232,12 +232,11 @@ class RagasJudge:
         if self.limits.definition:
             metadata["definition"] = self.limits.definition
         error = answer.get("error")
-        used = [call.usage for call in calls if call.usage is not None]
         found = self._evaluation(
             explanation=answer.get("explanation"),
             metadata=metadata,
             duration=seconds,
-            usage=sum(used[1:], used[0]) if used else None,
+            usage=total_usage(*(call.usage for call in calls)),
         )
         if error is not None:
             return replace(found, error=Failure(error["type"], error["message"][:500]))
