@@ -163,14 +163,14 @@ def store() -> str:
         f"\n## The file of state, `llmeval.state` (version {STATE.version})\n",
         "What else has to be remembered. Calibrations, learned weights, alarms and the history of",
         "extracted fields are texts; the rest has tables. Plugins bring theirs, and `plugins` counts",
-        "their versions. A damaged file is renamed to `llmeval.state.broken`, and a new one begins.",
+        "their versions.",
         *_tables(STATE, *(registry.load(each) for each in registry.table("state").values())),
     ]
     return "\n".join(parts) + "\n"
 
 
 def _tables(schema, *of_plugins):
-    """Yield a section for each table."""
+    """Yield a section for each table of the core, and the names of the tables of each plugin."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     schema.migrate(connection)
     owners = {}
@@ -181,18 +181,23 @@ def _tables(schema, *of_plugins):
         )
         for (table,) in names.fetchall():
             owners.setdefault(table, owner)
+    of_plugin = {}
     for table, owner in owners.items():
         if table.startswith("sqlite_"):
             continue
+        if owner:
+            of_plugin.setdefault(owner, []).append(f"`{table}`")
+            continue
         columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
         shown = (f"`{column}` {kind.lower() or 'any'}" for _, column, kind, *_ in columns)
-        of = f" (plugin `{owner}`)" if owner else ""
-        yield f"\n### {table}{of}\n"
+        yield f"\n### {table}\n"
         yield f"Columns: {', '.join(shown)}."
         indices = [row[1] for row in connection.execute(f"PRAGMA index_list({table})")]
         ours = sorted(index for index in indices if not index.startswith("sqlite_"))
         if ours:
             yield f"\nIndices: {', '.join(f'`{index}`' for index in ours)}."
+    for owner, tables in of_plugin.items():
+        yield f"\nThe plugin `{owner}` has {', '.join(tables)}."
 
 
 def evaluators() -> str:
