@@ -54,8 +54,8 @@ class SavedReport:
     raised: int = 0
     """On how many rows the model raised."""
     answers: tuple[EvaluatorMean, ...] = ()
-    """The share of rows without an answer, and that of rows on which the app abstained; empty in
-    reports of earlier releases, and where no answer was asked for."""
+    """The share of rows without an answer, and that of rows on which the app abstained; empty where
+    no answer was asked for."""
     scores: tuple[EvaluatorMean, ...] = ()
     cost_usd: float | None = None
     """What the judges cost, if their price is known."""

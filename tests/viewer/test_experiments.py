@@ -304,7 +304,7 @@ def _large(path, count, shift=0.0):
             "reasons": {}, "failed": 0, "errors": {}, "unrated_parts": 0, "low": 0.0, "high": 1.0,
             "usage": [0, 0, 0, None], "seconds": 0.0,
         }  # fmt: skip
-        end = {"rows": count, "errors": {}, "tallies": {"x": tally}}
+        end = {"rows": count, "errors": {}, "tallies": {"x": tally}, "answers": {}}
         file.write(json.dumps({"end": end}) + "\n")
 
 

@@ -87,7 +87,7 @@ class EvaluatorTally:
     sums: dict[str, ExactSum] = field(default_factory=dict)
     """Sum over the rated rows, by aggregate path."""
     squares: dict[str, ExactSum] = field(default_factory=dict)
-    """Sum of the squares, by aggregate path; empty for a report of an earlier release."""
+    """Sum of the squares, by aggregate path."""
     reasons: Counter[str] = field(default_factory=Counter)
     """Why the others have no value: ``missing: response``, ``timeout`` …"""
     failed: int = 0
@@ -250,7 +250,7 @@ class Aggregate:
     tallies: dict[str, EvaluatorTally] = field(default_factory=dict)
     answers: Counter[str] = field(default_factory=Counter)
     """Rows on which the model did not raise, by their answer: ``given``, ``abstained`` or ``lost``;
-    and under `ASKED` those that should have one. Empty for a report of an earlier release."""
+    and under `ASKED` those that should have one."""
 
     def add(self, row: Row) -> None:
         """Take in one row."""
@@ -388,7 +388,7 @@ def from_plain(plain: Mapping[str, Any]) -> Aggregate:
         tallies[name] = replace(
             EvaluatorTally(**rest),
             sums={path: ExactSum(amount) for path, amount in saved["sums"].items()},
-            squares={path: ExactSum(amount) for path, amount in saved.get("squares", {}).items()},
+            squares={path: ExactSum(amount) for path, amount in saved["squares"].items()},
             reasons=Counter(saved["reasons"]),
             errors=Counter(saved["errors"]),
             unrated_parts=ExactSum(saved["unrated_parts"]),
@@ -396,8 +396,7 @@ def from_plain(plain: Mapping[str, Any]) -> Aggregate:
             dollars=None if dollars is None else ExactSum(dollars),
             seconds=ExactSum(saved["seconds"]),
         )
-    answers = Counter(plain.get("answers", {}))
-    return Aggregate(plain["rows"], Counter(plain["errors"]), tallies, answers)
+    return Aggregate(plain["rows"], Counter(plain["errors"]), tallies, Counter(plain["answers"]))
 
 
 class RunFacts(NamedTuple):
