@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     before = _on_disk(path)
     about: dict[str, object] = {
         "store": str(path), "dry_run": args.dry_run, "spans": spans, "too_old": too_old,
-        "removed": 0, "bytes_before": before, "bytes_now": before,
+        "removed": 0, "expired": 0, "bytes_before": before, "bytes_now": before,
     }  # fmt: skip
     if args.dry_run:
         if args.json:
