@@ -56,7 +56,8 @@ local function grant()
     for _, what in ipairs(AMOUNTS) do
       if left[what] then
         local least = amount(want, what)
-        if least > left[what] then
+        -- an account that was overspent stops those who want something of it, and nobody else
+        if least > 0 and least > left[what] then
           local never = least > limits[what]
           if not refused or never then
             refused = {account = name, what = what, wait = not never and wait[what] or nil}

@@ -74,14 +74,21 @@ class Clock:
         self.now = now
 
 
+def simulated(monkeypatch, now):
+    """Return the clock by which the script and the limiters go."""
+    clock = Clock(now)
+    text = limiter_module.script().replace("redis.call('TIME')", "{ARGV[2], ARGV[3]}")
+    monkeypatch.setattr(limiter_module, "script", lambda: text)
+    monkeypatch.setattr(limiter_module, "elapsed", lambda: clock.now - 7_000)
+    return clock
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, seed):
     """In any minute, on any day and at any moment, over all processes of all hosts."""
     chance = random.Random(seed)
-    clock = Clock(20_000 * DAY_SECONDS + (DAY_SECONDS - 300 if seed % 2 else 40_000))
-    text = limiter_module.script().replace("redis.call('TIME')", "{ARGV[2], ARGV[3]}")
-    monkeypatch.setattr(limiter_module, "script", lambda: text)
-    monkeypatch.setattr(limiter_module, "elapsed", lambda: clock.now - 7_000)
+    now = 20_000 * DAY_SECONDS + (DAY_SECONDS - 300 if seed % 2 else 40_000)
+    clock = simulated(monkeypatch, now)
     budget = Budget(calls_per_minute=CALLS, usd_per_day=USD)
     ledgers = [(MemoryLedger(), MemoryLedger()) for _ in range(3)]
     wire = Wire(redis.client(), chance, clock)
@@ -141,3 +148,36 @@ def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, see
     for day in {int(call["began"] // DAY_SECONDS) for call in calls}:
         spent = sum(call["usd"] for call in calls if int(call["began"] // DAY_SECONDS) == day)
         assert spent <= USD + 1e-9, day
+
+
+class Lucky:
+    """Loses nothing."""
+
+    def random(self):
+        return 1.0
+
+
+def test_an_overspent_account_stops_nobody_who_wants_nothing_of_it(redis, monkeypatch):
+    """The account apart has spent more than its budget: it gets no more, and judges go on."""
+    clock = simulated(monkeypatch, 20_000 * DAY_SECONDS + 40_000)
+    wire = Wire(redis.client(), Lucky(), clock)
+    budget = Budget(calls_per_minute=None, usd_per_day=USD)
+    host = Host(MemoryLedger(), clock=lambda: clock.now)
+    link = ByHand(RedisAddress(redis.address))
+    limiter = SharedLimiter(
+        budget, MemoryLedger(), host=host, link=link, apart={"apart": budget}, **OPTIONS
+    )
+
+    def reserve(name):
+        for _ in range(20):  # Redis grants nothing for the first ten seconds
+            got = limiter.reserve(name, usd=USD_A_CALL)
+            if not isinstance(got, Refused):
+                break
+            limiter.exchange(wire)
+            clock.now += 1.0
+        return got
+
+    limiter.settle(reserve("apart"), usd=2 * USD)
+    limiter.exchange(wire)
+    assert isinstance(reserve("apart"), Refused)
+    assert not isinstance(reserve("judge"), Refused)
