@@ -334,7 +334,7 @@ class Decider:
         model: Which model.
         limiter: Of the budget that pays for the requests.
         concurrency: Requests at a time, at most.
-        timeout: Seconds that a request may take.
+        timeout: Seconds that asking about a record may take, with all that it waits for.
         thresholds: By the name of the judge, the probability from which on its outcome is good.
         prices: Own prices by model, in USD per million input and output tokens.
         patience: Seconds that a request waits for a model that is down; see `RateLimiter`.
@@ -450,34 +450,35 @@ class Decider:
         return typed(record)
 
     async def _asked(self, inquiry: Inquiry) -> tuple[Decision | Failure, Sequence[ModelCall]]:
-        """Ask the model within the budget, and each time within the timeout."""
+        """Ask the model within the budget; the timeout bounds all of it, with what it waits for."""
         account = Spending(self.model, self._rate_limiter, ACCOUNT)
+        until = asyncio.get_running_loop().time() + _PART_FOR_ANSWERS * self._timeout
         try:
             with disabled():  # a model of the app's own is no part of its trace
-                decision = await account.paid(
-                    "decide", inquiry.most(), lambda: self._answered(inquiry)
+                # A timeout cancels this: `Spending` then settles the reservation of a request that
+                # is under way, and while a place or the budget is waited for there is none.
+                paid = account.paid(
+                    "decide", inquiry.most(), lambda: self._answered(inquiry, until)
                 )
+                decision = await within(self._timeout, paid)
+        except (TimeoutError, asyncio.TimeoutError):
+            return Failure("timeout", f"no answer after {self._timeout:g} s"), account.calls
         except JudgeError as error:
             return Failure(error.type, str(error)), account.calls
         except (Exception, SystemExit) as error:
             return Failure(type(error).__name__, str(error)), account.calls
         return replace(decision, usage=account.usage), account.calls
 
-    async def _answered(self, inquiry: Inquiry) -> Decision:
+    async def _answered(self, inquiry: Inquiry, until: float) -> Decision:
         """Ask the model once; its answer is checked, because one of the app's may return anything.
 
         Raises:
-            JudgeError: It gave no answer in time, or something else.
+            JudgeError: It gave something else.
         """
-        until = asyncio.get_running_loop().time() + _PART_FOR_ANSWERS * self._timeout
         place = further_place.set(self._rate_limiter.further_place)
         deadline = answer_by.set(until)
         try:
-            decision: object = await within(
-                self._timeout, self.model.decide(inquiry.data(), inquiry.questions)
-            )
-        except (TimeoutError, asyncio.TimeoutError):
-            raise JudgeError("timeout", f"no answer after {self._timeout:g} s") from None
+            decision: object = await self.model.decide(inquiry.data(), inquiry.questions)
         finally:
             further_place.reset(place)
             answer_by.reset(deadline)

@@ -11,6 +11,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.evaluation import addressed
+from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import DECISION_BUDGET, Budget
 from llmeval_sdk.evaluation.decisions import ACCOUNT, Decider, divided
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
@@ -204,14 +205,41 @@ def test_a_model_that_fails_is_an_error_of_every_judge_that_asked(error, type):
 
 
 def test_a_model_that_hangs_is_given_up():
-    """The record gets a timeout in time."""
+    """The record gets a timeout in time, and the request is settled."""
 
     class Hanging(ScriptedDecisions):
         async def decide(self, data, questions, /):
             await asyncio.Event().wait()
 
-    found = decide(Hanging(), "safety", timeout=0.05).evaluations["safety"]
+    class Noting(BudgetLimiter):
+        settled = 0
+
+        def settle(self, reservation, **used):
+            self.settled += 1
+            super().settle(reservation, **used)
+
+    limiter = Noting(DECISION_BUDGET)
+    found = decide(Hanging(), "safety", timeout=0.05, limiter=limiter).evaluations["safety"]
     assert found.error.type == "timeout"
+    assert (limiter.used().calls, limiter.settled) == (1, 1)
+
+
+def test_a_refusal_that_would_pass_for_ever_is_given_up():
+    """The timeout bounds the waiting for the budget, too."""
+
+    class Busy(Unlimited):
+        short_wait = 1.0
+
+        def reserve(self, judge, **how):
+            return Refused("over_budget", "the others are faster", 0.001)
+
+    async def work():
+        decider = Decider(ScriptedDecisions(), Busy(), timeout=0.03)
+        return await asyncio.wait_for(decider.decide(RECORD, judges("safety")), 2)
+
+    decided = asyncio.run(work())
+    assert decided.evaluations["safety"].error.type == "timeout"
+    assert not decided.calls
 
 
 def test_a_judge_that_raises_costs_itself_only():
