@@ -50,35 +50,44 @@ _RESULT_TYPES = frozenset((
 
 # The messages of a request and of an answer, as they were written.
 
-_MESSAGE_KEYS = ("contents", "input", "conversation", "history")
+_MESSAGE_KEYS = ("contents", "input")
 """Where a request, or the arguments of a function, may have messages that are not ``messages``."""
-_QUESTION_KEYS = ("query", "question")
-"""Where a request with a ``history`` may have the question that follows it."""
+_TURN_KEYS = ("history", "conversation")
+"""Where it may have the turns before the question."""
+_QUESTION_KEYS = (
+    "query", "question", "message", "user_message", "user_input", "prompt", "input",
+)  # fmt: skip
+"""Where it may have the question that follows these turns."""
 
 
 def messages_of(value: object) -> list[object] | None:
     """Return the messages of a chat as they were written; ``None`` for what is no chat.
 
     A chat is a list of messages, or a mapping that has them under ``messages``, which an app may
-    also call ``contents``, ``input``, ``conversation`` or ``history``. A ``query`` or ``question``
-    beside a history is its last message.
+    also call ``contents``, ``input``, ``conversation`` or ``history``. A question beside a history
+    or a conversation, such as ``{"history": [...], "message": "..."}``, is its last message.
     """
     if isinstance(value, (list, tuple)):
-        return list(value) if value and _is_message(value[-1]) else None
+        return list(value) if _is_chat(value) else None
     if not isinstance(value, Mapping):
         return None
     messages = value.get("messages")
     if isinstance(messages, (list, tuple)) and messages:
         return list(messages)
-    for name in _QUESTION_KEYS:
-        if name in value and (name == "query" or "history" in value):
-            asked = {"role": "user", "content": value[name]}
-            return [*map(_as_message, _history(value.get("history"))), asked]
     for name in _MESSAGE_KEYS:
-        messages = value.get(name)
-        if isinstance(messages, (list, tuple)) and messages and _is_message(messages[-1]):
-            return list(messages)
-    return None
+        if _is_chat(value.get(name)):
+            return list(value[name])
+    turns = next((value[name] for name in _TURN_KEYS if name in value), None)
+    for name in _QUESTION_KEYS:
+        asked = value.get(name)
+        if name in value and (name == "query" or (turns is not None and isinstance(asked, str))):
+            return [*map(_as_message, _turns_of(turns)), {"role": "user", "content": asked}]
+    return list(turns) if isinstance(turns, (list, tuple)) and _is_chat(turns) else None
+
+
+def _is_chat(value: object) -> bool:
+    """Say whether a value is a list of messages, by its last item."""
+    return isinstance(value, (list, tuple)) and bool(value) and _is_message(value[-1])
 
 
 _SIDES = {"user": "user", "request": "user", "assistant": "assistant", "response": "assistant"}
@@ -98,7 +107,7 @@ def messages_of_turns(turns: object) -> list[object]:
     return messages
 
 
-def _history(turns: object) -> Iterable[object]:
+def _turns_of(turns: object) -> Iterable[object]:
     if isinstance(turns, str):
         return (turns,)
     return turns if isinstance(turns, Iterable) and not isinstance(turns, Mapping) else ()
@@ -114,13 +123,31 @@ def _as_message(turn: object) -> Mapping[str, object]:
 
 
 def _is_message(value: object) -> bool:
-    """Say whether an item of a list is a message: it names who wrote it, or what it is."""
+    """Say whether an item of a list is a message: it names who wrote it, or what it is.
+
+    Other data have a ``type`` or a ``from`` too, such as an invoice or a mail.
+    """
     if not isinstance(value, Mapping):
         return False
-    if not {"role", "type", "from"}.isdisjoint(value) or unwrapped(value) is not value:
+    if "role" in value or unwrapped(value) is not value:
+        return True
+    kind = value.get("type", value.get("from"))
+    if isinstance(kind, str) and _is_kind(kind.lower()):
         return True
     content = value.get("content")
     return isinstance(content, (list, tuple)) and bool(content) and all(map(_is_part, content))
+
+
+def _is_kind(kind: str) -> bool:
+    """Say whether a word is the role of a message, or the type of an item of a chat."""
+    return (
+        kind.removesuffix("chunk").removesuffix("message") in _ROLES  # LangChain's AIMessageChunk
+        or kind in _RESULT_ROLES
+        or kind in ("message", "reasoning", "item_reference")
+        or kind in _RESULT_TYPES
+        or kind in _CALL_TYPES
+        or kind.endswith(("_call", "_call_output", "_approval_request", "_approval_response"))
+    )
 
 
 def unwrapped(message: Mapping[str, object]) -> Mapping[str, object]:

@@ -22,7 +22,7 @@ OTHER_NAMES = {
     "request": ("question", "query", "input", "inputs", "input_data", "user_input", "prompt"),
     "response": ("answer", "output", "outputs", "output_data", "prediction"),
     "retrieved_context": (
-        "contexts", "context", "retrieved_contexts", "chunks", "documents",
+        "chunks", "contexts", "documents", "retrieved_contexts", "context",
     ),
     "expected_response": (
         "ground_truth", "reference", "expected_output", "expected_answer", "gold", "gold_answer",
@@ -40,8 +40,9 @@ passages. In a data set nothing is guessed: an error says which of our names was
 """
 FIELD_OF = {name: field for field, names in OTHER_NAMES.items() for name in names}
 """Our field by the name that others have for it."""
-CONTEXT_ARGUMENTS = frozenset(("retrieved_context", *OTHER_NAMES["retrieved_context"]))
-"""Arguments of an evaluated function that may hold the chunks it works on."""
+CONTEXT_ARGUMENTS = dict.fromkeys(("retrieved_context", *OTHER_NAMES["retrieved_context"]))
+"""Arguments of an evaluated function that may hold the chunks it works on. The plainest name comes
+first, because ``context`` is a word for much else; the keys are ordered and quick to look up."""
 
 
 # Whether a Record has what an evaluator needs.

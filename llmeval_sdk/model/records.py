@@ -498,15 +498,18 @@ def with_chunks(notes: dict[str, object]) -> dict[str, object]:
 def chunks_of_arguments(span: FinishedSpan) -> tuple[Chunk, ...] | None:
     """Return the chunks that an argument of the function or a key of the request holds.
 
-    Messages are no chunks: an argument called ``context`` may hold those of a chat.
+    Messages are no chunks, and an empty ``context`` is none that was retrieved: an app may call
+    much else by this name.
     """
     for holder in (span.arguments, span.request):
-        if type(holder) is dict and not CONTEXT_ARGUMENTS.isdisjoint(holder):
-            for name, argument in holder.items():
-                if name in CONTEXT_ARGUMENTS and isinstance(argument, (list, tuple)):
-                    if argument and type(argument[-1]) is dict and "role" in argument[-1]:
-                        continue
-                    return to_chunks(argument)
+        if type(holder) is dict and not CONTEXT_ARGUMENTS.keys().isdisjoint(holder):
+            for name in CONTEXT_ARGUMENTS:
+                argument = holder.get(name)
+                if not isinstance(argument, (list, tuple)) or messages_of(argument) is not None:
+                    continue
+                chunks = to_chunks(argument)
+                if chunks or (chunks is not None and name != "context"):
+                    return chunks
     return None
 
 

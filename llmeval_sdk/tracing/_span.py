@@ -659,7 +659,7 @@ class Span:
             or self._extractions is not None
             or self._confidence is not None
             or self._expected
-            or (self._arguments and not CONTEXT_ARGUMENTS.isdisjoint(self._arguments))
+            or (self._arguments and not CONTEXT_ARGUMENTS.keys().isdisjoint(self._arguments))
         )
 
     @property

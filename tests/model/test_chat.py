@@ -249,6 +249,9 @@ def test_each_format_asks_the_same_question(form):
     assert last_message(request) == SAID
 
 
+TURNS = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hello!"}]
+
+
 @pytest.mark.parametrize(
     "request_",
     [
@@ -257,12 +260,23 @@ def test_each_format_asks_the_same_question(form):
         {"input": [{"role": "user", "content": QUESTION}], "model": "m"},
         {"contents": [{"role": "user", "parts": [{"text": QUESTION}]}]},
         {"messages": [{"type": "human", "data": {"content": QUESTION}}]},
+        {"message": QUESTION, "history": TURNS, "system_message": "Be brief."},
+        {"question": QUESTION, "tenant": "acme", "conversation": TURNS},
+        {"prompt": QUESTION, "conversation": TURNS, "user": "ann"},
+        {"input": QUESTION, "history": []},
+        {"conversation": [*TURNS, {"role": "user", "content": QUESTION}], "tenant": "acme"},
     ],
 )
 def test_a_question_is_found_where_apps_have_it(request_):
     """The arguments of the clients of models are chats too."""
     assert question(request_) == QUESTION
     assert split_request(request_)[0] == QUESTION
+
+
+def test_a_query_beside_the_messages_of_a_run_does_not_replace_them():
+    """The messages are the request, and show what the agent did."""
+    run = [*TURNS, {"type": "function_call_output", "call_id": "1", "output": "open"}]
+    assert messages_of({"query": "q", "input": run}) == run
 
 
 @pytest.mark.parametrize(
@@ -272,6 +286,9 @@ def test_a_question_is_found_where_apps_have_it(request_):
         {"input": ["slate", "barn"]},
         {"documents": [{"role": "appendix", "content": "Slate."}]},
         [{"content": "Slate.", "score": 0.9}],
+        {"question": "Total?", "lang": "en", "input": [{"type": "invoice", "total": 41.5}]},
+        {"task": "sum up", "user": "ann", "history": [{"type": "login", "at": "noon"}]},
+        {"input": [{"from": "ann@example.org", "to": "bob@example.org"}]},
         {},
     ],
 )

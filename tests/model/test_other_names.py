@@ -58,6 +58,17 @@ def test_other_things_that_are_called_context_are_no_passages(context):
     assert chunk.content == "slate"
 
 
+@pytest.mark.parametrize(
+    "context", [["tenant acme"], [1, 2], [], [{"type": "human", "content": "Hi"}]]
+)
+def test_a_context_never_takes_the_place_of_passages_with_a_plainer_name(context):
+    """Whatever stands first in the call; an empty one alone says nothing of what was retrieved."""
+    (chunk,) = called_with(context=context, documents=["slate"])
+    assert chunk.content == "slate"
+    assert called_with(context=[]) is None
+    assert called_with(documents=[]) == ()
+
+
 def test_the_page_has_the_names_of_the_fields_that_apps_annotate():
     """The table of the documentation is the table of the code."""
     page = (Path(__file__).parents[2] / "docs" / "concepts" / "records.md").read_text("utf-8")
