@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from itertools import accumulate, pairwise
 from math import exp, isfinite, log
 from time import perf_counter
@@ -22,8 +21,7 @@ from llmeval_sdk.evaluation.verdicts import (
     EarlierVerdict,
     VerdictKey,
     Verdicts,
-    content_digest,
-    key_of,
+    decision_key,
 )
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.judges.base import LEAST_CHANCE, Typed, TypedForm, typed_form_of
@@ -118,9 +116,17 @@ def packed(
     )
 
 
-def _unpacked(kept: Evaluation) -> dict[str, Answer]:
-    """Return the answers that `packed` kept."""
-    return {name: Answer(chances) for name, chances in kept.metadata["answers"].items()}
+def _unpacked(kept: Evaluation | None, questions: Iterable[Question]) -> dict[str, Answer] | None:
+    """Return the answers that `packed` kept; ``None`` where these are no answers to the questions.
+
+    A cache that other processes or hosts write may hold anything.
+    """
+    chances = None if kept is None else kept.metadata.get("answers")
+    if not isinstance(chances, Mapping):
+        return None
+    answers = {str(name): Answer(chance) for name, chance in chances.items()}
+    failed_ones = (answer.error for answer in checked(questions, answers).values())
+    return answers if all(error is None for error in failed_ones) else None
 
 
 # What is asked of a decision model about one record: the sections and questions of all judges.
@@ -389,11 +395,10 @@ class Decider:
     def prepared(self, record: Record, judges: Sequence[Judge]) -> Prepared:
         """Return what has to be asked, for which judges, and the outcomes that are known."""
         inquiry = Inquiry()
-        digest = None if self.verdicts is None else content_digest(record)
         evaluations: dict[str, Evaluation] = {}
         asking: list[Asking] = []
         for judge in judges:
-            known = self._prepared(judge, record, digest)
+            known = self._prepared(judge, record)
             if isinstance(known, Evaluation):
                 evaluations[judge.name] = known
                 inquiry.cached += bool(known.metadata.get("cached"))
@@ -411,9 +416,7 @@ class Decider:
                 with shield("decision model", calls_out=True):
                     await warm()
 
-    def _prepared(
-        self, judge: Judge, record: Record, digest: blake2b | None
-    ) -> Evaluation | Asking:
+    def _prepared(self, judge: Judge, record: Record) -> Evaluation | Asking:
         """Return the outcome that is known without asking, else what has to be asked."""
         try:
             absent = lacking(judge, record, blanks=True)
@@ -425,18 +428,20 @@ class Decider:
             form = self._form(judge, record)
             if not form.questions:
                 return decided(judge, form.read({}, THRESHOLD))
-            key = key_of(judge, self.model, digest)
-            kept = EarlierVerdict() if self.verdicts is None else self.verdicts.get(key)
+            key, kept = None, EarlierVerdict()
+            if self.verdicts is not None:
+                key = decision_key(judge, self.model, form)
+                kept = self.verdicts.get(key)
+            answers = _unpacked(kept.verdict, form.questions)
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
             return decided(judge, failure_of(judge, error))
-        if kept.verdict is None:
+        if kept.verdict is None or answers is None:
             return Asking(judge, form, key, distrusted=kept.is_distrusted)
         known = kept.verdict.metadata
         notes = {"cached": True, **({"cut": known["cut"]} if "cut" in known else {})}
         if parts := parts_without_text(record.request):
             notes["left_out"] = parts
-        answers, model = _unpacked(kept.verdict), str(known.get("model"))
-        return self._evaluation(Asking(judge, form, key), answers, model, notes)
+        return self._evaluation(Asking(judge, form, key), answers, str(known.get("model")), notes)
 
     def _form(self, judge: Judge, record: Record) -> TypedForm:
         entry = self._typed.get(id(judge))

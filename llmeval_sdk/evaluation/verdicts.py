@@ -25,6 +25,7 @@ from typing import Any, NamedTuple, Protocol
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import VerdictSettings
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.judges.base import TypedForm
 from llmeval_sdk.model import DAY_SECONDS, Chunk, Evaluation, Extraction, Record, Step
 from llmeval_sdk.model.protocols import LLM, DecisionModel, Judge
 from llmeval_sdk.process import private
@@ -154,25 +155,47 @@ def as_earlier(verdict: Evaluation) -> EarlierVerdict:
     return EarlierVerdict(replace(verdict, metadata=metadata, usage=None, duration=None))
 
 
-def key_of(
-    judge: Judge, asked: LLM | DecisionModel, record: Record | blake2b | None
-) -> VerdictKey | None:
+def key_of(judge: Judge, llm: LLM, record: Record) -> VerdictKey | None:
     """Identify a judgement; ``None`` where the record holds what is no plain data.
 
     Args:
         judge: Which judge.
-        asked: The model itself, not a view of it.
-        record: What is judged, or its `content_digest` where several judges read one record.
+        llm: The model itself, not a view of it.
+        record: What is judged.
     """
-    address = getattr(asked, "base_url", None)
-    if not judge.needs_model:
-        model, lasts = "", False
-    elif address is None:
-        model, lasts = f"{asked.model}#{id(asked)}", False
-    else:  # a decision model may have the address of a judge model, and another path
-        model, lasts = f"{asked.model}@{address}{getattr(asked, 'path', '')}", True
+    model, lasts = _identity(llm) if judge.needs_model else ("", False)
     digest = judgement_key(judge, f"{model} {_wording(judge)}", record)
     return None if digest is None else VerdictKey(digest, lasts)
+
+
+def decision_key(judge: Judge, model: DecisionModel, form: TypedForm) -> VerdictKey | None:
+    """Identify a decision by what is asked, and by nothing else that the record holds.
+
+    So the same question is the same whoever asked it, and one that was changed is another one,
+    even without a new version of the judge. ``None`` where a text of the form is no plain data.
+    """
+    identity, lasts = _identity(model)
+    sections = [(section.name, section.text) for section in form.sections]
+    questions = [
+        (
+            question.name,
+            question.type,
+            question.instructions,
+            [(option.value, option.description) for option in question.options],
+        )
+        for question in form.questions
+    ]
+    digest = blake2b(digest_size=16)
+    asked = ("decision", judge.name, judge.version, identity, sections, questions)
+    return VerdictKey(digest.digest(), lasts) if _feed(digest, asked) else None
+
+
+def _identity(model: LLM | DecisionModel) -> tuple[str, bool]:
+    """Identify a model, and say whether another process would identify it by the same text."""
+    address = getattr(model, "base_url", None)
+    if address is None:
+        return f"{model.model}#{id(model)}", False
+    return f"{model.model}@{address}{getattr(model, 'path', '')}", True
 
 
 def _wording(judge: Any) -> str:
@@ -207,26 +230,17 @@ _PARTS: dict[type, Callable[[object], tuple[object, ...]]] = {
 }
 
 
-def content_digest(record: Record) -> blake2b | None:
-    """Digest what a judge may read of a record.
+def judgement_key(judge: Judge, model: str, record: Record) -> bytes | None:
+    """Identify a judgement by judge, version, model and what the judge may read of the record.
 
-    The judge's ``needs`` would be too few: it may read more than it needs. The digest is ``None``
-    when a value is no plain data, so that nothing can be said about its equality.
+    The judge's ``needs`` would be too few: it may read more than it needs. The key is ``None`` when
+    a value is no plain data, so that nothing can be said about its equality.
     """
     digest = blake2b(digest_size=16)
     for name in CONTENT:
         content = getattr(record, name)
         if content is not None and not _feed(digest, (name, content)):
             return None
-    return digest
-
-
-def judgement_key(judge: Judge, model: str, record: Record | blake2b | None) -> bytes | None:
-    """Identify a judgement by judge, version, model and what the judge may read of the record."""
-    content = content_digest(record) if isinstance(record, Record) else record
-    if content is None:
-        return None
-    digest = content.copy()
     return digest.digest() if _feed(digest, (judge.name, judge.version, model)) else None
 
 

@@ -15,9 +15,29 @@ from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import DECISION_BUDGET, Budget
 from llmeval_sdk.evaluation.decisions import ACCOUNT, Decider, divided
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
-from llmeval_sdk.evaluation.verdicts import RecentVerdicts, Signer, VerdictFile
+from llmeval_sdk.evaluation.verdicts import (
+    EarlierVerdict,
+    RecentVerdicts,
+    Signer,
+    VerdictFile,
+    decision_key,
+    key_of,
+)
 from llmeval_sdk.judges import BaseJudge
-from llmeval_sdk.model import Answer, Chunk, Completion, Evaluation, Failure, Record, Target, Usage
+from llmeval_sdk.judges.base import TypedForm, typed_form_of
+from llmeval_sdk.judges.prompt import Section
+from llmeval_sdk.model import (
+    Answer,
+    Chunk,
+    Completion,
+    Evaluation,
+    Failure,
+    Option,
+    Question,
+    Record,
+    Target,
+    Usage,
+)
 from llmeval_sdk.model.protocols import further_request
 from llmeval_sdk.statistics import Calibration
 from llmeval_sdk.store.state import HostLedger
@@ -302,6 +322,68 @@ def test_another_model_text_or_rubric_is_another_question(changed):
     before = len(model.asked)
     decide(model, polite, record=record, verdicts=verdicts)
     assert len(model.asked) == before + 1
+
+
+def test_what_is_not_asked_makes_no_other_question():
+    """Another user, or an ordinal confidence, changes nothing of what the model is asked."""
+    verdicts, model = RecentVerdicts(), ScriptedDecisions()
+    for number in range(2):
+        record = replace(RECORD, attributes={"user": number}, confidence=number)
+        decided = decide(model, "safety", "groundedness", record=record, verdicts=verdicts)
+    assert len(model.asked) == 1
+    assert all(each.metadata["cached"] for each in decided.evaluations.values())
+
+
+def test_a_changed_question_is_another_one_without_a_new_version():
+    """A judge whose typed form was changed gets no stale answer."""
+    model, judge = ScriptedDecisions(), llmeval.LLMJudge("own", "{response}")
+    form = TypedForm(
+        (Section("response", "a"),),
+        (Question("own", "yes_no", "Is it polite?"),),
+        lambda answers, threshold, odds=1.0: Evaluation("own"),
+    )
+    changed = replace(form, questions=(Question("own", "yes_no", "Is it rude?"),))
+    other_text = replace(form, sections=(Section("response", "b"),))
+    keys = [decision_key(judge, model, each) for each in (form, changed, other_text)]
+    assert len(set(keys)) == 3
+
+
+def test_a_verdict_of_a_judge_and_a_decision_have_keys_of_their_own():
+    """They are kept in one place, and the one says nothing where the other is looked for."""
+    judge, model = registry.evaluator("safety"), ScriptedDecisions()
+    form = typed_form_of(judge)(RECORD)
+    assert decision_key(judge, model, form) != key_of(judge, model, RECORD)
+
+
+def test_a_key_of_a_decision_stays_what_it_is():
+    """Answers that were paid for are found again after an upgrade."""
+    model = ScriptedDecisions()
+    model.base_url = "http://a"
+    form = TypedForm(
+        (Section("response", "a"),),
+        (Question("polite", "choice", "How?", (Option("good", "kind"), Option("bad"))),),
+        lambda answers, threshold, odds=1.0: Evaluation("polite"),
+    )
+    key = decision_key(llmeval.LLMJudge("polite", "{response}"), model, form)
+    assert key.lasts
+    assert key.digest.hex() == "8a464222e565868806574083063955ec"
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{}, {"answers": 3}, {"answers": {"safety": 3}}, {"answers": {"safety": {"yes": 2, "no": 0}}}],
+    ids=repr,
+)
+def test_a_kept_entry_that_is_no_answer_counts_as_none(metadata):
+    """The model is asked again, and nothing is raised."""
+
+    class Odd(RecentVerdicts):
+        def get(self, key):
+            return EarlierVerdict(Evaluation("safety", metadata=metadata))
+
+    model = ScriptedDecisions()
+    found = decide(model, "safety", verdicts=Odd()).evaluations["safety"]
+    assert (len(model.asked), found.error) == (1, None)
 
 
 def test_failures_are_not_kept():
