@@ -50,7 +50,7 @@ QUIET = {
 
 
 async def run(job: Mapping[str, object], llm: LLM, settings: Settings) -> Mapping[str, Any]:
-    """Run one metric and return the engine's answer; raises `JudgeError` _where it cannot run."""
+    """Run one metric and return the engine's answer; raises `JudgeError` where it cannot run."""
     seconds = settings.judge_timeout * DEADLINE_SHARE
     address = _address_of(llm)
     if in_thread(job["metric"], address, settings):
@@ -71,14 +71,14 @@ def in_thread(metric: object, address: Mapping[str, object] | None, settings: Se
 
 
 def _address_of(llm: object) -> Mapping[str, Any] | None:
-    """Return how another process reaches the same model; ``None`` _where only this one can."""
+    """Return how another process reaches the same model; ``None`` where only this one can."""
     address = getattr(llm, "address", None)
     found: Mapping[str, Any] | None = address() if callable(address) else None
     return found
 
 
 def spec_of(settings: Settings) -> ChildSpec:
-    """Say which child runs Ragas; raises `JudgeError` _where no interpreter has it."""
+    """Say which child runs Ragas; raises `JudgeError` where no interpreter has it."""
     python = python_of(settings)
     if python is None:
         raise JudgeError("not_installed", _HOW)
@@ -112,7 +112,7 @@ def python_of(settings: Settings) -> str | None:
 
 
 def default_home() -> Path:
-    """Return the folder _where ``llmeval ragas setup`` makes its environment."""
+    """Return the folder where ``llmeval ragas setup`` makes its environment."""
     return Path.home() / ".llmeval" / "ragas"
 
 
@@ -125,7 +125,7 @@ def _paths(settings: Settings, *, own: bool) -> tuple[str, ...]:
     """Return the folders the child imports from beside its own.
 
     This interpreter's are this process's. Another interpreter gets none, only what is the app's own
-    _where a set-up function has to be imported, and never another environment's packages.
+    where a set-up function has to be imported, and never another environment's packages.
     """
     here = [str(Path(path or ".").resolve()) for path in sys.path]
     if not own:
@@ -142,12 +142,12 @@ def _where(settings: Settings) -> tuple[bool, str, str]:
     own = settings.of(RagasSettings)
     place = "a thread of the app" if own.judge_worker == "thread" else "a child process"
     if own.judge_worker is None and own.ragas_python is None:
-        place += ", or on a thread _where the app has imported Ragas itself"
+        place += ", or on a thread where the app has imported Ragas itself"
     return wrong is None, python_of(settings) or "Ragas", wrong or f"runs in {place}"
 
 
 def problem(settings: Settings) -> str | None:
-    """Say in one line why Ragas cannot run, for ``doctor``; ``None`` _where nothing is known."""
+    """Say in one line why Ragas cannot run, for ``doctor``; ``None`` where nothing is known."""
     python = python_of(settings)
     if python is None:
         return _HOW
@@ -329,6 +329,6 @@ def _step(what: str, command: list[str], tell: Tell) -> None:
 def findings(
     settings: Settings, *, offline: bool = False
 ) -> Iterator[tuple[bool | None, str, str]]:
-    """Say _where Ragas runs and whether it can."""
+    """Say where Ragas runs and whether it can."""
     if any(name.startswith("ragas") for name in settings.evaluators):
         yield _where(settings)
