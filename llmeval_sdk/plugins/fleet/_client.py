@@ -174,9 +174,10 @@ class VerdictReader:
     def _remove(self, scripts: _Scripts) -> float:
         """Remove the verdicts from Redis where the exporters have them, else keep the lease."""
         if all(barrier.done.is_set() for barrier in self._barriers):
-            if scripts.remove(keys=self._keys, args=[self._me, self._batch]):
+            # Where the reply is lost, Redis may have removed them: the next step reads again.
+            batch, self._batch = self._batch, 0
+            if scripts.remove(keys=self._keys, args=[self._me, batch]):
                 self._emitted.clear()
-            self._batch = 0
             return BUSY_SECONDS
         if monotonic() >= self._renew_at:
             self._renew_at = monotonic() + RENEW_SECONDS

@@ -51,10 +51,14 @@ def host(broker, monkeypatch):
         return SimpleNamespace(shut=closing.set)
 
     redis = broker.client()
-    for number in range(3):
-        item = NotRun(f"{number}", Target("t", "s"), "polite", "timeout", "", 7)
-        redis.rpush(RESULTS + HOST, JudgementOutcome(f"{number}", [item]).text(own.fleet_key))
-    yield SimpleNamespace(start=start, emitted=emitted, delivered=delivered, redis=redis)
+
+    def push(*numbers):
+        for number in numbers:
+            item = NotRun(f"{number}", Target("t", "s"), "polite", "timeout", "", 7)
+            redis.rpush(RESULTS + HOST, JudgementOutcome(f"{number}", [item]).text(own.fleet_key))
+
+    push(0, 1, 2)
+    yield SimpleNamespace(start=start, emitted=emitted, delivered=delivered, redis=redis, push=push)
     delivered.set()
     for closing, thread in readers:
         closing.set()
@@ -82,6 +86,33 @@ def test_a_reader_that_lost_its_lease_emits_nothing_twice(host):
     host.delivered.set()
     until(lambda: not host.redis.llen(RESULTS + HOST), "an empty list")
     assert len(host.emitted) == 3
+
+
+def test_a_lost_reply_to_a_removal_loses_no_verdict(host, monkeypatch):
+    """Redis has removed what was read, and the verdicts that came meanwhile were read by nobody."""
+    monkeypatch.setattr(_client, "AWAY_SECONDS", 0.05)
+    lost = []
+
+    class Scripts(_client._Scripts):
+        def __init__(self, redis):
+            super().__init__(redis)
+            remove = self.remove
+
+            def losing(**about):
+                done = remove(**about)
+                if not lost:
+                    lost.append(about)
+                    host.push(3, 4, 5)
+                    raise ConnectionResetError("the reply is lost")
+                return done
+
+            self.remove = losing
+
+    monkeypatch.setattr(_client, "_Scripts", Scripts)
+    host.delivered.set()
+    host.start()
+    until(lambda: lost and not host.redis.llen(RESULTS + HOST), "an empty list")
+    assert len(host.emitted) == 6
 
 
 def test_the_end_of_the_process_waits_a_moment_for_exporters(host):
