@@ -36,6 +36,8 @@ PAGES = 256
 CHUNK_BYTES = 1 << 20
 STALE_SECONDS = 86_400.0
 """The age from which on an unfinished copy is taken for one of a process that was killed."""
+PARTIAL, FORMER = ".partial", ".former"
+"""Endings of a copy that is being made, and of the backup whose name it takes."""
 FOLDERS = ("datasets", "reports")
 
 Advance = Callable[[int], object]
@@ -145,7 +147,9 @@ def _check(target: Path, store: Path, *, force: bool) -> None:
             raise ConfigurationError(f"{place} lies in a folder that is copied: name another one")
     if not os.path.lexists(target):
         return
-    is_backup = target.is_dir() and not target.is_symlink() and (target / MARK).is_file()
+    if store.parent.resolve().is_relative_to(target.resolve()):
+        raise ConfigurationError(f"{place} holds the store, and so is no backup: name another one")
+    is_backup = _is_backup(target)
     if force and not is_backup:
         raise ConfigurationError(f"{place} is no backup, so --force does not replace it")
     if not force:
@@ -153,33 +157,54 @@ def _check(target: Path, store: Path, *, force: bool) -> None:
         raise ConfigurationError(f"{place} exists already: name another folder{also}")
 
 
+def _is_backup(folder: Path) -> bool:
+    """Say whether a folder has the mark that `_copy_all` writes at its end."""
+    if folder.is_symlink() or _size(folder / MARK) is None:
+        return False
+    try:
+        about = json.loads((folder / MARK).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return (
+        isinstance(about, dict)
+        and about.get("format") == FORMAT
+        and isinstance(about.get("files"), dict)
+    )
+
+
 @contextmanager
 def _whole_folder(target: Path) -> Iterator[Path]:
     """Lend a new folder that takes the name of the target once the block has ended well."""
     beside = f".{target.name}"[:200]
-    for left in target.parent.glob(f"{_literal(beside)}.*.partial"):
-        with suppress(OSError):
-            if time.time() - left.lstat().st_mtime > STALE_SECONDS:
-                shutil.rmtree(left)
-    folder, former = (
-        target.with_name(f"{beside}.{secrets.token_hex(4)}.partial") for _ in range(2)
-    )
+    token = secrets.token_hex(4)
+    folder = target.with_name(f"{beside}.{token}{PARTIAL}")
+    former = target.with_name(f"{beside}.{token}{FORMER}")
     folder.mkdir(mode=0o700)
     try:
         folder.chmod(0o700)
         yield folder
-        if os.path.lexists(target):
-            target.rename(former)
-            try:
-                folder.rename(target)
-            except OSError:
-                former.rename(target)
-                raise
-        else:
+        try:
+            if os.path.lexists(target):
+                target.rename(former)
             folder.rename(target)
+        except BaseException:  # Ctrl-C too
+            if former.exists() and not os.path.lexists(target):
+                former.rename(target)
+            raise
     finally:
-        for each in (folder, former):
-            shutil.rmtree(each, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        if os.path.lexists(target):
+            shutil.rmtree(former, ignore_errors=True)
+    _clear(target.parent, beside)
+
+
+def _clear(parent: Path, beside: str) -> None:
+    """Delete what killed processes left, now that a whole backup has the name."""
+    for stale in parent.glob(f"{_literal(beside)}.*"):
+        with suppress(OSError):
+            is_old = time.time() - stale.lstat().st_mtime > STALE_SECONDS
+            if is_old and stale.suffix in (PARTIAL, FORMER):
+                shutil.rmtree(stale)
 
 
 def _literal(text: str) -> str:

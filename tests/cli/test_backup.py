@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import stat
@@ -288,6 +289,87 @@ def test_links_and_pipes_among_reports_are_left_out(llmeval, filled, tmp_path):
     done = llmeval("backup", NAME, "--store", filled.path)
     assert done.returncode == 0, done.stderr
     assert names_in(tmp_path / NAME / "reports") == {"tuesday.jsonl"}
+
+
+def test_a_store_that_was_restored_from_a_backup_is_not_replaced(llmeval, filled, tmp_path):
+    """Its folder has the mark of the backup, and so may a folder above it."""
+    folder = filled.path.parent
+    assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
+    for place in (folder, folder.parent):
+        shutil.copy(tmp_path / NAME / "backup.json", place)
+    (tmp_path / "by_link").symlink_to(folder.parent, target_is_directory=True)
+    for target in (folder, folder.parent, tmp_path / "by_link" / folder.name):
+        done = llmeval("backup", target, "--store", filled.path, "--force")
+        assert done.returncode == 2
+        assert "is no backup" in " ".join(done.stderr.split())
+    assert filled.path.is_file()
+
+
+@pytest.mark.parametrize(
+    "mark", ["", "[1]", "{}", '{"format": 9, "files": {}}', '{"format": 1, "files": 3}']
+)
+def test_a_file_of_that_name_makes_no_backup_of_a_folder(llmeval, filled, tmp_path, mark):
+    """Other programs write a backup.json too."""
+    target = tmp_path / "precious"
+    target.mkdir()
+    (target / "backup.json").write_text(mark)
+    done = llmeval("backup", target, "--store", filled.path, "--force")
+    assert (done.returncode, "is no backup" in " ".join(done.stderr.split())) == (2, True)
+    assert (target / "backup.json").read_text() == mark
+
+
+STOPPED = """
+import os, signal, sys
+from pathlib import Path
+from llmeval_sdk.cli import main
+rename, how = Path.rename, sys.argv.pop(1)
+def stop(self, target):
+    if self.suffix != ".partial":
+        return rename(self, target)
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise KeyboardInterrupt
+Path.rename = stop
+main(sys.argv[1:])
+"""
+
+
+def stopped(filled, tmp_path, how):
+    """Replace a backup by a process that is stopped between both renames."""
+    subprocess.run(
+        [sys.executable, "-c", STOPPED, how, "backup", NAME, "--store", filled.path, "--force"],
+        cwd=tmp_path, timeout=50, check=False, capture_output=True,
+    )  # fmt: skip
+
+
+def test_an_interrupt_between_the_renames_brings_the_former_backup_back(llmeval, filled, tmp_path):
+    """It has its name again, and nothing lies beside it."""
+    assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
+    before = (tmp_path / NAME / "backup.json").read_bytes()
+    stopped(filled, tmp_path, "interrupt")
+    assert (tmp_path / NAME / "backup.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir() if NAME in path.name] == [NAME]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_a_kill_between_the_renames_keeps_both_until_a_new_backup_is_whole(
+    llmeval, filled, tmp_path
+):
+    """However old they are: a backup that fails deletes neither."""
+    assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
+    stopped(filled, tmp_path, "kill")
+    both = list(tmp_path.glob(f".{NAME}.*"))
+    assert len(both) == 2
+    for path in both:
+        os.utime(path, (0, 0))
+    state = state_path(filled.path)
+    whole = state.read_bytes()
+    state.write_bytes(b"no database" * 1_000)
+    assert llmeval("backup", NAME, "--store", filled.path).returncode == 2
+    assert all((path / "backup.json").is_file() for path in both)
+    state.write_bytes(whole)
+    assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
+    assert not list(tmp_path.glob(f".{NAME}.*"))
 
 
 def test_a_backup_takes_the_place_of_what_was_lost(llmeval, filled, tmp_path):
