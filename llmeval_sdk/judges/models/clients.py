@@ -20,6 +20,7 @@ from collections.abc import (
     AsyncIterable,
     AsyncIterator,
     Callable,
+    Collection,
     Coroutine,
     Iterator,
     Mapping,
@@ -57,8 +58,8 @@ MESSAGE_CHARACTERS = 300
 """How much of a server's own message is kept."""
 
 _LEAST_SECRET = 8
-"""A shorter key is a placeholder for a server that asks for none; cutting out its letters would
-spoil what the server says."""
+"""A shorter key is a placeholder for a server that asks for none, or the scheme before a token;
+cutting out its letters would spoil what the server says."""
 
 _TOO_LONG = (
     "context_length_exceeded", "max_tokens_exceeded", "maximum context length",
@@ -90,7 +91,7 @@ class CallFailed(JudgeError):  # noqa: N818 - reads as what happened
         )
 
 
-Refusal = Callable[[int, Mapping[str, str], bytes, str, "Secret | None"], CallFailed]
+Refusal = Callable[[int, Mapping[str, str], bytes, str, Collection[str]], CallFailed]
 """Classifies an answer that is an error, as `request_refused` does."""
 
 
@@ -107,13 +108,28 @@ def failed(
         return error
     response = getattr(error, "response", None)
     status = getattr(response, "status_code", None)
-    if response is not None and isinstance(status, int):
-        return (refused or request_refused)(status, response.headers, response.content, where, key)
+    body = getattr(response, "content", None)  # those of azure-core have none
+    if response is not None and isinstance(status, int) and isinstance(body, bytes):
+        secrets = _secrets(response, key)
+        return (refused or request_refused)(status, response.headers, body, where, secrets)
     while type(error).__module__.startswith(package) and isinstance(error.__cause__, Exception):
         error = error.__cause__
     if any(kind.__name__ == "TimeoutException" for kind in type(error).__mro__):
         return CallFailed("timeout", f"no answer from {where} in time", retryable=True)
     return _call_failed(error, where)
+
+
+_CREDENTIALS = ("authorization", "api-key", "x-api-key", "x-goog-api-key")
+
+
+def _secrets(response: object, key: Secret | None) -> list[str]:
+    """Return the key, and the credentials that a client of the app's sent, the longest first."""
+    secrets = [] if key is None else [key.reveal()]
+    with suppress(RuntimeError):  # a response that knows of no request
+        headers = getattr(getattr(response, "request", None), "headers", {})
+        for name in _CREDENTIALS:
+            secrets += str(headers.get(name, "")).split()  # without the scheme
+    return sorted((text for text in secrets if len(text) >= _LEAST_SECRET), key=len, reverse=True)
 
 
 def _call_failed(error: Exception, where: str) -> CallFailed:
@@ -136,11 +152,11 @@ def _call_failed(error: Exception, where: str) -> CallFailed:
 
 
 def request_refused(  # noqa: PLR0911
-    status: int, headers: Mapping[str, str], body: bytes, where: str, key: Secret | None
+    status: int, headers: Mapping[str, str], body: bytes, where: str, secrets: Collection[str]
 ) -> CallFailed:
-    """Classify an answer that is an error; the key is cut out of whatever the server said."""
+    """Classify an answer that is an error; secrets are cut out of whatever the server said."""
     about = _about(body)
-    said = _said(about, key)
+    said = _said(about, secrets)
     code = str(about.get("code") or "").lower() if isinstance(about, Mapping) else ""
     words = f"{code} {about or ''}".lower()
     after = retry_after(headers)
@@ -178,10 +194,10 @@ def _about(body: bytes) -> Any:
     return whole.get("error", whole) if isinstance(whole, Mapping) else whole
 
 
-def _said(about: Any, key: Secret | None) -> str:
+def _said(about: object, secrets: Collection[str]) -> str:
     text = " ".join(_message(about).split()) if isinstance(about, Mapping) else ""
-    if key is not None and len(key.reveal()) >= _LEAST_SECRET:
-        text = text.replace(key.reveal(), "***")
+    for secret in secrets:
+        text = text.replace(secret, "***")
     return text[:MESSAGE_CHARACTERS]
 
 
@@ -243,7 +259,7 @@ def bounded_client(
         ),
         timeout=library.Timeout(None, connect=CONNECT_SECONDS),
         # A proxy named in the environment may tunnel what is encrypted, not read the rest.
-        trust_env=not base_url.startswith("http:"),
+        trust_env=urlsplit(base_url).scheme != "http",
         verify=_tls_context(library),
     )
     sent = {name: value for name, value in headers.items() if value is not None}
@@ -656,7 +672,11 @@ async def asked(
     except asyncio.TimeoutError:
         failure = CallFailed("timeout", f"no answer within {seconds:.1f} s", retryable=True)
     except Exception as error:
-        failure = classified(error)
+        try:
+            failure = classified(error)
+        except Exception:
+            kind = type(error).__name__
+            failure = CallFailed("unavailable", f"no answer ({kind})", retryable=True)
     raise failure  # not in the handler: the context would hold the request and its key
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from inspect import unwrap
+from inspect import iscoroutinefunction, unwrap
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from llmeval_sdk.config import Secret, from_environment
@@ -62,14 +62,14 @@ _SPENT_FOR_TODAY = ("perday", "per day")
 
 
 def refused(
-    status: int, headers: Mapping[str, str], body: bytes, where: str, key: Secret | None
+    status: int, headers: Mapping[str, str], body: bytes, where: str, secrets: Collection[str]
 ) -> CallFailed:
     """Classify an answer that is an error.
 
     It says more than its status: Google answers 400 to a wrong key, Anthropic 400 to an account
     without credit, and both answer 400 to a prompt that is too long.
     """
-    failure = request_refused(status, headers, body, where, key)
+    failure = request_refused(status, headers, body, where, secrets)
     words = body[:20_000].decode(errors="replace").lower()
     if _any(_NO_CREDIT, words):
         return _as(failure, "rate_limited")
@@ -326,7 +326,7 @@ class AnthropicLLM(ProviderLLM["AsyncAnthropic"]):
         if not isinstance(self.parameters.get("output_config", {}), Mapping):
             raise ConfigurationError("parameters['output_config'] must be a mapping")
         self.cache = cache
-        self._make = self._anthropic if client is None else own_client(client)
+        self._make = self._anthropic if client is None else own_client(client, _check_anthropic)
 
     @classmethod
     def access(cls, settings: ProviderSettings) -> tuple[Secret | None, str]:
@@ -341,13 +341,18 @@ class AnthropicLLM(ProviderLLM["AsyncAnthropic"]):
         import anthropic
         import httpx2
 
-        return anthropic.AsyncAnthropic(
-            api_key=self._key.reveal() if self._key is not None else None,
+        assert self._key is not None  # else there is a client of the app's
+        key = self._key.reveal()
+        headers = {"authorization": f"Bearer {key}", "x-api-key": None}
+        client = anthropic.AsyncAnthropic(
+            api_key=key,
             base_url=self.base_url,
             max_retries=0,
-            http_client=bounded_client(httpx2, self.base_url),
+            http_client=bounded_client(httpx2, self.base_url, headers),
             open_telemetry=_UNTRACED,  # type: ignore[arg-type]
         )
+        client._custom_headers = {}  # those of ANTHROPIC_CUSTOM_HEADERS
+        return client
 
     def _request(
         self, messages: Sequence[Message], schema: Schema | None, most: int, *, calm: bool
@@ -392,6 +397,17 @@ class AnthropicLLM(ProviderLLM["AsyncAnthropic"]):
             options={"max_retries": 0, "timeout": seconds},
         )
         return _read_message(json.loads(response.content))
+
+
+def _check_anthropic(client: AsyncAnthropic) -> None:
+    """Refuse what is not a client that waits without blocking, of whichever cloud."""
+    post = getattr(client, "post", None)
+    if post is None or not iscoroutinefunction(unwrap(post)):
+        raise CallFailed(
+            "bad_request",
+            "client= has to make an AsyncAnthropic, or an asynchronous client of another cloud, "
+            f"such as AsyncAnthropicVertex, not {type(client).__name__}",
+        )
 
 
 def _transformed(schema: Schema) -> Schema:
@@ -489,7 +505,7 @@ class GoogleLLM(ProviderLLM["AsyncClient"]):
         **options: Unpack[VendorOptions],
     ) -> None:
         super().__init__(model, client, thinking_tokens, options)
-        self._make = None if client is None else own_client(client)
+        self._make = None if client is None else own_client(client, _check_google)
 
     @classmethod
     def access(cls, settings: ProviderSettings) -> tuple[Secret | None, str]:
@@ -547,6 +563,15 @@ class GoogleLLM(ProviderLLM["AsyncClient"]):
             client.models, model=self.model, contents=body["contents"], config=config
         )
         return _read_content(answer)
+
+
+def _check_google(client: Client) -> None:
+    """Refuse what is not a client, and what has no asynchronous side."""
+    if getattr(client, "aio", None) is None:
+        raise CallFailed(
+            "bad_request",
+            f"client= has to make a google.genai.Client, not {type(client).__name__}",
+        )
 
 
 def _read_content(answer: GenerateContentResponse) -> Reply:

@@ -1,6 +1,7 @@
 """The client of OpenAI that judges ask by: the one that we make, and those that an app makes."""
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.judges.models import OpenAILLM, clients
 from llmeval_sdk.model import Message
+from llmeval_sdk.testing.judge_server import ServedAnswer
 
 
 openai = pytest.importorskip("openai", reason="needs the extra openai")
@@ -177,6 +179,67 @@ def test_a_function_that_raises_is_a_failure_of_the_call(maker, ask):
         ask(maker.server, llm=llm)
     assert (caught.value.type, caught.value.retryable) == ("unavailable", True)
     assert KEY not in str(caught.value)
+
+
+class RefusedToken(Exception):
+    """The failure of a token request; its response has no ``content``, as those of azure-core."""
+
+    def __init__(self):
+        super().__init__("no token")
+        self.response = type("Response", (), {"status_code": 401, "headers": {}, "body": KEY})()
+
+
+def test_a_token_that_azure_refuses_is_a_failure_of_the_call(serve, ask):
+    """Its response is not one of the judge's server, and nothing of it is kept."""
+    server = serve()
+
+    async def token():
+        raise RefusedToken
+
+    def make():
+        return openai.AsyncAzureOpenAI(
+            azure_endpoint=server.base_url.removesuffix("/v1"),
+            api_version="2024-10-21",
+            azure_ad_token_provider=token,
+        )
+
+    with pytest.raises(JudgeError, match="RefusedToken") as caught:
+        ask(server, llm=OpenAILLM("m", client=make, attempts=1))
+    assert (caught.value.type, caught.value.retryable) == ("unavailable", True)
+    assert caught.value.__context__ is None
+    assert not server.requests
+
+
+def test_a_failure_that_cannot_be_classified_is_a_failure_of_the_call():
+    """It shows neither the request nor what went wrong with its classification."""
+
+    async def request():
+        raise RuntimeError(KEY)
+
+    def classified(error):
+        raise AttributeError(KEY)
+
+    with pytest.raises(clients.CallFailed, match="RuntimeError") as caught:
+        asyncio.run(clients.asked(request(), 5.0, classified))
+    assert (caught.value.type, caught.value.__context__) == ("unavailable", None)
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("header", ["authorization", "api-key", "x-api-key"])
+def test_a_credential_that_only_the_request_holds_is_cut_out_of_an_error(serve, ask, header):
+    """A token of a provider, or a header of the client, that the server repeats in its answer."""
+    secret = "token/of-the-app-77ab"
+    said = {"error": {"message": f"bad token {secret}!"}}
+    server = serve()
+    body = json.dumps(said).replace("/", "\\/").encode()
+    server.reply = lambda seen: ServedAnswer(401, body)
+
+    def make():
+        sent = {header: f"Bearer {secret}" if header == "authorization" else secret}
+        return openai.AsyncOpenAI(base_url=server.base_url, api_key=KEY, default_headers=sent)
+
+    with pytest.raises(JudgeError, match=r"bad token \*\*\*!"):
+        ask(server, llm=OpenAILLM("m", client=make))
 
 
 @pytest.mark.parametrize("behaviour", ["unauthorized", "rate_limited", "html", "reset"])

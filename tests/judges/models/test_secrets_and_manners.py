@@ -108,12 +108,14 @@ def test_redirects_are_not_followed(serve, ask):
     assert target.requests == []
 
 
-def test_a_proxy_of_the_environment_never_reads_plain_http(serve, ask, monkeypatch):
+@pytest.mark.parametrize("scheme", ["http:", "HTTP:"])
+def test_a_proxy_of_the_environment_never_reads_plain_http(serve, ask, monkeypatch, scheme):
     """What is not encrypted goes straight to its server, whatever proxy is set."""
     proxy, server = serve(), serve()
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, proxy.base_url)
-    ask(server)
+    address = server.base_url.replace("http:", scheme)
+    ask(server, llm=OpenAILLM("m", base_url=address, api_key=KEY, attempts=1))
     assert proxy.requests == []
     assert server.calls == 1
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import Message
 from llmeval_sdk.plugins.providers import AnthropicLLM, GoogleLLM
@@ -199,6 +200,58 @@ def test_a_client_of_one_s_own_is_used(serve):
     asyncio.run(llm.complete([Message("user", "question?")]))
     assert server.chats[0].headers["authorization"] == "Bearer own"
     assert made[0].is_closed()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_makes_no_asynchronous_client_is_refused(serve, ask, provider):
+    """A blocking client would hold up all judges; the message says what the function returns."""
+    import anthropic
+
+    server = serve(provider)
+    kind, wanted = {
+        "anthropic": (AnthropicLLM, "AsyncAnthropic"),
+        "google": (GoogleLLM, r"google\.genai\.Client"),
+    }[provider]
+    blocking = anthropic.Anthropic(api_key="own", base_url=server.base_url)
+    for made in (None, blocking):
+        with pytest.raises(JudgeError, match=wanted) as caught:
+            ask(server, llm=kind("m", client=lambda made=made: made))
+        assert (caught.value.type, caught.value.retryable) == ("bad_request", False)
+    assert not server.calls
+
+
+def test_a_client_of_another_cloud_is_taken(serve, ask):
+    """Claude on Vertex AI is reached by a client of the same package."""
+    import anthropic
+
+    message = {"content": [{"type": "text", "text": VERDICT}]}
+    server = serve("anthropic")
+    server.reply = lambda seen: ServedAnswer(200, json.dumps(message).encode())
+
+    def make():
+        return anthropic.AsyncAnthropicVertex(
+            region="nowhere", project_id="mine", access_token="own", base_url=server.base_url
+        )
+
+    assert ask(server, llm=AnthropicLLM("m", client=make, attempts=1)).text
+    assert server.requests[0].headers["authorization"] == "Bearer own"
+
+
+def test_no_header_of_the_environment_reaches_anthropic_s_server(serve, ask, monkeypatch):
+    """The provider's client reads them by itself; the key that arrives is the one of the model."""
+    headers = (
+        "X-Gateway-Secret: secret-of-gateway\nauthorization: Bearer secret-of-another\n"
+        "x-api-key: secret-key\ncontent-type: text/plain\nanthropic-version: secret-version"
+    )
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", headers)
+    monkeypatch.setenv("ANTHROPIC_AUTH_TOKEN", "secret-token")
+    server = serve("anthropic")
+    ask(server)
+    sent = server.chats[0].headers
+    assert "secret" not in str(sent)
+    assert sent["authorization"] == f"Bearer {KEY}"
+    assert sent["content-type"] == "application/json"
+    assert "anthropic-version" in sent
 
 
 def test_the_judge_s_calls_are_not_traced_as_the_app_s(serve, ask):
