@@ -489,7 +489,7 @@ class Judging:
     async def _decide(self, job: DecisionJob) -> tuple[list[Emitted], dict[str, Evaluation]]:
         """Ask the decision model; return what to emit, and the decisions by judge."""
         if self._decider is None:
-            self._decider = self._plan.decider(self._verdicts)
+            self._decider = self._plan.decider()
         decided = await self._decider.decide(job.record, job.judges)
         items, evaluations = job.outcome(decided.evaluations, is_asked=bool(decided.calls))
         for evaluation in evaluations.values():

@@ -255,10 +255,11 @@ class Plan:
 
         return Models(self.llm, self.limiter, concurrency=self.concurrency, prices=self.prices)
 
-    def decider(self, verdicts: Verdicts) -> Decider:
+    def decider(self) -> Decider:
         """Return what asks the decision model; its calibrations are read once."""
         from llmeval_sdk.evaluation.calibrations import Calibrations
         from llmeval_sdk.evaluation.decisions import Decider
+        from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 
         decisions = self.decisions
         assert decisions is not None
@@ -270,7 +271,10 @@ class Plan:
             timeout=self.judge_timeout,
             thresholds=decisions.thresholds,
             prices=self.prices,
-            verdicts=verdicts,
+            # A cache of their own: decisions are cheap and about all traffic, so they would push
+            # the verdicts that cost more out of the judges' cache. And where hosts share that one,
+            # each judge and record would be a round trip, for which the judges' loop waits.
+            verdicts=RecentVerdicts(),
             calibrations=Calibrations(
                 decisions.calibrations, lambda problem: tell("calibration", problem)
             ),

@@ -14,10 +14,12 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import calibrations
+from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.judges.safety import safety
 from llmeval_sdk.model import Answer
 from llmeval_sdk.pipeline import judging as _judging
+from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.process import shield
 from llmeval_sdk.statistics import Calibration
 from llmeval_sdk.store.latest import latest_of
@@ -781,3 +783,14 @@ def test_what_is_no_text_is_left_out_and_counted(server):
     assert stats.left_out == {"image_url": 1, "file": 1}
     (decision,) = [e.evaluation for e in seen.evaluations if e.evaluation.probability is not None]
     assert decision.metadata["left_out"] == {"image_url": 1, "file": 1}
+
+
+def test_decisions_have_a_cache_of_their_own():
+    """They are about all traffic: they push no verdict out of a cache, and wait for no Redis."""
+
+    def shared():
+        pytest.fail("the cache of the judges' verdicts is not for decisions")
+
+    with capture(evaluators=["safety"], decisions=ScriptedDecisions()):
+        plan = replace(runtime.pipeline().plan, verdicts=shared)
+        assert type(plan.decider().verdicts) is RecentVerdicts
