@@ -97,7 +97,8 @@ class Calibrations:
         self._complain = complain
         self._said: set[str] = set()
         self._looked = float("-inf")
-        self._version = 0
+        self._read = ""
+        """The text that was read last: a new file may begin with the version of the former one."""
         self._judges: dict[str, FittedCalibration] = {}
 
     def of(self, judge: str, judge_version: str, model: str) -> Calibration | None:
@@ -117,12 +118,12 @@ class Calibrations:
             return
         self._looked = now
         try:
-            text, version = self._text.read()
-            if version != self._version:
-                self._version = version
+            text, _ = self._text.read()
+            if text != self._read:
+                self._read = text
                 self._judges = _parsed(text)
         except (OSError, sqlite3.Error, Unusable, Inherited) as error:
-            self._judges = {}
+            self._read, self._judges = "", {}
             self._say(f"the calibrations in {self._path} are not read: {error}")
         except DataError as error:
             self._judges = {}

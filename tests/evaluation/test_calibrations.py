@@ -70,6 +70,28 @@ def test_a_new_file_is_noticed(path, monkeypatch):
     assert known.of("groundedness", "1", "luna-1") is None
 
 
+def test_a_file_that_could_not_be_read_for_a_while_applies_again(path, monkeypatch):
+    """Without a restart, and though its text is the same."""
+    monkeypatch.setattr(calibrations, "LOOK_AGAIN_SECONDS", 0.0)
+    problems = []
+    calibrations.write(path, {"groundedness": fitted()})
+    known = Calibrations(path, problems.append)
+    for mode, applies in ((0o600, True), (0o666, False), (0o600, True)):
+        path.chmod(mode)
+        assert (known.of("groundedness", "1", "luna-1") is not None) == applies
+    assert len(problems) == 1
+
+
+def test_another_file_is_noticed_though_its_version_is_the_same(path, monkeypatch):
+    """Versions of a new file begin at 1 again."""
+    monkeypatch.setattr(calibrations, "LOOK_AGAIN_SECONDS", 0.0)
+    known = Calibrations(path, print)
+    for name in ("groundedness", "safety"):
+        calibrations.write(path, {name: fitted()})
+        assert known.of(name, "1", "luna-1") is not None
+        path.unlink()
+
+
 def entry(**changes):
     shape = json.loads(
         json.dumps({"calibration": {"slope": 1, "shift": 0, "labels": 1, "knots": []}})
