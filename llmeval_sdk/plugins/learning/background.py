@@ -344,7 +344,7 @@ class Learning(Hooks):
         try:
             try:
                 self._outcomes.add(entries)
-            except (Unusable, Inherited, sqlite3.DatabaseError) as error:
+            except (OSError, Unusable, Inherited, sqlite3.DatabaseError) as error:
                 if isinstance(error, sqlite3.OperationalError):  # busy or full: another time
                     raise
                 self._ignore("outcomes", str(error) or type(error).__name__)

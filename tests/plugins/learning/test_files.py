@@ -279,6 +279,23 @@ def test_somebody_elses_database_is_left_alone(store):
     assert path.read_bytes() == before
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no owners here")
+def test_where_the_folder_cannot_be_used_learning_goes_on_in_memory(tmp_path):
+    """Others can write it, or a file has its name."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "file").write_text("")
+    for name in ("open", "file"):
+        learning, _ = learner(tmp_path / name / "llmeval.db")
+        for place in (1, 2):
+            learning._collector.outcomes.append(entry(place))
+            learning._due = 0.0
+            studied(learning)
+        assert [row.seq for row in read(learning._outcomes)] == [1, 2]
+        assert not (tmp_path / name / "llmeval.state").exists()
+    assert shield.caught.snapshot()["learned weights: outcomes"] == 2
+
+
 def test_the_oldest_outcomes_make_room(store, monkeypatch):
     """The file stays bounded whatever the traffic is."""
     monkeypatch.setattr(outcomes_module, "MOST_KEPT", 10)
