@@ -280,8 +280,8 @@ class Judging:
     """What became of judgements that another process is to make."""
 
     def __init__(self, plan: Plan, dispatcher: Dispatcher) -> None:
-        self.usage = Usage()
-        """What all judgements and decisions used together; the judges' thread adds to it."""
+        self._used = Usage()
+        """What judgements and decisions that were made here used; the judges' thread alone adds."""
         self.cut_prompts = 0
         """Judgements whose prompt was cut to its limit."""
         self._plan = plan
@@ -381,6 +381,11 @@ class Judging:
             self._emit(queued.job.not_run("queue_full", "it gave way to an escalated judgement"))
         self._settle(queued)
         return True
+
+    @property
+    def usage(self) -> Usage:
+        """What all judgements and decisions used together."""
+        return self._used
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -493,9 +498,13 @@ class Judging:
         decided = await self._decider.decide(job.record, job.judges)
         items, evaluations = job.outcome(decided.evaluations, is_asked=bool(decided.calls))
         for evaluation in evaluations.values():
-            if evaluation.usage is not None:
-                self.usage += evaluation.usage
+            self._add_own(evaluation.usage)
         return items, evaluations
+
+    def _add_own(self, usage: Usage | None) -> None:
+        """Add what a judgement or a decision used that was made here."""
+        if usage is not None:
+            self._used += usage
 
     async def _judge(self, job: Job) -> list[Emitted]:
         """Judge, and return what to emit: the verdict or why there is none, and the trace."""
@@ -518,8 +527,7 @@ class Judging:
         error = verdict.error
         if error is not None and not judgement.calls and _is_refusal(error):
             return [job.not_run(error.type, error.message)]
-        if verdict.usage is not None:
-            self.usage += verdict.usage
+        self._add_own(verdict.usage)
         self.cut_prompts += not {"cut", "cut_prompts"}.isdisjoint(verdict.metadata)
         items: list[Emitted] = [
             addressed(verdict, job.target),

@@ -233,6 +233,8 @@ class FleetClient(Judging):
         self._away_because = ""
         self._is_kept_whole = not plan.redactor.has_custom
         """Whether the spool keeps all that judges read. With an own redaction it does not."""
+        self._used_by_fleet = Usage()
+        """What judgements used whose verdicts have returned; the fleet's thread alone adds."""
         self._reader = (
             None
             if self._host is None
@@ -324,8 +326,13 @@ class FleetClient(Judging):
             self._emit(self._unreachable(job))
         super()._cut(turn)
 
+    @property
+    def usage(self) -> Usage:
+        """What the decisions of this process and the judgements of the fleet used together."""
+        return self._used + self._used_by_fleet
+
     def _add_usage(self, usage: Usage) -> None:
-        self.usage += usage
+        self._used_by_fleet += usage
 
     # -- on the fleet's thread --------------------------------------------------------------------
 

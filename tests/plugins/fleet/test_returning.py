@@ -10,13 +10,14 @@ from fleet_parts import KEY, until
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
-from llmeval_sdk.model import NotRun, Target
+from llmeval_sdk.model import NotRun, Target, Usage
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.plugins.fleet import _client
 from llmeval_sdk.plugins.fleet._judgement_store import QUEUE_KEY, READER, RESULTS
 from llmeval_sdk.plugins.fleet._message import JudgementOutcome
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
 from llmeval_sdk.process.shield import Counts
+from llmeval_sdk.testing import capture
 
 
 HOST = "0123456789abcdef"
@@ -162,3 +163,22 @@ def test_a_hanging_exporter_holds_up_no_judgement(broker):
     exporter.may_go_on.set()
     until(lambda: not redis.llen(RESULTS + judging._host), "a verdict that the exporter has")
     llmeval.shutdown(5.0)
+
+
+def test_usage_that_returns_while_a_decision_adds_its_own_is_not_lost():
+    """Two threads add, each to a sum of its own."""
+    settings = config.from_environment({}, judge_queue="redis://localhost:1", fleet_key=KEY)
+    with capture(raise_again=False):
+        plan = runtime.pipeline().plan
+        client = _client.FleetClient(plan, SimpleNamespace(emit_judged=print), settings)
+
+    class Used:
+        input_tokens, output_tokens, total_tokens = 0, 0, 1
+
+        @property
+        def cost_usd(self):
+            client._add_usage(Usage(0, 0, 10))  # after the sum so far was read
+            return 0.5
+
+    client._add_own(Used())
+    assert client.usage == Usage(0, 0, 11, 0.5)
