@@ -6,7 +6,6 @@ import argparse
 import re
 import sqlite3
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import DAY_NS
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.forgetting import (
@@ -25,7 +23,7 @@ from llmeval_sdk.store.forgetting import (
     reset_in_state,
 )
 from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
-from llmeval_sdk.store.state import Belongings, StateTables, state_path
+from llmeval_sdk.store.state import Belongings, StateTables, oldest_ns, state_path
 from llmeval_sdk.store.writer import StoreWriter
 from llmeval_sdk.text.terminal import megabytes, plural, printable
 
@@ -99,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         return _reset(args)
     with open_store(args.store) as reader:
         path = Path(reader.location)
-        oldest = dump.Selection(until=time.time_ns() - int(days * DAY_NS))
+        oldest = dump.Selection(until=oldest_ns(days))
         too_old, spans = dump.count(reader, oldest), reader.counts().spans
     before = _on_disk(path)
     about: dict[str, object] = {
@@ -107,12 +105,15 @@ def run(args: argparse.Namespace) -> int:
         "removed": 0, "expired": 0, "bytes_before": before, "bytes_now": before,
     }  # fmt: skip
     if args.dry_run:
+        expired = _expire(path, days, really=False)
         if args.json:
-            say_json(about)
+            say_json({**about, "expired": expired})
             return 0
         over = f", {megabytes(before - size)} over --max-size" if before > size else ""
         some = f"{too_old:,} of {plural(spans, 'span')}"
-        say_wrapped(f"{path}: older than {days:g} days: {some}{over}")
+        bound = f"older than {days:g} days" if days else "too old (no bound of days is set)"
+        say_wrapped(f"{path}: {bound}: {some}{over}")
+        _say_expired(path, expired, "would go")
         return 0
     writer = StoreWriter(path, size, days)
     try:
@@ -123,12 +124,7 @@ def run(args: argparse.Namespace) -> int:
         writer.settle()
     finally:
         writer.close()
-    try:
-        expired = expire_in_state(
-            state_path(path), time.time_ns() - int(days * DAY_NS), _state_tables()
-        )
-    except (OSError, sqlite3.Error, Unusable) as error:
-        raise ConfigurationError(f"{state_path(path)} cannot be pruned: {error}") from None
+    expired = _expire(path, days, really=True)
     with open_store(str(path)) as reader:
         left = reader.counts().spans
     if args.json:
@@ -140,9 +136,23 @@ def run(args: argparse.Namespace) -> int:
         f"{path}: {spans - left:,} of {plural(spans, 'span')} went;"
         f" {megabytes(before)} before, {megabytes(_on_disk(path))} now"
     )
-    if expired:
-        say_wrapped(f"{state_path(path)}: {plural(expired, 'old session or cached verdict')} went")
+    _say_expired(path, expired, "went")
     return 0
+
+
+def _expire(path: Path, days: float, *, really: bool) -> int:
+    """Delete from the file of state beside a store what is too old; return how many rows."""
+    state = state_path(path)
+    try:
+        return expire_in_state(state, oldest_ns(days), _state_tables(), really=really)
+    except (OSError, sqlite3.Error, Unusable) as error:
+        raise ConfigurationError(f"{state} cannot be pruned: {error}") from None
+
+
+def _say_expired(path: Path, expired: int, went: str) -> None:
+    if expired:
+        rows = plural(expired, "old session or cached verdict")
+        say_wrapped(f"{state_path(path)}: {rows} {went}")
 
 
 _NOUNS = {

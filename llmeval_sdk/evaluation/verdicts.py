@@ -26,14 +26,14 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import VerdictSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges.base import TypedForm
-from llmeval_sdk.model import DAY_SECONDS, Chunk, Evaluation, Extraction, Record, Step
+from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step
 from llmeval_sdk.model.protocols import LLM, DecisionModel, Judge
 from llmeval_sdk.process import private
 from llmeval_sdk.process.forks import Locked
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 from llmeval_sdk.store.files import Unusable
-from llmeval_sdk.store.state import Belongings, StateFile, StateTables
+from llmeval_sdk.store.state import Belongings, StateFile, StateTables, oldest_ns
 
 
 # The key that signs kept verdicts: who can write the file of verdicts cannot make one up.
@@ -359,7 +359,7 @@ class VerdictFile:
         try:
             _take_rights_of_others(path)
             with self._file.changing() as connection:
-                _expire(connection, int((time.time() - max_days * DAY_SECONDS) * 1e9))
+                _expire(connection, oldest_ns(max_days))
         except (sqlite3.Error, OSError, Unusable) as error:
             self._file.close()
             raise ConfigurationError(

@@ -92,25 +92,23 @@ def _delete_from_state(
     with (
         closing(StateFile(path, *tables.values(), timeout=10.0)) as file,
         file.reading() as connection,
-        _overwriting(connection, really=really),
     ):
-        return {name: delete(each, connection) for name, each in tables.items()}
-
-
-def expire_in_state(path: Path, before_ns: int, tables: Mapping[str, StateTables]) -> int:
-    """Delete what a file of state has from before a time; return how many rows that were.
-
-    Raises what using a `StateFile` raises.
-    """
-    if not path.exists():
-        return 0
-    with closing(StateFile(path, *tables.values(), timeout=10.0)) as file:
-        with file.changing() as connection:
-            count = sum(each.expire(connection, before_ns) for each in tables.values())
-        with file.reading() as connection:
+        with _overwriting(connection, really=really):
+            counts = {name: delete(each, connection) for name, each in tables.items()}
+        if really:
             connection.execute("PRAGMA incremental_vacuum").fetchall()
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-    return count
+    return counts
+
+
+def expire_in_state(
+    path: Path, before_ns: int, tables: Mapping[str, StateTables], *, really: bool
+) -> int:
+    """Delete what a file of state has from before a time; see `forget_in_state`."""
+    expired = _delete_from_state(
+        path, tables, lambda each, connection: each.expire(connection, before_ns), really=really
+    )
+    return sum(expired.values())
 
 
 def _listed(sessions: Iterable[str]) -> dict[str, str | None]:

@@ -19,6 +19,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from llmeval_sdk.model import DAY_NS
 from llmeval_sdk.process import private
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store._schema import EmptyError, Schema, SchemaError, newer, run_scripts
@@ -71,6 +72,11 @@ def ledger_path(store: str | os.PathLike[str]) -> Path:
 def state_path(store: str | os.PathLike[str]) -> Path:
     """Return where the file of state of a store's app lies."""
     return path_of(store).with_suffix(".state")
+
+
+def oldest_ns(max_days: float) -> int:
+    """Return the time from before which things expire; 0 where there is no bound of days."""
+    return time.time_ns() - int(max_days * DAY_NS) if max_days else 0
 
 
 class Belongings(NamedTuple):

@@ -183,15 +183,35 @@ def test_one_thing_that_is_remembered_begins_anew(llmeval, tmp_path):
     assert (wrong.returncode, "invalid choice" in wrong.stderr) == (2, True)
 
 
-def test_old_state_goes_with_old_traces(llmeval, aged):
-    """Cached verdicts from before the bound are no use any more."""
+@pytest.fixture
+def aged_state(aged):
+    """The file of state beside it, with cached verdicts of ten days ago and of today."""
     with closing(SharedText(StateFile(aged.path.with_suffix(".state")), "x")) as text:
         text.update(lambda _: ("", None))
     with closing(sqlite3.connect(aged.path.with_suffix(".state"))) as state, state:
         for name, made in ((b"1", time.time() - 10 * 86_400), (b"2", time.time())):
             state.execute("INSERT INTO verdicts VALUES (?, ?, '{}', NULL)", (name, made))
-    done = llmeval("prune", "--store", aged.path, "--max-days", "7")
-    assert "1 old session or cached verdict went" in " ".join(done.stdout.split())
+    return aged
+
+
+def test_old_state_goes_with_old_traces(llmeval, aged_state):
+    """Cached verdicts from before the bound are no use any more, and a dry run counts them."""
+    command = ["prune", "--store", aged_state.path, "--max-days", "7"]
+    for more, said in ((["--dry-run"], "would go"), (["--dry-run"], "would go"), ([], "went")):
+        done = llmeval(*command, *more)
+        assert f"1 old session or cached verdict {said}" in " ".join(done.stdout.split())
+    assert json.loads(llmeval(*command, "--dry-run", "--json").stdout)["expired"] == 0
+
+
+def test_without_a_bound_of_days_nothing_is_too_old(llmeval, aged_state):
+    """Neither traces nor cached verdicts nor sessions go, and a dry run says the same."""
+    command, unbound = ["prune", "--store", aged_state.path], {"LLMEVAL_STORE_MAX_DAYS": "0"}
+    for more in (["--dry-run"], []):
+        done = llmeval(*command, "--json", *more, **unbound)
+        assert done.returncode == 0, done.stderr
+        about = json.loads(done.stdout)
+        assert [about[name] for name in ("too_old", "removed", "expired")] == [0, 0, 0]
+    assert "no bound of days" in llmeval(*command, "--dry-run", **unbound).stdout
 
 
 def texts_in(folder):

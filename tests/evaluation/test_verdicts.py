@@ -160,6 +160,17 @@ def test_memory_and_file_keep_the_same_verdicts(kept_verdicts, verdict, stays):
         assert (kept.value, kept.metadata["cached"], kept.usage) == (verdict.value, True, None)
 
 
+def test_without_a_bound_of_days_no_verdict_expires(tmp_path):
+    """The setting says so of 0, for the store as well."""
+    for number in range(2):
+        signer = Signer(b"k" * 32)
+        with closing(VerdictFile(tmp_path / "llmeval.state", signer, max_days=0.0)) as file:
+            if not number:
+                file.put(ADDRESSED, Evaluation("polite", "yes"))
+            else:
+                assert file.get(ADDRESSED).verdict is not None
+
+
 class Served(FakeLLM):
     def __init__(self, base_url):
         super().__init__()
