@@ -331,7 +331,7 @@ class Evaluating:
             return begun
 
         case.subject.judgements += (
-            self._judging.decide(DecisionJob(own_copy(case.record), case.target, asked, follow_up))
+            self._judging.decide(DecisionJob(case.record, case.target, asked, follow_up))
             if asked
             else follow_up({})
         )

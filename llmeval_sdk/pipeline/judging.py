@@ -16,7 +16,7 @@ from itertools import count
 from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from llmeval_sdk.evaluation import WorkerPool, addressed, judge_record
+from llmeval_sdk.evaluation import WorkerPool, addressed, judge_record, own_copy
 from llmeval_sdk.evaluation.admission import Admitted
 from llmeval_sdk.model import (
     JUDGE_TAG,
@@ -495,7 +495,8 @@ class Judging:
         """Ask the decision model; return what to emit, and the decisions by judge."""
         if self._decider is None:
             self._decider = self._plan.decider()
-        decided = await self._decider.decide(job.record, job.judges)
+        # The copy is made here, where what it raises is a reason for every judge that is asked.
+        decided = await self._decider.decide(own_copy(job.record), job.judges)
         items, evaluations = job.outcome(decided.evaluations, is_asked=bool(decided.calls))
         for evaluation in evaluations.values():
             self._add_own(evaluation.usage)

@@ -18,8 +18,8 @@ from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.judges.safety import safety
 from llmeval_sdk.model import Answer
+from llmeval_sdk.pipeline import evaluating, runtime
 from llmeval_sdk.pipeline import judging as _judging
-from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.process import shield
 from llmeval_sdk.statistics import Calibration
 from llmeval_sdk.store.latest import latest_of
@@ -794,3 +794,20 @@ def test_decisions_have_a_cache_of_their_own():
     with capture(evaluators=["safety"], decisions=ScriptedDecisions()):
         plan = replace(runtime.pipeline().plan, verdicts=shared)
         assert type(plan.decider().verdicts) is RecentVerdicts
+
+
+def test_a_record_that_cannot_be_copied_is_a_reason_for_every_judge_that_is_asked(monkeypatch):
+    """None of them is without an outcome and without a reason."""
+
+    def broken(record):
+        raise RecursionError
+
+    asked = ["safety", "groundedness"]
+    with capture(
+        evaluators=asked, decisions=ScriptedDecisions(), escalations=[], raise_again=False
+    ) as seen:
+        for module in (_judging, evaluating):
+            monkeypatch.setattr(module, "own_copy", broken, raising=False)
+        answer()
+        seen.drain()
+    assert seen.reasons() == {f"{name}.decision": "error" for name in asked}
