@@ -281,8 +281,9 @@ def _part(tokens: int, begin: int, end: int, whole: int) -> int:
 
 THRESHOLD = 0.5
 """The probability from which on an outcome is good, where a judge has no threshold of its own."""
-ACCOUNT = "decisions"
-"""The account of the budget to which requests to a decision model are charged."""
+ACCOUNT = "(decisions)"
+"""The account of the budget to which requests to a decision model are charged. No judge can have
+this name, or it would spend from this account."""
 MAX_KINDS = 100
 """How many kinds of parts that are no text are counted apart."""
 _PART_FOR_ANSWERS = 0.95

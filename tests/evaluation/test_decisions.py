@@ -434,6 +434,14 @@ def test_the_books_have_an_account_for_decisions(tmp_path):
     assert limiter().used().calls == 0
 
 
+def test_no_judge_can_have_the_account_of_decisions():
+    """One that is called after them is held to the budget of all judges."""
+    with pytest.raises(ConfigurationError):
+        registry.check_name(ACCOUNT)
+    limiter = BudgetLimiter(Budget(calls_per_minute=0), apart={ACCOUNT: DECISION_BUDGET})
+    assert isinstance(limiter.reserve("decisions"), Refused)
+
+
 def test_a_budget_that_is_used_up_is_the_reason():
     """Nothing is asked, and every judge says why."""
     limiter = BudgetLimiter(Budget(calls_per_minute=None, usd_per_day=0.0))
