@@ -95,7 +95,7 @@ def test_everything_is_its_owners_alone(path):
 
 def damage(path):
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    path.write_bytes(b"no database at all" * 500)
+    path.write_bytes(b"SQLite format 3\0" + b"no database at all" * 500)
     path.chmod(0o600)
 
 
@@ -106,7 +106,7 @@ def test_a_damaged_file_of_state_is_set_aside(path):
     with closing(SharedText(StateFile(path), "alerts")) as text:
         text.update(lambda _: ("new", None))
         assert text.shared
-    assert path.with_name("llmeval.state.broken").read_bytes().startswith(b"no database at all")
+    assert b"no database at all" in path.with_name("llmeval.state.broken").read_bytes()
     assert any("llmeval.state is damaged" in notice.what for notice in shield.notices)
     assert text_in(path, "alerts") == "new"
 
@@ -128,6 +128,42 @@ def test_damage_that_shows_in_the_middle_is_set_aside_for_the_next_use(path):
     assert path.with_name("llmeval.state.broken").exists()
 
 
+def test_each_damaged_file_keeps_a_name_of_its_own(path):
+    """The second one does not take the place of the first, and all are known as damaged."""
+    for number in range(3):
+        damage(path)
+        with path.open("ab") as file:
+            file.write(b"%d" % number)
+        with closing(SharedText(StateFile(path), "alerts")) as text:
+            text.update(lambda _: ("new", None))
+    broken = state.broken_files(path)
+    assert [file.name.removeprefix(path.name) for file in broken] == [
+        ".broken", ".broken1", ".broken2"
+    ]  # fmt: skip
+    assert [file.read_bytes()[-1:] for file in broken] == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("size", [3, 9_000])
+def test_a_file_that_never_was_a_database_is_left_alone(path, size):
+    """It is somebody's own, under a name that we would use."""
+    damage(path)
+    path.write_bytes(b"my letters " * size)
+    with closing(SharedText(StateFile(path), "alerts")) as text, pytest.raises(Unusable):
+        text.update(lambda _: ("new", None))
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+    assert path.read_bytes().startswith(b"my letters")
+
+
+def test_a_new_file_is_not_taken_for_the_damaged_one(path):
+    """Another process may have renamed that one since an error was seen."""
+    file = StateFile(path)
+    with closing(SharedText(file, "alerts")) as text:
+        text.update(lambda _: ("new", None))
+    assert file._rename_damaged(sqlite3.DatabaseError("database disk image is malformed"))
+    assert text_in(path, "alerts") == "new"
+    assert not state.broken_files(path)
+
+
 def test_a_damaged_file_that_others_have_open_stays(path, monkeypatch):
     """SQLite deletes the log of a file by its name, which may be that of the new one by then."""
     with closing(SharedText(StateFile(path), "alerts")) as text:
@@ -143,7 +179,7 @@ def test_a_damaged_ledger_stays_and_nothing_is_spent(path):
     damage(path)
     with closing(HostLedger(path)) as ledger, pytest.raises(sqlite3.DatabaseError):
         ledger.update(lambda _: ("x", None))
-    assert path.read_bytes().startswith(b"no database")
+    assert b"no database" in path.read_bytes()
 
 
 def test_of_two_replacements_of_one_version_one_counts(path):

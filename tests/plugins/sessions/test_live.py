@@ -316,17 +316,33 @@ def test_an_evaluator_that_fails_costs_only_itself(live):
     assert scores["turn_count"].value == 1.0
 
 
-def test_a_file_that_is_no_database_is_set_aside(live):
+def test_a_damaged_file_is_set_aside(live):
     """Sessions are kept in a new one, and the log says so."""
     state = live.store.with_suffix(".state")
-    state.write_bytes(b"not a database, but somebody's notes" * 99)
+    state.write_bytes(b"SQLite format 3\0" + b"and then no database" * 99)
     state.chmod(0o600)
     with live.capture("goal_reached", raise_again=False) as captured:
         live.talk("s1", "one?")
         live.wait(captured, 1, "turn_count")
         stats = captured.drain()
     assert "file failed" not in stats.sessions
-    assert state.with_name(f"{state.name}.broken").read_bytes().startswith(b"not a database")
+    assert b"and then no database" in state.with_name(f"{state.name}.broken").read_bytes()
+
+
+def test_somebodys_own_file_is_left_alone(live):
+    """Memory serves instead, and the failure is counted."""
+    state = live.store.with_suffix(".state")
+    notes = b"not a database, but somebody's notes" * 99
+    state.write_bytes(notes)
+    state.chmod(0o600)
+    with live.capture("goal_reached", raise_again=False) as captured:
+        live.talk("s1", "one?")
+        live.wait(captured, 0)
+        live.talk("s1", "two?")
+        live.wait(captured, 1, "turn_count")
+        stats = captured.drain()
+    assert stats.sessions["file failed"] >= 1
+    assert state.read_bytes() == notes
 
 
 def test_a_database_of_another_program_is_left_alone(live):
