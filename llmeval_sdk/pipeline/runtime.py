@@ -132,8 +132,8 @@ class InForce:
         if not old.started:
             return
         self.retired.append(old)
-        if not in_background(old.shutdown, RETIRING_SECONDS):
-            old.shutdown(1.0)
+        if not in_background(_end, old, RETIRING_SECONDS):
+            _end(old, 1.0)
 
     @contextmanager
     def without_configuration(self) -> Iterator[None]:
@@ -166,6 +166,12 @@ class InForce:
                 exporter.after_fork()
         self.pipeline = make(self.pipeline)
         state.recorder = self.pipeline if state.enabled else None
+
+
+def _end(old: Pipeline, seconds: float) -> None:
+    """Shut a replaced pipeline down; nobody waits for it who would hear of an exception."""
+    with shield.shield("shutdown", calls_out=True):
+        old.shutdown(seconds)
 
 
 def _merged(results: Sequence[Stats]) -> Stats:

@@ -13,6 +13,7 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.config.__main__ import table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.process import shield
 from llmeval_sdk.testing import capture
 
 
@@ -476,3 +477,17 @@ def test_enabled_says_whether_a_call_would_be_recorded(monkeypatch):
         assert llmeval.enabled() is False
     with capture():
         assert llmeval.enabled() is True
+
+
+def test_what_a_replaced_pipeline_raises_at_its_end_is_counted(until):
+    """It ends in the background, where nobody would hear of an exception."""
+
+    class Broken:
+        started = True
+
+        def shutdown(self, seconds):
+            raise OSError("disk")
+
+    before = shield.caught.snapshot().get("shutdown", 0)
+    runtime.InForce().retire(Broken())
+    until(lambda: shield.caught.snapshot().get("shutdown", 0) == before + 1)
