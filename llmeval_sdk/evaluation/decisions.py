@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import exp, isfinite, log
-from time import perf_counter
 from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, JudgeError
@@ -388,9 +387,9 @@ class Decider:
         prepared = self.prepared(record, judges)
         if not prepared.asking:
             return Decided(_in_turn(judges, prepared.evaluations))
-        began = perf_counter()
         decision, calls = await self._asked(prepared.inquiry)
-        answered = self._read(prepared, decision, perf_counter() - began)
+        took = sum(call.end_ns - call.start_ns for call in calls) / 1e9  # without any waiting
+        answered = self._read(prepared, decision, took)
         return Decided(_in_turn(judges, {**prepared.evaluations, **answered}), calls)
 
     def prepared(self, record: Record, judges: Sequence[Judge]) -> Prepared:

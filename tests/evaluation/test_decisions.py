@@ -244,6 +244,26 @@ def test_a_model_that_hangs_is_given_up():
     assert (limiter.used().calls, limiter.settled) == (1, 1)
 
 
+def test_waiting_for_a_place_is_no_part_of_the_duration():
+    """Of two records that the model answers one after the other, each has its own time."""
+
+    class Slow(ScriptedDecisions):
+        async def decide(self, data, questions, /):
+            await asyncio.sleep(0.05)
+            return await super().decide(data, questions)
+
+    async def work():
+        decider = Decider(Slow(), Unlimited(), concurrency=1)
+        begun = asyncio.get_running_loop().time()
+        both = await asyncio.gather(*(decider.decide(RECORD, judges("safety")) for _ in range(2)))
+        return both, asyncio.get_running_loop().time() - begun
+
+    both, together = asyncio.run(work())
+    durations = [decided.evaluations["safety"].duration for decided in both]
+    assert min(durations) > 0.04
+    assert sum(durations) <= together + 0.01
+
+
 def test_a_refusal_that_would_pass_for_ever_is_given_up():
     """The timeout bounds the waiting for the budget, too."""
 
