@@ -19,6 +19,7 @@ from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
     AsyncIterator,
+    Awaitable,
     Callable,
     Collection,
     Coroutine,
@@ -26,6 +27,7 @@ from collections.abc import (
     Mapping,
 )
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib import import_module
@@ -265,16 +267,37 @@ def bounded_client(
     sent = {name: value for name, value in headers.items() if value is not None}
     client.settled = frozenset(name.lower().encode() for name in headers)
     client.settled_headers = library.Headers(sent)  # whose repr hides the key
-    unobserve(client)
+    _unobserve(client)
     return client
 
 
-def unobserve(http: object) -> None:
-    """Have one HTTP client send as its library wrote it, whatever tools have wrapped its class."""
+_asks_for_judge: ContextVar[bool] = ContextVar("asks_for_judge", default=False)
+
+
+def _unobserve(http: object) -> None:
+    """Have an HTTP client send requests of judges as its library wrote it, whatever tools wrap.
+
+    The app's own requests through the same client stay observed.
+    """
     for name in ("send", "_send_single_request"):
         owner = next((kind for kind in type(http).__mro__ if name in vars(kind)), None)
         if owner is not None and owner.__module__.partition(".")[0] in ("httpx", "httpx2"):
-            setattr(http, name, MethodType(unwrap(getattr(owner, name)), http))
+            setattr(http, name, _unobserved_for_judges(http, name, unwrap(getattr(owner, name))))
+
+
+def _unobserved_for_judges(
+    http: object, name: str, as_written: Callable[..., Awaitable[object]]
+) -> Callable[..., Awaitable[object]]:
+    of_instance = vars(http).get(name)
+
+    def send(*arguments: object, **options: object) -> Awaitable[object]:
+        if _asks_for_judge.get():
+            return as_written(http, *arguments, **options)
+        usual = of_instance or MethodType(getattr(type(http), name), http)
+        sent: Awaitable[object] = usual(*arguments, **options)
+        return sent
+
+    return send
 
 
 @cache
@@ -374,7 +397,19 @@ def _tls_context(library: ModuleType) -> ssl.SSLContext:
 
 @contextmanager
 def unobserved() -> Iterator[None]:
-    """Keep a judge's calls out of what OpenTelemetry's instrumentations trace of the app."""
+    """Keep a judge's calls out of what tools trace of the app."""
+    asks = _asks_for_judge.set(True)
+    try:
+        with _suppressed():
+            yield
+    finally:
+        with suppress(ValueError):  # the call was thrown away in another context
+            _asks_for_judge.reset(asks)
+
+
+@contextmanager
+def _suppressed() -> Iterator[None]:
+    """Switch off the instrumentations of OpenTelemetry, where the app has loaded it."""
     context = sys.modules.get("opentelemetry.context")
     key = getattr(context, "_SUPPRESS_INSTRUMENTATION_KEY", None)
     if context is None or key is None:
@@ -607,15 +642,24 @@ class HasClients(Generic[ClientsT]):
 
 
 MakeClient: TypeAlias = "Callable[[], AsyncOpenAI]"
-"""A function of the app that makes its own client."""
+"""A function of the app that makes its own client. It is called on the event loop of the judges,
+where a client may need a running loop, so that it must not block."""
+
+
+def _http_of(client: object) -> object:
+    """Return the HTTP client of a client of OpenAI's or Anthropic's."""
+    return getattr(client, "_client", None)
 
 
 def own_client(
-    make: Callable[[], _Made], check: Callable[[_Made], None] = lambda _: None
+    make: Callable[[], _Made],
+    check: Callable[[_Made], None],
+    http_of: Callable[[_Made], object] = _http_of,
 ) -> Callable[[], _Made]:
-    """Return a function that calls the app's, and takes no client twice.
+    """Return a function that calls the app's, and takes no client and no HTTP client twice.
 
-    ``check`` raises `CallFailed` where the client is not one that can be used.
+    ``check`` raises `CallFailed` where the client is not one that can be used; ``http_of`` returns
+    the HTTP client within.
 
     Raises:
         ConfigurationError: It is not a function.
@@ -625,26 +669,30 @@ def own_client(
             f"client= takes a function that makes a client, not {type(make).__name__}: each event "
             "loop needs a client of its own, as in `client=lambda: AsyncOpenAI(…)`"
         )
-    seen: WeakSet[_Made] = WeakSet()
+    seen: WeakSet[object] = WeakSet()
 
-    def made() -> _Made:
+    def new() -> _Made:
         try:
             client = make()
         except Exception as error:
             why = f"the function of client= raised {type(error).__name__}"
             raise CallFailed("unavailable", why, retryable=True) from None
         check(client)
-        if client in seen:
-            raise CallFailed(
-                "bad_request",
-                "the function of client= returned the same client for a second event loop: it has "
-                "to make a new client each time",
-            )
-        seen.add(client)
-        unobserve(getattr(client, "_client", None))
+        http = http_of(client)
+        for kind, made in (("client", client), ("HTTP client", http)):
+            if made is None:
+                continue
+            if made in seen:
+                raise CallFailed(
+                    "bad_request",
+                    f"the function of client= returned the same {kind} for a second event loop: it "
+                    f"has to make a new {kind} each time",
+                )
+            seen.add(made)
+        _unobserve(http)
         return client
 
-    return made
+    return new
 
 
 def name_of(function: object) -> str:

@@ -65,8 +65,9 @@ class OpenAILLM(VendorLLM[Clients]):
             the environment.
         api_version: The version of Azure's API.
         client: Makes an ``AsyncOpenAI`` of your own, such as ``AsyncAzureOpenAI`` with a token
-            provider. It is called once for each event loop, and again after a fork. The client
-            brings its own address and credentials, and the model is named as its server does.
+            provider. It is called once for each event loop, and again after a fork; it runs on the
+            loop and must not block. The client brings its own address and credentials, and the
+            model is named as its server does.
 
     Raises:
         ConfigurationError: The model or the address cannot be used; the message says what to set.

@@ -26,7 +26,6 @@ from llmeval_sdk.judges.models.clients import (
     http_library,
     own_client,
     request_refused,
-    unobserve,
     unobserved,
 )
 from llmeval_sdk.judges.models.sending import (
@@ -297,7 +296,7 @@ class AnthropicLLM(ProviderLLM["AsyncAnthropic"]):
         prices: Own prices by model, as ``configure(prices=…)`` takes them; by default those of
             ``LLMEVAL_PRICES``.
         client: Makes an ``AsyncAnthropic`` of your own, such as ``AsyncAnthropicVertex``, one for
-            each event loop. It brings its own address and key.
+            each event loop. It brings its own address and key. The function must not block.
         cache: Whether the stable part of the system message is marked for the prompt cache.
 
     No temperature is sent: since October 2026 Anthropic's API refuses it.
@@ -481,7 +480,7 @@ class GoogleLLM(ProviderLLM["AsyncClient"]):
         prices: Own prices by model, as ``configure(prices=…)`` takes them; by default those of
             ``LLMEVAL_PRICES``.
         client: Makes a ``google.genai.Client`` of your own, such as one of Vertex AI, one for each
-            event loop. It brings its own address and credentials.
+            event loop. It brings its own address and credentials. The function must not block.
 
     Raises:
         ConfigurationError: There is no key, or the address cannot be used.
@@ -505,7 +504,7 @@ class GoogleLLM(ProviderLLM["AsyncClient"]):
         **options: Unpack[VendorOptions],
     ) -> None:
         super().__init__(model, client, thinking_tokens, options)
-        self._make = None if client is None else own_client(client, _check_google)
+        self._make = None if client is None else own_client(client, _check_google, _http_of)
 
     @classmethod
     def access(cls, settings: ProviderSettings) -> tuple[Secret | None, str]:
@@ -517,7 +516,6 @@ class GoogleLLM(ProviderLLM["AsyncClient"]):
 
         if self._make is not None:
             own = self._make().aio
-            unobserve(getattr(getattr(own, "_api_client", None), "_async_httpx_client", None))
             return OpenClient(own, own.aclose)
         http = bounded_client(http_library(genai), self.base_url)
         client = genai.Client(
@@ -572,6 +570,11 @@ def _check_google(client: Client) -> None:
             "bad_request",
             f"client= has to make a google.genai.Client, not {type(client).__name__}",
         )
+
+
+def _http_of(client: Client) -> object:
+    """Return the HTTP client of a client."""
+    return getattr(getattr(client.aio, "_api_client", None), "_async_httpx_client", None)
 
 
 def _read_content(answer: GenerateContentResponse) -> Reply:

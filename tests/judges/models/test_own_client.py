@@ -148,6 +148,22 @@ def test_one_client_for_two_loops_is_refused_with_what_to_do(maker):
     assert (caught.value.type, len(results)) == ("bad_request", 1)
 
 
+def test_one_http_client_for_two_loops_is_refused_with_what_to_do(maker):
+    """It holds the connections: the end of the first loop has closed it for everybody."""
+    import httpx2
+
+    shared = httpx2.AsyncClient()
+
+    def make():
+        return openai.AsyncOpenAI(base_url=maker.server.base_url, api_key=KEY, http_client=shared)
+
+    llm = OpenAILLM("m", client=make)
+    asyncio.run(llm.complete(ASKED))
+    with pytest.raises(JudgeError, match="same HTTP client") as caught:
+        asyncio.run(llm.complete(ASKED))
+    assert (caught.value.type, caught.value.retryable) == ("bad_request", False)
+
+
 def test_what_is_no_function_or_makes_no_client_is_refused(maker, ask):
     """The message says what to pass: in the constructor, or where the function is called."""
     with pytest.raises(ConfigurationError, match="client= takes a function"):
@@ -356,9 +372,9 @@ def test_a_judge_s_calls_make_no_spans(spans, maker, ask, whose):
     assert len(spans.get_finished_spans()) == 1
 
 
-@pytest.mark.parametrize("whose", ["ours", "the app's"])
-def test_tools_that_wrap_the_http_client_see_no_judge(maker, ask, monkeypatch, whose):
-    """As ddtrace and Sentry do: what they trace, and the headers they add, are the app's."""
+@pytest.fixture
+def traced(monkeypatch):
+    """The paths of the requests that a tool sees which has wrapped the HTTP client."""
     import functools
 
     import httpx2
@@ -376,17 +392,39 @@ def test_tools_that_wrap_the_http_client_see_no_judge(maker, ask, monkeypatch, w
     for name in ("send", "_send_single_request"):
         monkeypatch.setattr(httpx2.AsyncClient, name, wrapped(getattr(httpx2.AsyncClient, name)))
     clients._bounded_class.cache_clear()
+    yield seen
+    clients._bounded_class.cache_clear()
+
+
+@pytest.mark.parametrize("whose", ["ours", "the app's"])
+def test_tools_that_wrap_the_http_client_see_no_judge(maker, ask, traced, whose):
+    """As ddtrace and Sentry do: what they trace, and the headers they add, are the app's."""
     llm = OpenAILLM("m", client=maker) if whose == "the app's" else None
     assert ask(maker.server, llm=llm).text
-    assert not seen
+    assert not traced
 
     async def of_the_app():
         async with maker() as client:
             await client.models.list()
 
     asyncio.run(of_the_app())
-    assert seen == ["/v1/models", "/v1/models"]
-    clients._bounded_class.cache_clear()
+    assert traced == ["/v1/models", "/v1/models"]
+
+
+def test_the_app_s_requests_through_a_shared_http_client_are_still_seen(maker, traced):
+    """Only the judge's own requests are kept from the tools, not all that go the same way."""
+    import httpx2
+
+    async def both():
+        shared = httpx2.AsyncClient()
+        options = {"base_url": maker.server.base_url, "api_key": KEY, "http_client": shared}
+        llm = OpenAILLM("m", client=lambda: openai.AsyncOpenAI(**options))
+        await llm.complete(ASKED)
+        await openai.AsyncOpenAI(**options).models.list()
+        await llm.complete(ASKED)
+
+    asyncio.run(both())
+    assert traced == ["/v1/models", "/v1/models"]
 
 
 def test_nothing_that_describes_the_machine_is_sent(serve, ask):
