@@ -190,8 +190,11 @@ class JobQueue:
         except IndexError:
             return None
 
-    def __len__(self) -> int:
-        return len(self._decisions) + len(self._escalated) + len(self._others)
+    def count(self, kind: str) -> int:
+        """Return how many jobs of a kind wait: ``decision`` or ``judgement``."""
+        if kind == "decision":
+            return len(self._decisions)
+        return len(self._escalated) + len(self._others)
 
 
 def _first(jobs: deque[QueuedJob[JobT]]) -> QueuedJob[JobT] | None:
@@ -419,10 +422,18 @@ class Judging:
     # -- on the judges' thread ------------------------------------------------------------------
 
     def _run_more(self) -> None:
-        """Call as many tasks as there are jobs, or as there is room for."""
+        """Call a task for each job for which a place of its kind is free.
+
+        The others are taken by the tasks that free the places.
+        """
         self._is_woken = False  # before the look at the jobs, so that none is missed
         if not self._shut:
-            self._pool.call(len(self._jobs))
+            self._pool.call(
+                sum(
+                    min(self._jobs.count(kind), places - self._running[kind])
+                    for kind, places in self._places.items()
+                )
+            )
 
     def _next(self) -> Coroutine[object, object, None] | None:
         """Take the next job of a kind of which another one may run."""

@@ -4,6 +4,7 @@ import asyncio
 import os
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from decision_model import ScriptedDecisions, yes
@@ -14,10 +15,11 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import calibrations
+from llmeval_sdk.evaluation.admission import Admitted
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.judges.safety import safety
-from llmeval_sdk.model import Answer
+from llmeval_sdk.model import Answer, Record, Target
 from llmeval_sdk.pipeline import evaluating, runtime
 from llmeval_sdk.pipeline import judging as _judging
 from llmeval_sdk.process import shield
@@ -811,3 +813,18 @@ def test_a_record_that_cannot_be_copied_is_a_reason_for_every_judge_that_is_aske
         answer()
         seen.drain()
     assert seen.reasons() == {f"{name}.decision": "error" for name in asked}
+
+
+@pytest.mark.parametrize(("free", "called"), [(0, 0), (1, 1)])
+def test_a_task_is_called_only_for_a_job_that_has_a_place(free, called, monkeypatch):
+    """Judgements for which there is no place wake nobody, whatever places decisions have free."""
+    with capture(evaluators=["safety"], decisions=ScriptedDecisions(), judge_concurrency=2):
+        judging = _judging.Judging(runtime.pipeline().plan, SimpleNamespace(emit_judged=print))
+    for _ in range(3):
+        job = _judging.Job(safety, Record(), Target("t", "s"), Admitted("asked", 1.0))
+        judging._jobs.add(_judging.QueuedJob(job))
+    judging._running["judgement"] = judging._places["judgement"] - free
+    calls = []
+    monkeypatch.setattr(judging._pool, "call", calls.append)
+    judging._run_more()
+    assert calls == [called]
