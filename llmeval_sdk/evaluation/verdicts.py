@@ -356,12 +356,18 @@ class VerdictFile:
         self._signer = signer
         self._waiting: list[tuple[bytes, float, str, bytes]] = []
         self._file = StateFile(path, timeout=10.0)
+        private.reclaim(path.parent)
+        opened = private.take_rights_of_others(path)
         try:
-            _take_rights_of_others(path)
             with self._file.changing() as connection:
+                if opened:
+                    _empty_the_rest(connection, path)
                 _expire(connection, oldest_ns(max_days))
         except (sqlite3.Error, OSError, Unusable) as error:
             self._file.close()
+            for each, mode in opened.items():  # nobody who opens it next may believe it either
+                with suppress(OSError):
+                    each.chmod(mode)
             raise ConfigurationError(
                 f"the cache of verdicts in {path} cannot be used: {error}; pass cache=False "
                 "(on the command line --no-cache)"
@@ -418,9 +424,18 @@ class VerdictFile:
             tell("cache of verdicts", f"cannot be written: {error}")
 
 
-def _take_rights_of_others(path: Path) -> None:
-    """Make a file private that came with a checkout or from the cache of a CI."""
-    if not path.is_symlink():
-        for ending in ("", *private.COMPANIONS):
-            with suppress(OSError):
-                path.with_name(path.name + ending).chmod(0o600)
+def _empty_the_rest(connection: sqlite3.Connection, path: Path) -> None:
+    """Delete what others could have written: all that has no signature, unlike verdicts."""
+    count = 0
+    for (name,) in connection.execute(_THE_REST).fetchall():
+        quoted = name.replace('"', '""')
+        count += connection.execute(f'DELETE FROM "{quoted}"').rowcount  # noqa: S608 - quoted
+    if count:
+        tell("file of state", f"others could write {path}: its signed verdicts stay, and sessions,"
+             " learned weights, calibrations and alarms begin anew")  # fmt: skip
+
+
+_THE_REST = """
+SELECT name FROM sqlite_master
+WHERE type = 'table' AND name NOT IN ('verdicts', 'plugins') AND name NOT LIKE 'sqlite%'
+"""

@@ -140,6 +140,35 @@ def test_a_file_made_before_loses_the_rights_of_others(rows, judge, kept):
     assert len(judge.requests) == 6
 
 
+def test_of_a_file_that_others_could_write_only_what_is_signed_is_kept(rows, judge, kept):
+    """Learned weights and calibrations in it have no signature, and would be believed."""
+    evaluated(rows)
+    with sqlite3.connect(kept) as connection:
+        connection.execute("INSERT INTO texts VALUES ('calibrations', 'forged', 1)")
+        connection.execute('CREATE TABLE "a ""name" AS SELECT 1')
+    connection.close()
+    for rights, rest in ((0o644, 1), (0o666, 0)):
+        kept.chmod(rights)
+        evaluated(rows)
+        with sqlite3.connect(kept) as connection:
+            for table in ("texts", '"a ""name"'):
+                assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (rest,)
+        connection.close()
+    assert len(judge.requests) == 6
+
+
+def test_what_others_could_write_is_not_believed_after_a_failure_either(rows, judge, kept):
+    """A file that could not be emptied has its rights again, by which everybody refuses it."""
+    evaluated(rows)
+    with sqlite3.connect(kept) as connection:
+        connection.execute("CREATE VIEW foreign_view AS SELECT 1")
+    connection.close()
+    kept.chmod(0o620)
+    with pytest.raises(llmeval.errors.ConfigurationError, match="cache=False"):
+        evaluated(rows)
+    assert mode(kept) == 0o620
+
+
 def test_a_link_in_the_place_of_the_file_is_refused(rows, judge, kept, tmp_path):
     """What it leads to is not ours to write."""
     kept.parent.mkdir(mode=0o700)
