@@ -397,11 +397,12 @@ def judge_model(model: object = None) -> LLM:
     return found
 
 
-def embeddings(model: object = None, address: Mapping[str, Any] | None = None) -> Any:
-    """Make what embeds texts, of a model's name and the server of the judge model's address."""
-    return load("llmeval_sdk.judges.models.openai_client:resolve_embeddings")(
-        model, address=address
-    )
+def embeddings(model: object = None, llm: object = None) -> Any:
+    """Make what embeds texts, of a model's name and the server of the judge model.
+
+    Raises `ConfigurationError` where neither says which server to ask.
+    """
+    return load("llmeval_sdk.judges.models.openai_client:resolve_embeddings")(model, llm=llm)
 
 
 def exporter_factory(name: str) -> Any:

