@@ -6,7 +6,7 @@ import json
 import pytest
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.plugins.providers import AnthropicLLM
+from llmeval_sdk.plugins.providers import AnthropicLLM, GoogleLLM
 from llmeval_sdk.testing.provider_server import ServedAnswer
 
 
@@ -241,3 +241,25 @@ def test_a_key_that_a_server_repeats_is_cut_out(serve, ask):
     assert "invalid key ***" in str(error)
     llm = AnthropicLLM("m", api_key=KEY)
     assert KEY not in repr(llm) + repr(vars(llm))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_key_of_an_own_client_is_cut_out_of_an_error(serve, ask, provider):
+    """Only the client knows it, and the server repeats it in its answer."""
+    import anthropic
+    from google import genai
+
+    server = serve(provider)
+    body = json.dumps({"error": {"message": f"the key {KEY} is wrong"}}).encode()
+    server.reply = lambda seen: ServedAnswer(401, body)
+
+    def make():
+        if provider == "anthropic":
+            return anthropic.AsyncAnthropic(api_key=KEY, base_url=server.base_url)
+        http = genai.types.HttpOptions(base_url=server.base_url)
+        return genai.Client(vertexai=False, api_key=KEY, http_options=http)
+
+    kind = {"anthropic": AnthropicLLM, "google": GoogleLLM}[provider]
+    error = failure(lambda: ask(server, llm=kind("m", client=make)))
+    assert error.type == "unauthorized"
+    assert "the key *** is wrong" in str(error)
