@@ -72,7 +72,7 @@ SUITES = (
         "the site builds without a warning, its pages can be followed",
         keeps_time=False,
     ),
-    Suite("faults", "test-faults", "networks, forks, signals, killed processes"),
+    Suite("faults", "test-faults", "networks, forks, signals, killed and frozen processes"),
     Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
     Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
     Suite("ragas", "test-ragas", "the real Ragas", keeps_time=False),

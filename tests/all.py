@@ -23,7 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 OWN_SUITES = (
     "tests/faults", "tests/pipeline/spool/test_survival.py",
-    "tests/plugins/sessions/test_processes.py", "tests/servers", "tests/docs",
+    "tests/plugins/sessions/test_processes.py", "tests/plugins/serverless/test_freezing.py",
+    "tests/servers", "tests/docs",
 )  # fmt: skip
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
 OWN_ENVIRONMENT = ("tests/plugins/fleet", "tests/plugins/shared", "tests/plugins/ray")
