@@ -170,6 +170,7 @@ def test_damaged_files_that_may_hold_turns_of_a_user_are_named(llmeval, store):
     assert f"{broken} is damaged and may hold turns of that user" in done.stderr
 
 
+@pytest.mark.plugin("sessions")
 def test_one_thing_that_is_remembered_begins_anew(llmeval, tmp_path):
     """The rest of the file of state stays, and so does the store."""
     path = tmp_path / "traces.db"
