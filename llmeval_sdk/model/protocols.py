@@ -52,7 +52,7 @@ __all__ = [
 
 
 class _Named(Protocol):
-    """What heuristics and judges have in common."""
+    """The attributes that heuristics and judges share."""
 
     @property
     def name(self) -> str:

@@ -66,7 +66,7 @@ class Query:
     feedback: str | None = None
     """Show the spans that have feedback under this name; ``*`` stands for all names."""
     feedback_good: bool | None = None
-    """Whether the latest of it is good (0.5 of 1 or more) or bad; ``None`` for either."""
+    """Whether the latest feedback is good (0.5 of 1 or more) or bad; ``None`` for either."""
     failed: bool = False
     """Show the spans that raised an error while their parent did not."""
     text: str | None = None
@@ -89,7 +89,7 @@ class Query:
     until: int | None = None
     """Times in nanoseconds since the epoch; ``until`` is exclusive."""
     judges: bool = False
-    """Whether the judges' own runs are listed too."""
+    """Whether the traces of the judges' own model calls are listed too."""
     order: Order = "newest"
     """``slowest`` and ``fastest`` sort root spans by how long they took."""
     order_by: str | None = None

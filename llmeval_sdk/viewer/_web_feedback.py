@@ -173,7 +173,7 @@ def _sign(key: str, trace_id: str, span_id: str) -> str:
 
 
 class _Feedback(NamedTuple):
-    """The feedback in the body of a request."""
+    """One person's feedback, as the body of an HTTP request has it."""
 
     token: str
     name: str

@@ -101,7 +101,7 @@ that was upgraded since, should not cost a model its strict mode for good."""
 
 @dataclass(slots=True)
 class Dialect:
-    """What has been learned about one model of one server; sharing it needs no lock."""
+    """The options that one model of a server is known to accept; sharing it needs no lock."""
 
     step: int = 0
     proven: bool = False

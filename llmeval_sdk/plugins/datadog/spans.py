@@ -258,7 +258,7 @@ class Live(LiveSpans, ContextBridge):
         return trace_id, f"{int(span_id):016x}"
 
     def mirror(self, span: Any) -> None:
-        """Tell ddtrace at once what its children inherit: the prompt and the session."""
+        """Pass the prompt and the session on to ddtrace's span, from which its children inherit."""
         theirs = span.context.get(KEY) if span.context else None
         if theirs is None:
             return
@@ -285,7 +285,7 @@ class Live(LiveSpans, ContextBridge):
     # -- the contexts, for generators -----------------------------------------------------------
 
     def parent(self) -> Any:
-        """Return nothing: the parent is whatever ddtrace has active when the span is opened."""
+        """Return ``None``, so that the span that ddtrace has active becomes the parent."""
         return None
 
     def get(self) -> Any:

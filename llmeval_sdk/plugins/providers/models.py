@@ -94,7 +94,7 @@ def _as(failure: CallFailed, reason: str) -> CallFailed:
 
 
 def _retry_delay(body: bytes) -> float | None:
-    """Read Google's ``RetryInfo``: its answers have no ``Retry-After``."""
+    """Return the wait in seconds that Google asks for, in the ``RetryInfo`` of an error's body."""
     try:
         about: object = json.loads(body)
     except (ValueError, RecursionError):
@@ -121,13 +121,13 @@ THINKING_TOKENS = 4096
 
 @dataclass(slots=True)
 class ProviderDialect(Dialect):
-    """What has been learned about one model of a provider."""
+    """The options that one model of a provider is known to accept."""
 
     has_room: bool = True
     """Whether the model accepts a limit of tokens that includes room for its thoughts."""
 
     def give_way(self, error: CallFailed) -> bool:
-        """Drop what the server names in its complaint; False if there is nothing left to drop."""
+        """Stop using the option that an error complains about; return False if it names none."""
         complaint = str(error).lower()
         if self.has_room and ("max_tokens" in complaint or "max_output_tokens" in complaint):
             self.has_room = False
