@@ -259,7 +259,7 @@ def redact_secrets(text: str) -> str:
     """Replace each secret of a text by ``<redacted:…>``; names and schemes before it stay."""
     text = f"\n{text}"  # so that something stands before the first word
     spans = [*_assigned(text)]
-    if any(sign in text for sign in "%&\\\x1b") and _ESCAPED.search(text):
+    if _has_escapes(text):
         spans += _assigned(_plain(text))
     if _has_long_word(text.encode(errors="replace")):
         spans = [*_tokens(text), *_private_keys(text), *spans]
@@ -278,9 +278,13 @@ def redact_secrets(text: str) -> str:
 
 # -- escapes ---------------------------------------------------------------------------------------
 
-_ESCAPED = re.compile(
-    r"%(?:25)?[23][0-9A-Fa-f]|&(?:quot|apos|lt|gt|amp|#)|\\(?:u00|x[1-3]|033|e\[|/)|\x1b\["
-)
+_ESCAPES = {
+    "%": re.compile(r"%(?:25)?[23][0-9A-Fa-f]"),
+    "&": re.compile("&(?:quot|apos|lt|gt|amp|#)"),
+    "\\": re.compile(r"\\(?:u00|x[1-3]|033|e\[|/)"),
+    "\x1b": re.compile(r"\x1b\["),
+}
+"""Escapes by the sign that they begin with: one search for all takes twelve times as long."""
 _COLOUR = re.compile(r"(?:\x1b|\\(?:u001[bB]|x1[bB]|033|e))\[[0-9;]{0,20}[A-Za-z]")
 _WRITTEN = (
     *((f"\\u00{ord(sign):02x}", sign) for sign in "\"'<>=:&"),
@@ -291,13 +295,15 @@ _WRITTEN = (
     ("&#x27;", "'"), ("&lt;", "<"), ("&#60;", "<"), ("&gt;", ">"), ("&#62;", ">"), ("&amp;", "&"),
     ("<\\/", "</"), (":\\/\\/", "://"),
 )  # fmt: skip
-_REPLACED = tuple(
-    dict.fromkeys(
-        (each, sign.rjust(len(each)))
-        for escape, sign in _WRITTEN
-        for each in (escape, escape[:-2] + escape[-2:].upper())
-    )
-)
+_REPLACED: dict[str, dict[str, str]] = defaultdict(dict)
+"""By the sign that they begin with: escapes, and as many characters to write for each."""
+for _escape, _sign in _WRITTEN:
+    for _spelling in (_escape, _escape[:-2] + _escape[-2:].upper()):
+        _REPLACED[_escape[0]][_spelling] = _sign.rjust(len(_escape))
+
+
+def _has_escapes(text: str) -> bool:
+    return any(sign in text and pattern.search(text) for sign, pattern in _ESCAPES.items())
 
 
 def _plain(text: str) -> str:
@@ -305,8 +311,12 @@ def _plain(text: str) -> str:
 
     What is found in it is cut out of the text itself.
     """
-    for escape, sign in _REPLACED:
-        text = text.replace(escape, sign)
+    for begin, escapes in _REPLACED.items():
+        if begin in text:
+            for escape, sign in escapes.items():
+                text = text.replace(escape, sign)
+    if "\x1b" not in text and "\\" not in text:
+        return text
     return _COLOUR.sub(lambda match: " " * len(match[0]), text)
 
 
@@ -450,14 +460,14 @@ def _has_assignment(text: bytes) -> bool:
     if not (b"%" in text or b"&" in text or b"\\" in text or b"\x1b" in text):
         return False
     wide = text.decode("latin-1")  # one character for each byte
-    return bool(_ESCAPED.search(wide)) and _is_assigned(_plain(wide).encode("latin-1"))
+    return _has_escapes(wide) and _is_assigned(_plain(wide).encode("latin-1"))
 
 
 def _is_assigned(text: bytes) -> bool:
     return (
         (b":" in text and _assigns(text, ":"))
         or (b"=" in text and _assigns(text, "="))
-        or (b"@" in text and _address_bytes().search(text) is not None)
+        or (b"@" in text and b"://" in text and _address_bytes().search(text) is not None)
         or (b"<" in text and b"</" in text and any(True for _ in _elements(text.decode("latin-1"))))
     )
 
@@ -630,7 +640,7 @@ def _in_markup(text: str) -> Iterator[Span]:
     if "</" in text:
         for begin, end in _elements(text):
             yield begin, end, "secret"
-    if "@" in text:
+    if "@" in text and "://" in text:
         for count, match in enumerate(_address().finditer(text)):
             begin, end = match.span(match.lastgroup or 0)
             if count == _MAX_NAMES:
@@ -646,7 +656,7 @@ _RAW = (
 )
 """A password in which signs that separate parts of an address are not escaped."""
 _ONLY = r"(?=[a-z._~-]*[0-9])(?P<only>[A-Za-z0-9._~-]{30,}):?(?:x-oauth-basic)?@"
-_ADDRESS = rf"(?<![^A-Za-z][0-9]://)(?<=://)(?:{_USERINFO}|{_RAW}|{_ONLY})"
+_ADDRESS = rf"://(?<![^A-Za-z][0-9]://)(?:{_USERINFO}|{_RAW}|{_ONLY})"
 """No part crosses the next ``://``, so no place is read twice."""
 
 
