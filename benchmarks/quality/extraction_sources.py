@@ -18,8 +18,8 @@ from llmeval_sdk.plugins.demo.app import LIMITS, find, vote
 from llmeval_sdk.plugins.demo.documents import FIELDS, Document
 from llmeval_sdk.plugins.demo.search import Index
 from llmeval_sdk.plugins.demo.search import search as hybrid_search
-from llmeval_sdk.text.grounding.amounts import only_date, same
-from llmeval_sdk.text.grounding.text import fold
+from llmeval_sdk.text.amounts import only_date, same
+from llmeval_sdk.text.folding import fold
 
 
 SOURCES = ("receipts", "packages", "short answers")

@@ -14,7 +14,7 @@ from llmeval_sdk.text.budget import WorkBudget
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.text.grounding.support import EvidenceText
+    from llmeval_sdk.text.support import EvidenceText
 
 
 PASS_SHARE = 0.5
@@ -52,7 +52,7 @@ def _semantic_validation(record: Record) -> Evaluation:
     Metadata: ``supported_share``, and ``verdicts``, which holds how each value was found in the
     order of the extractions (``None`` if it was not checked).
     """
-    from llmeval_sdk.text.grounding.support import EvidenceText
+    from llmeval_sdk.text.support import EvidenceText
 
     if not record.extractions and (_is_prose(record.value) or _is_chat(record)):
         return Evaluation("semantic_validation")
@@ -155,7 +155,7 @@ _CHATS = ("llm", "agent")
 
 def _verdict(items: list[object], evidence: EvidenceText) -> str | None:
     """Return the loosest of the ways in which the values were found, or ``unsupported``."""
-    from llmeval_sdk.text.grounding.support import WAYS, support
+    from llmeval_sdk.text.support import WAYS, support
 
     found = [way for item in items if (way := support(item, evidence)) is not None]
     return max(found, key=WAYS.index, default=None)

@@ -225,7 +225,7 @@ print(os.waitpid(pid, 0)[1])
 """
 
 
-IMPORT_EVIDENCE = "from llmeval_sdk.text.grounding.support import EvidenceText\n    "
+IMPORT_EVIDENCE = "from llmeval_sdk.text.support import EvidenceText\n    "
 
 
 @pytest.mark.parametrize(

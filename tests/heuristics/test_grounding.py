@@ -6,10 +6,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from llmeval_sdk.text.amounts import only_date, readings, spelled
 from llmeval_sdk.text.budget import WorkBudget
-from llmeval_sdk.text.grounding.amounts import only_date, readings, spelled
-from llmeval_sdk.text.grounding.support import EvidenceText, Words, aligned, support
-from llmeval_sdk.text.grounding.text import fold
+from llmeval_sdk.text.folding import fold
+from llmeval_sdk.text.support import EvidenceText, Words, aligned, support
 
 
 days = st.dates(dt.date(1970, 1, 1), dt.date(2069, 12, 31))

@@ -6,10 +6,10 @@ from contextlib import suppress
 import pytest
 from machine import is_within, slowdown
 
+from llmeval_sdk.text.amounts import Tokens, amounts, dates, times
 from llmeval_sdk.text.budget import MAX_CHARACTERS, TooLargeError
-from llmeval_sdk.text.grounding.amounts import Tokens, amounts, dates, times
-from llmeval_sdk.text.grounding.support import EvidenceText, plain, support
-from llmeval_sdk.text.grounding.text import words
+from llmeval_sdk.text.folding import plain, words
+from llmeval_sdk.text.support import EvidenceText, support
 
 
 MEGABYTE = 1_000_000

@@ -5,7 +5,7 @@ import decimal
 
 import pytest
 
-from llmeval_sdk.text.grounding.support import EvidenceText, support
+from llmeval_sdk.text.support import EvidenceText, find, support
 
 
 SUPPORTED = [
@@ -145,7 +145,7 @@ def test_a_wrong_value_is_not_found(value, text):
     assert support(value, EvidenceText(text)) == "unsupported"
 
 
-@pytest.mark.parametrize("value", [None, True, False, "", " ", "...", float("nan"), float("inf")])
+@pytest.mark.parametrize("value", [None, "", " ", "...", float("nan"), float("inf")])
 def test_nothing_is_not_looked_for(value):
     """There is nothing to find."""
     assert support(value, EvidenceText("nan None True")) is None
@@ -154,3 +154,74 @@ def test_nothing_is_not_looked_for(value):
 def test_amounts_that_are_present_but_not_meant_cannot_be_seen():
     """A known limit: another amount of the same text counts as found."""
     assert support("100.00", EvidenceText("Total 9.00, cash 100.00, change 91.00")) == "verbatim"
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "how"),
+    [
+        ("Northwind Traders Inc.", "Seller: Northwind Traders\nInc., Oslo", "normalised"),
+        ("2026-03-01", "Invoice date: 1 March 2026", "date"),
+        ("2026-11-12", "Datum: 12. November 2026", "date"),
+        ("2026-06-16", "発行日 2026年6月16日", "date"),
+        ("2026-06-16", "発行日 令和8年6月16日", "date"),
+        ("2026-03-01", "Päiväys 1. maaliskuuta 2026", "date"),
+        ("2026-03-01", "Дата: 1 марта 2026 г.", "date"),
+        ("2026-03-01", "Fecha: 1 de marzo de 2026", "date"),
+        ("2026-03-01", "Kelt: 2026. március 1.", "date"),
+        ("2026-03-01", "Data: 1 marca 2026 r.", "date"),
+        ("10280.27", "Gesamtbetrag 10.280,27 EUR", "number"),
+        ("EUR 10,280.27", "Gesamtbetrag 10.280,27 €", "money"),
+        ("1234.5", "Razem 1 234,50 zł", "number"),
+        ("123456.00", "Total ₹1,23,456.00", "number"),
+        ("1200000", "合計 120万円", "number"),
+        ("BSD-3-Clause", "Released under the 3-Clause BSD License.", "code"),
+        ("BSD-3-Clause", "License: new BSD", "code"),
+        ("GPL-3.0-or-later", "under the GNU General Public License, version 3", "code"),
+        ("DE", "Land: Deutschland", "code"),
+        ("Germany", "Country of origin: DE", "code"),
+        ("EUR", "alle Beträge in Euro", "code"),
+        ("North wind", "the North-\nwind range", "normalised"),
+        ("office", "the o\ufb03ce", "normalised"),
+        (True, "Reverse charge: yes", "boolean"),
+        ("false", "Reverse charge: nein", "boolean"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_value_is_found_in_the_form_in_which_the_document_has_it(value, text, how):
+    """A line break, a normal form, another language or a code changes nothing."""
+    answer = find(value, EvidenceText(text))
+    assert answer.how == how
+    assert answer.spans
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("DE", "Calle de la Rosa, Madrid"), ("2026-03-01", "1 April 2026, 2026-01-03"),
+        ("BSD-2-Clause", "3-Clause BSD License"), ("IT", "it is on the list"),
+        ("10280.27", "10.208,27 EUR"), ("GPL-2.0", "GNU General Public License version 3"),
+    ],
+)  # fmt: skip
+def test_a_value_is_not_found_in_what_only_looks_like_it(value, text):
+    """A code is no word in small letters, and another date or amount is another value."""
+    assert support(value, EvidenceText(text)) == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "stated"),
+    [
+        ("Northwind Traders Inc.", "Seller: Northwind Traders\nInc., Oslo", "Northwind Traders\nInc"),
+        ("2026-03-01", "Date: 1 March 2026.", "1 March 2026"),
+        ("2026-03-01", "Päiväys: 1. maaliskuuta 2026", "1. maaliskuuta 2026"),
+        ("10280.27", "ﬁnal: 10.280,27 EUR due", "10.280,27 EUR"),
+        ("DE", "Straße 5, Deutschland!", "Deutschland"),
+        ("株式会社アサヒ", "請求元: 株式会社\nアサヒ 御中", "株式会社\nアサヒ"),
+        ("Jonas Weber-Lang", "von Jonas  Weber - Lang, Köln", "Jonas  Weber - Lang"),
+        ("Harbour Trading Ltd", "at Harbuor Trading Ltd today", "Trading Ltd"),
+        (True, "Is it paid? Yes.", "Yes"),
+    ],
+)  # fmt: skip
+def test_a_value_has_a_place_in_the_text_as_it_was_written(value, text, stated):
+    """The viewer marks that place, whatever was folded to find it."""
+    start, end = find(value, EvidenceText(text)).spans[0]
+    assert text[start:end] == stated

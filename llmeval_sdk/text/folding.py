@@ -1,11 +1,15 @@
-"""Folds text, so that case, accents, compatibility forms, punctuation and spaces do not matter."""
+"""Folds text, so that case, accents, compatibility forms, punctuation and spaces do not matter.
+
+What is found in a folded text has a place in the text itself.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import accumulate
 
-from llmeval_sdk.text.grounding.amounts import NUMBER_WORDS
+from llmeval_sdk.text.amounts import NUMBER_WORDS
 
 
 _FIGURES = {word: str(value) for word, value in NUMBER_WORDS.items()}
@@ -15,6 +19,7 @@ _ACCENTS = (
     (0x0591, 0x05C7),  # Hebrew points
     (0x064B, 0x0652),  # Arabic vowels
     (0x0640, 0x0640),  # Arabic stretching
+    (0x3099, 0x309A),  # voicing of kana
 )
 _DENSE = (  # scripts without spaces between words: each character is a word
     (0x0E00, 0x0EFF),
@@ -29,7 +34,6 @@ _DENSE = (  # scripts without spaces between words: each character is a word
 _MARKS = re.compile("[\u0300-\u036f]+")
 _INITIALS = re.compile(r"(?<=[^\W\d_])(?<![^\W\d_]{2})\.(?=[^\W\d_](?![^\W\d_]))")
 """The stop between two initials."""
-
 
 _REMEMBERED = 20_000
 
@@ -65,9 +69,39 @@ class _Folding(dict[int, str]):
 _FOLDING = _Folding()
 
 
-def without_accents(text: str) -> str:
-    """Resolve compatibility forms and drop accents."""
-    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFKD", text)))
+class _Plain(dict[int, str]):
+    """The plain form of each character: in lower case, without accents and compatibility forms."""
+
+    def __missing__(self, code: int) -> str:
+        folded = unicodedata.normalize("NFKD", chr(code))
+        plain = unicodedata.normalize("NFC", _MARKS.sub("", folded)).lower()
+        plain = _SEPARATORS.get(plain, plain)
+        if len(self) < _REMEMBERED:
+            self[code] = plain
+        return plain
+
+
+_SEPARATORS = {"\u066b": ".", "\u066c": ",", "\u2212": "-", "\u2019": "'"}
+"""Arabic marks of decimals and thousands, the minus sign, and the apostrophe of Swiss amounts."""
+_PLAIN = _Plain()
+
+
+def plain(text: str) -> str:
+    """Return a text in lower case, without accents and compatibility forms, to be parsed."""
+    return text.lower() if text.isascii() else text.translate(_PLAIN)
+
+
+def plain_starts(text: str) -> list[int] | None:
+    """Return where each character of a text begins in its plain form, and where the last one ends.
+
+    ``None`` says that nothing has moved, which is the usual case.
+    """
+    if text.isascii():
+        return None
+    sizes = {character: len(character.translate(_PLAIN)) for character in set(text)}
+    if set(sizes.values()) <= {1}:
+        return None
+    return [0, *accumulate(sizes[character] for character in text)]
 
 
 def fold(text: str) -> str:
@@ -92,3 +126,26 @@ def words(text: str, folded: str | None = None) -> list[str]:
     if folded is None or "." in text:
         folded = fold(_INITIALS.sub("", text))
     return [_FIGURES.get(word, word) for word in folded.split()]
+
+
+def word_spans(text: str, count: int) -> list[tuple[int, int]]:
+    """Return where each of the ``count`` words of `fold` stands in a text.
+
+    Usually words are read off the text. Where that gives another number of them, because a sign has
+    become several words, each word has the place of all that stands between two spaces.
+    """
+    if text.isascii():
+        return [match.span() for match in _ASCII_WORD.finditer(text)]
+    spans = [match.span() for match in _WORD.finditer(text)]
+    if len(spans) != count:
+        pieces = ((match.span(), len(fold(match[0]).split())) for match in _PIECE.finditer(text))
+        spans = [span for span, parts in pieces for _ in range(parts)]
+    return spans
+
+
+_PIECE = re.compile(r"\S+")
+_RANGES = "".join(f"{chr(first)}-{chr(last)}" for first, last in _DENSE)
+_ASCII_WORD = re.compile(r"[A-Za-z0-9](?:['`]*[A-Za-z0-9])*|&")
+_WORD = re.compile(
+    rf"[{_RANGES}]|&|[^\W_{_RANGES}](?:['’`\u0300-\u036f]*[^\W_{_RANGES}])*[\u0300-\u036f]*"
+)

@@ -1,19 +1,21 @@
-"""Whether a text supports a value, and how: the text as it is searched, and the alignment."""
+"""Whether a text supports a value, how and where: the one reader for all scores and the viewer.
+
+Every regular expression here takes time linear in the length of the text, whatever the text is.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 import unicodedata
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice
 from operator import add
-from typing import Any, Generic, Literal, TypeVar, get_args, overload
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, overload
 
-from llmeval_sdk.text.budget import WorkBudget
-from llmeval_sdk.text.grounding.amounts import (
+from llmeval_sdk.text.amounts import (
     MEASURES,
     SHARED_SIGNS,
     Amount,
@@ -26,17 +28,30 @@ from llmeval_sdk.text.grounding.amounts import (
     same,
     times,
 )
-from llmeval_sdk.text.grounding.text import fold, is_dense, without_accents, words
+from llmeval_sdk.text.budget import WorkBudget
+from llmeval_sdk.text.folding import fold, is_dense, plain, plain_starts, word_spans, words
+from llmeval_sdk.text.locales import CHECKED, NO, UNCHECKED, YES, Coded, coded
 
 
-How = Literal["verbatim", "normalised", "date", "money", "unit", "number", "aligned", "unsupported"]
+How = Literal[
+    "verbatim", "normalised", "date", "money", "unit", "number", "code", "boolean", "aligned",
+    "unsupported",
+]  # fmt: skip
 WAYS: tuple[How, ...] = get_args(How)
 """The ways in which a text can support a value, from the strictest to the loosest."""
+
+Span = tuple[int, int]
+"""Where something begins and ends in the text as it was written."""
+
+MAX_PLACES = 20
+"""Places of one value that are returned."""
 
 _EXACT = 2.0**53
 """Integers from here on are compared as text."""
 _SHORT = 100
 """How many characters a date or an amount may have."""
+_CODE = 3
+"""Letters of a code of a country, currency or language."""
 _SQUASHED = 4
 _FIGURES = re.compile(r"\d+")
 _IDENTIFIER = re.compile(r"(?=(?:\D*\d){6})[\d\s()/+-]+")
@@ -44,37 +59,105 @@ _OCCURRENCES = 1_000
 _WINDOW = 4
 
 
-def support(value: object, evidence: EvidenceText) -> How | None:  # noqa: PLR0911
-    """Return how a text supports one value, or ``None`` if there is nothing to check.
+class Found(NamedTuple):
+    """How a text supports a value, and where."""
+
+    how: How
+    spans: tuple[Span, ...] = ()
+    """At most `MAX_PLACES`, in the order in which they were met."""
+
+
+_UNSUPPORTED = Found("unsupported")
+
+
+def support(value: object, evidence: EvidenceText) -> How | None:
+    """Return how a text supports one value, or ``None`` if there is nothing to check."""
+    answer = find(value, evidence, most=1)
+    return None if answer is None else answer.how
+
+
+def find(value: object, evidence: EvidenceText, *, most: int = MAX_PLACES) -> Found | None:
+    """Return how and where a text supports one value, or ``None`` if there is nothing to check.
 
     A value in words has to stand in the text as it is, normalised, or nearly; a number, amount or
-    date may be written differently there but has to be the same. Booleans, ``None`` and what has no
-    letter or figure are not checked.
+    date may be written differently there but has to be the same, and a code of a list of codes,
+    such as ``DE`` or ``BSD-3-Clause``, may stand there by its name. A boolean is checked only where
+    the text says yes or no somewhere. ``None`` and what has no letter or figure are not checked.
     """
-    if value is None or isinstance(value, bool):
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return None
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+    if isinstance(value, bool):
+        return _find_boolean(value, evidence)
     if isinstance(value, (int, float)) and abs(value) < _EXACT:
         amount = Amount((abs(float(value)),), negative=value < 0)
-        return "number" if _has_amount(amount, evidence) else "unsupported"
-    text = _text_of(value)
+        spans = _spans_of_amount(amount, evidence)
+        return _found("number", spans) or _UNSUPPORTED
+    return _find_text(_text_of(value), evidence, most)
+
+
+def _find_text(text: str, evidence: EvidenceText, most: int) -> Found | None:  # noqa: C901, PLR0911
     evidence.budget.spend(50 + len(text) / 10 + len(evidence.text) / 100)
     if not any(map(str.isalnum, text)):
         return None
-    if _stands_in(evidence.text, text, evidence.budget):
-        return "verbatim"
+    if stated := _found("verbatim", _verbatim(evidence.text, text, evidence.budget), most):
+        return stated
+    lowered = text.lower()
+    if lowered in _BOOLEANS:
+        return _find_boolean(lowered in YES, evidence)
+    folded = fold(text) if len(text) <= _SHORT else ""
+    if len(text) <= _CODE and text.isupper() and (meanings := coded(text, folded)):
+        spans = (span for meaning in meanings for span in _coded_spans(meaning, evidence))
+        return _found("code", spans) or _UNSUPPORTED  # in small letters it may be any word
     if len(text) <= _SHORT:
-        known = _parsed(text, evidence)
+        known = _parsed(text, folded, evidence)
         if known is not None:
             return known
     evidence.budget.spend(len(text) + len(evidence.folded) / 50)
     _spend_growth(text, evidence.budget)
-    folded = fold(text)
-    if f" {folded} " in evidence.folded or _is_squashed_in(folded.split(), evidence):
-        return "normalised"
+    folded = folded or fold(text)
+    if stated := _found("normalised", _folded_spans(folded, evidence), most):
+        return stated
+    if stated := _found("normalised", _squashed_spans(folded.split(), evidence), most):
+        return stated
+    for meaning in coded(text, folded):
+        if stated := _found("code", _coded_spans(meaning, evidence)):
+            return stated
     evidence.budget.spend(2 * len(text))
-    return "aligned" if _is_aligned_in(words(text, folded), evidence) else "unsupported"
+    return _found("aligned", _aligned_spans(words(text, folded), evidence)) or _UNSUPPORTED
+
+
+def _found(how: How, spans: Iterable[Span], most: int = MAX_PLACES) -> Found | None:
+    """Return an answer if there is a first place at all."""
+    places = tuple(islice(spans, most))
+    return Found(how, places) if places else None
+
+
+_BOOLEANS = YES | NO
+
+
+def _find_boolean(value: bool, evidence: EvidenceText) -> Found | None:  # noqa: FBT001
+    """Look for words that say yes or no. Where there are none, nothing was checked."""
+    yes_or_no, signs = (YES, CHECKED) if value else (NO, UNCHECKED)
+    text = evidence.text
+    evidence.budget.spend(len(text) / 4)
+    spans = [
+        match.span()
+        for match in _BOOLEAN_WORD.finditer(text)
+        if (word := match[0].lower()) in yes_or_no or word in signs
+    ]
+    return _found("boolean", spans)
+
+
+_BOOLEAN_WORD = re.compile(rf"[^\W\d_]{{1,8}}|[{CHECKED}{UNCHECKED}]")
+
+
+def _coded_spans(meaning: Coded, evidence: EvidenceText) -> Iterator[Span]:
+    """Yield where a text has a code, in capitals, or one of its names."""
+    if meaning.code.isupper() or meaning.kind == "licence":
+        yield from _verbatim(evidence.text, meaning.code, evidence.budget)
+    for name in meaning.names:
+        evidence.budget.spend(len(evidence.folded) / 100)
+        yield from _folded_spans(name, evidence)
 
 
 def _text_of(value: object) -> str:
@@ -86,40 +169,59 @@ def _text_of(value: object) -> str:
         return ""
 
 
-def _parsed(text: str, evidence: EvidenceText) -> How | None:
+def _parsed(text: str, folded: str, evidence: EvidenceText) -> Found | None:
     """Look for a date, an amount or an identifier. ``None`` if the value is none of these."""
     lowered = plain(text)
     if len(text) <= 8 and text[-1] in "+-#":  # a grade such as BBB+
-        return (
-            "normalised" if _stands_in(evidence.plain, lowered, evidence.budget) else "unsupported"
-        )
+        spans = _verbatim(evidence.plain, lowered, evidence.budget)
+        return _found("normalised", (evidence.original(*span) for span in spans)) or _UNSUPPORTED
     readings, time = only_date(lowered)
-    if any(same(value, date) for value in readings for date in evidence.dates):
-        return "date" if time is None or time in evidence.times else "unsupported"
+    if readings:
+        places = (span for date, span in evidence.dates if any(same(one, date) for one in readings))
+        if stated := _found("date", places):
+            return stated if time is None or time in evidence.times else _UNSUPPORTED
     amounts = only_amounts(lowered)
-    if amounts and all(_has_amount(amount, evidence) for amount in amounts):
-        return "money" if amounts[0].currencies else "unit" if amounts[0].unit else "number"
-    if _IDENTIFIER.fullmatch(text) and _is_squashed_in(
-        _FIGURES.findall(text), evidence, apart=True
+    if amounts:
+        kind: How = "money" if amounts[0].currencies else "unit" if amounts[0].unit else "number"
+        every = [tuple(islice(_spans_of_amount(one, evidence), MAX_PLACES)) for one in amounts]
+        if all(every):
+            return Found(kind, every[0])
+    if _IDENTIFIER.fullmatch(text) and (
+        stated := _found(
+            "normalised", _squashed_spans(_FIGURES.findall(text), evidence, apart=True)
+        )
     ):
-        return "normalised"
-    if readings and f" {fold(text)} " in evidence.folded:
-        return "normalised"
-    return "unsupported" if readings or amounts else None
+        return stated
+    if readings and (stated := _found("normalised", _folded_spans(folded, evidence))):
+        return stated
+    return _UNSUPPORTED if readings or amounts else None
 
 
-def _stands_in(text: str, value: str, budget: WorkBudget) -> bool:
-    """Return whether a text has a value character for character, and not inside a word."""
+def _verbatim(text: str, value: str, budget: WorkBudget) -> Iterator[Span]:
+    """Yield where a text has a value character for character, and not inside a word."""
     start = text.find(value)
     for _ in range(_OCCURRENCES):
         if start < 0:
-            return False
+            return
         budget.spend(5)
         end = start + len(value)
         if not _goes_on(text, start, -1) and not _goes_on(text, end - 1, 1):
-            return True
+            yield start, end
         start = text.find(value, start + 1)
-    return False
+
+
+def _folded_spans(folded: str, evidence: EvidenceText) -> Iterator[Span]:
+    """Yield where a text has some folded words side by side."""
+    if not folded:
+        return
+    text, wanted = evidence.folded, f" {folded} "
+    start = text.find(wanted)
+    for _ in range(MAX_PLACES):
+        if start < 0:
+            return
+        first = text.count(" ", 0, start + 1) - 1
+        yield evidence.span_of_words(first, first + folded.count(" "))
+        start = text.find(wanted, start + len(wanted) - 1)
 
 
 def _goes_on(text: str, edge: int, step: int) -> bool:
@@ -135,47 +237,63 @@ def _goes_on(text: str, edge: int, step: int) -> bool:
     return unicodedata.category(beside)[0] in "LM"
 
 
-def _is_squashed_in(value: list[str], evidence: EvidenceText, *, apart: bool = False) -> bool:
-    """Return whether a text has words with other spaces; ``apart`` allows split figures too."""
+def _squashed_spans(
+    value: list[str], evidence: EvidenceText, *, apart: bool = False
+) -> Iterator[Span]:
+    """Yield where a text has words with other spaces; ``apart`` allows split figures too."""
     joined = "".join(value)
     if len(joined) < _SQUASHED:
-        return False
-    squashed, found, starts = evidence.squashed
+        return
+    squashed, there, starts = evidence.squashed
     start = squashed.find(joined)
     for _ in range(_OCCURRENCES):
         if start < 0:
-            return False
+            return
         evidence.budget.spend(20)
         first, last = bisect_left(starts, start), bisect_left(starts, start + len(joined))
         if starts[first] == start and starts[last] == start + len(joined):
-            there = found[first:last]
-            if apart or _FIGURES.findall(" ".join(value)) == _FIGURES.findall(" ".join(there)):
-                return True
+            figures = _FIGURES.findall(" ".join(there[first:last]))
+            if apart or _FIGURES.findall(" ".join(value)) == figures:
+                yield evidence.span_of_words(first, last - 1)
         start = squashed.find(joined, start + 1)
-    return False
 
 
-def _is_aligned_in(value: list[str], evidence: EvidenceText) -> bool:
-    """Return whether a text nearly has some words. The last word of a name may come first."""
+def _aligned_spans(value: list[str], evidence: EvidenceText) -> Iterator[Span]:
+    """Yield where a text nearly has some words. The last word of a name may come first."""
     if len(value) > MAX_WORDS:
-        return False
+        return
     if aligned(value, evidence.words, evidence.budget):
-        return True
+        yield _span_around(value, evidence)
+        return
     if not 2 <= len(value) <= 4 or not "".join(value).isalpha():
-        return False
-    turned = ([value[-1], *value[:-1]], [*value[1:], value[0]])
-    return any(f" {' '.join(words)} " in evidence.folded for words in turned)
+        return
+    for turned in ([value[-1], *value[:-1]], [*value[1:], value[0]]):
+        yield from _folded_spans(" ".join(turned), evidence)
 
 
-def _has_amount(value: Amount, evidence: EvidenceText) -> bool:
-    """Return whether a text has an amount, in any spelling or in a unit that converts exactly."""
-    if value.unit:
-        return any(_same_measure(value, reading, evidence) for reading in value.readings)
-    return any(
-        _agree(value, found)
-        for reading in value.readings
-        for found in evidence.amounts.get(rounded(reading), ())
-    )
+def _span_around(value: Sequence[str], evidence: EvidenceText) -> Span:
+    """Return the place with most words of a value that a text nearly has."""
+    wanted = set(value)
+    there = evidence.squashed[1]
+    places = [index for index, word in enumerate(there) if word in wanted]
+    reach = len(value) + len(value) // 2 + 2
+    best, most = (0, 0), 0
+    for at, first in enumerate(places):
+        last = bisect_left(places, first + reach) - 1
+        if last - at + 1 > most:
+            best, most = (first, places[last]), last - at + 1
+    return evidence.span_of_words(*best)
+
+
+def _spans_of_amount(value: Amount, evidence: EvidenceText) -> Iterator[Span]:
+    """Yield where a text has an amount, in any spelling or in a unit that converts exactly."""
+    for reading in value.readings:
+        if value.unit:
+            yield from _same_measures(value, reading, evidence)
+            continue
+        for candidate in evidence.amounts.get(rounded(reading), ()):
+            if _agree(value, candidate):
+                yield evidence.span_of_amount(candidate)
 
 
 def _agree(value: Amount, candidate: Amount) -> bool:
@@ -193,15 +311,15 @@ def _agree(value: Amount, candidate: Amount) -> bool:
     )
 
 
-def _same_measure(value: Amount, reading: float, evidence: EvidenceText) -> bool:
+def _same_measures(value: Amount, reading: float, evidence: EvidenceText) -> Iterator[Span]:
     what, size = MEASURES[value.unit or ""]
     for candidate in evidence.amounts.get(rounded(reading), ()):
         if candidate.unit is None and _unit_is_near(candidate, what, size, evidence):
-            return True
+            yield evidence.span_of_amount(candidate)
     amount = reading * size
-    return any(
-        math.isclose(amount, known, rel_tol=1e-9) for known in evidence.measured.get(what, ())
-    )
+    for known, candidate in evidence.measured.get(what, ()):
+        if math.isclose(amount, known, rel_tol=1e-9):
+            yield evidence.span_of_amount(candidate)
 
 
 def _unit_is_near(number: Amount, what: str, size: float, evidence: EvidenceText) -> bool:
@@ -244,11 +362,6 @@ class lazy(Generic[Value]):  # noqa: N801 - reads as a decorator
 _PIECE = 1_000
 
 
-def plain(text: str) -> str:
-    """Return a text in lower case, without accents and compatibility forms, to be parsed."""
-    return (text if text.isascii() else without_accents(text)).lower()
-
-
 def rounded(value: float) -> float:
     """Round away what floating point adds to a number, so that equal numbers compare as equal."""
     return float(f"{value:.12g}")
@@ -288,6 +401,34 @@ class EvidenceText:
         return plain(self.text)
 
     @lazy
+    def _plain_starts(self) -> list[int] | None:
+        self._spend(0.5)
+        return plain_starts(self.text)
+
+    def original(self, start: int, end: int) -> Span:
+        """Return the place in the text of a place in its plain form."""
+        starts = self._plain_starts
+        if starts is None:
+            return start, end
+        return bisect_right(starts, start) - 1, bisect_left(starts, end)
+
+    @lazy
+    def _word_spans(self) -> list[Span]:
+        self._spend(1)
+        return word_spans(self.text, len(self.squashed[1]))
+
+    def span_of_words(self, first: int, last: int) -> Span:
+        """Return the place from one folded word to another, both included."""
+        spans = self._word_spans
+        return spans[min(first, len(spans) - 1)][0], spans[min(last, len(spans) - 1)][1]
+
+    def span_of_amount(self, amount: Amount) -> Span:
+        """Return the place of an amount, with its currency and unit."""
+        spans = self.tokens.spans
+        tokens = amount.tokens or range(amount.place, amount.place + 1)
+        return self.original(spans[tokens[0]][0], spans[tokens[-1]][1])
+
+    @lazy
     def folded(self) -> str:
         """The folded words, with a space before and after each."""
         self._spend(1)
@@ -307,10 +448,14 @@ class EvidenceText:
         return Words(words(self.text))
 
     @lazy
-    def dates(self) -> list[Date]:
-        """Every reading of every date."""
+    def dates(self) -> list[tuple[Date, Span]]:
+        """Every reading of every date, with its place."""
         self._spend(4)
-        return [reading for found in dates(self.plain) for reading in found.readings]
+        return [
+            (reading, self.original(date.start, date.end))
+            for date in dates(self.plain)
+            for reading in date.readings
+        ]
 
     @lazy
     def times(self) -> set[int]:
@@ -338,13 +483,13 @@ class EvidenceText:
         return found
 
     @lazy
-    def measured(self) -> dict[str, list[float]]:
+    def measured(self) -> dict[str, list[tuple[float, Amount]]]:
         """What is measured (mass, months ...) -> every amount of it; a year is also 365 days."""
-        found: dict[str, list[float]] = {}
+        found: dict[str, list[tuple[float, Amount]]] = {}
         for amount in {id(one): one for many in self.amounts.values() for one in many}.values():
             if amount.unit:
                 what, size = MEASURES[amount.unit]
-                found.setdefault(what, []).extend(size * one for one in amount.readings)
+                found.setdefault(what, []).extend((size * one, amount) for one in amount.readings)
         return found
 
 

@@ -7,6 +7,8 @@ from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from llmeval_sdk.text.locales import calendar
+
 
 # ruff: noqa: SIM905 - lists of words read best as text
 
@@ -26,6 +28,10 @@ SCALES = {
     "hundred": 1e2, "thousand": 1e3, "million": 1e6, "millions": 1e6, "billion": 1e9,
     "billions": 1e9, "trillion": 1e12, "lakh": 1e5, "lakhs": 1e5, "crore": 1e7, "crores": 1e7,
     "mn": 1e6, "mio": 1e6, "bn": 1e9, "tn": 1e12,
+    "tsd": 1e3, "mila": 1e3, "tys": 1e3, "тыс": 1e3, "тис": 1e3,
+    "millionen": 1e6, "millones": 1e6, "milhoes": 1e6, "milioni": 1e6, "mln": 1e6, "млн": 1e6,
+    "mrd": 1e9, "mld": 1e9, "mdr": 1e9, "mia": 1e9, "milliarden": 1e9, "milliards": 1e9,
+    "miliardi": 1e9, "млрд": 1e9, "万": 1e4, "億": 1e8, "亿": 1e8,
 }  # fmt: skip
 """Words that multiply the number before them."""
 
@@ -45,32 +51,9 @@ ORDINALS["thirtieth"] = 30
 
 ORDINAL_ENDINGS = frozenset(("st", "nd", "rd", "th"))
 
-_MONTHS = (  # English, German, French, Spanish, Italian, Portuguese, Dutch, Malay
-    "january jan januar janvier enero ene gennaio gen janeiro januari janner",
-    "february feb februar fevrier fevr febrero febbraio fevereiro fev februari febr",
-    "march mar marz mars marzo marco maart mac mrt maerz",
-    "april apr avril avr abril abr aprile",
-    "may mai mayo maggio mag maio mei",
-    "june jun juni juin junio giugno giu junho",
-    "july jul juli juillet juil julio luglio lug julho julai",
-    "august aug aout agosto ago augustus ogos",
-    "september sep sept septembre septiembre settembre set setembro",
-    "october oct oktober okt octobre octubre ottobre ott outubro out",
-    "november nov novembre noviembre novembro",
-    "december dec dezember dez decembre diciembre dic dicembre dezembro disember dis",
-)
-MONTHS: dict[str, int] = {
-    word: month for month, words in enumerate(_MONTHS, 1) for word in words.split()
-}
-"""Names of the months, folded, and their abbreviations."""
-
-WEEKDAYS = frozenset(
-    """monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri
-    sat sun""".split()
-)
-
 DATE_FILLERS = frozenset(
-    "on as of the dated date effective from by until at and day t z utc gmt 日 일".split()
+    """on as of the dated date effective from by until at and day t z utc gmt 日 일 r roku г года
+    року р den le el il am den den dne m d ngay tarihi tues thur thurs""".split()
 )
 """Words that may stand beside a date and belong to it."""
 
@@ -91,6 +74,10 @@ CURRENCIES: dict[str, str] = {
     "pln": "PLN", "zł": "PLN", "zl": "PLN", "czk": "CZK", "huf": "HUF", "rub": "RUB", "₽": "RUB",
     "₺": "TRY", "uah": "UAH", "₴": "UAH", "ils": "ILS", "₪": "ILS", "aed": "AED",
     "sar": "SAR", "zar": "ZAR", "ngn": "NGN", "₦": "NGN",
+    "kc": "CZK", "lei": "RON", "leu": "RON", "ron": "RON", "лв": "BGN", "bgn": "BGN", "руб": "RUB",
+    "грн": "UAH", "tl": "TRY", "try": "TRY", "원": "KRW", "nt$": "TWD", "twd": "TWD",
+    "ευρω": "EUR", "евро": "EUR", "euroa": "EUR", "franken": "CHF", "fr": "CHF", "reais": "BRL",
+    "isk": "ISK", "egp": "EGP", "cop": "COP", "clp": "CLP", "ars": "ARS",
 }  # fmt: skip
 """The currency code of each folded sign, code and word. A sign that several share stays a sign."""
 
@@ -228,7 +215,7 @@ def _goes_on(words: Sequence[str], index: int) -> bool:
 _TOKEN = re.compile(
     r"(?<![\d.,])\d{1,3}(?: \d{3})+(?:[.,]\d{1,4})?(?!\d)"  # 1 234 567,50
     r"|\d+(?:[.,'’]\d+)*"
-    r"|(?:us|a|c|s|hk|r)\$|m2(?!\w)|ft2(?!\w)"
+    r"|(?:us|a|c|s|hk|r|nt)\$|m2(?!\w)|ft2(?!\w)|[万億亿円元원]"
     r"|[^\W\d_]+|[%$€£¥₹₱฿₫₩₽₺₴₪₦]"
 )
 _PART = re.compile(r"\d+")
@@ -432,7 +419,10 @@ def century(year: int) -> int:
 # Dates that name their month: ``12 March 2021``, ``March 12th, 21``, ``3rd day of June, 2015``.
 
 _DATE_TOKEN = re.compile(r"\d+|[^\W\d_]+")
-_SKIPPED = ORDINAL_ENDINGS | frozenset(("of", "day", "the", "de", "del", "this"))
+_LETTERS = re.compile(r"[^\W\d_]{2,}")
+_SKIPPED = ORDINAL_ENDINGS | frozenset(
+    ("of", "day", "the", "de", "del", "this", "o", "a", "er", "e", "di", "den", "г")
+)
 _GAP = 4
 """Characters that may stand between two parts of a date."""
 
@@ -452,10 +442,18 @@ class _Text:
 
     __slots__ = ("pieces", "text", "words")
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, begin: int, end: int) -> None:
+        while begin > 0 and text[begin - 1].isalnum() and text[begin].isalnum():
+            begin += 1  # so that nothing is read from the middle of a word or number
+        while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
+            end -= 1
         self.text = text
-        self.pieces = list(_DATE_TOKEN.finditer(text))
+        self.pieces = list(_DATE_TOKEN.finditer(text, begin, end))
         self.words = [piece.group() for piece in self.pieces]
+
+    def at(self, place: int) -> int:
+        """Return the token that begins at a place."""
+        return next(index for index, piece in enumerate(self.pieces) if piece.start() == place)
 
     def before(self, index: int) -> _Number | None:
         """Read the number before a token."""
@@ -502,15 +500,20 @@ class _Text:
         return _Number(None, [value] if 1700 <= value < 2200 else [], index, after)
 
 
+_AROUND = 40
+"""Characters before and after the name of a month in which the rest of its date stands."""
+
+
 def _named_dates(text: str) -> Iterator[Found]:
     """Yield each date in a lower-case text that names its month, in all its readings."""
-    if not text:
-        return
-    parts = _Text(text)
-    for index, word in enumerate(parts.words):
-        month = MONTHS.get(word)
+    months = calendar().months
+    for match in _LETTERS.finditer(text):
+        month = months.get(match[0])
         if month is None:
             continue
+        begin = max(0, match.start() - _AROUND)
+        parts = _Text(text, begin, match.end() + _AROUND)
+        index = parts.at(match.start())
         before, after = parts.before(index), parts.after(index + 1)
         then = parts.after(after.after) if after else None
         for year, day, first, last in _orders(index, before, after, then):
@@ -546,9 +549,11 @@ _NUMERIC = re.compile(
 )
 _MONTH = re.compile(r"(?<![\d/.-])(?:(\d{4})[-/](\d{2})|(\d{1,2})[/.](\d{4}))(?![\d/.-])")
 _COMPACT = re.compile(r"(?<!\d)\d{8}(?!\d)")
+_ERA = re.compile(r"(令和|平成|昭和) ?(\d{1,2}|元)年 ?(\d{1,2})月 ?(\d{1,2})日")
+_BEFORE_ERA = {"令和": 2018, "平成": 1988, "昭和": 1925}
+"""The year before the first one of each Japanese era."""
 _TIME = re.compile(r"(\d{1,2}) ?[:.h] ?(\d{2})(?: ?[:.] ?\d{2}(?:\.\d{1,9})?)?(?: ?([ap])\.?m\b)?")
 _WORD = re.compile(r"\d+|[^\W\d_]+")
-_FILLERS = WEEKDAYS | DATE_FILLERS
 
 
 def dates(text: str) -> Iterator[Found]:
@@ -560,6 +565,10 @@ def dates(text: str) -> Iterator[Found]:
     for match in _COMPACT.finditer(text):
         if readings := _compact(match.group()):
             yield Found(readings, match.start(), match.end())
+    for match in _ERA.finditer(text):
+        year = _BEFORE_ERA[match[1]] + (1 if match[2] == "元" else int(match[2]))
+        if exists(year, int(match[3]), int(match[4])):
+            yield Found((Date(year, int(match[3]), int(match[4])),), *match.span())
     for match in _MONTH.finditer(text):
         year, month = int(match[1] or match[4]), int(match[2] or match[3])
         if exists(year, month, None):
@@ -572,9 +581,10 @@ def only_date(text: str) -> tuple[tuple[Date, ...], int | None]:
 
     Midnight does not count as a time of day. The readings are empty if the text is no such date.
     """
+    fillers = calendar().weekdays | DATE_FILLERS
     for found in dates(text):
         rest = f"{text[: found.start]} | {text[found.end :]}"
-        if all(word in _FILLERS for word in _WORD.findall(_TIME.sub(" ", rest))):
+        if all(word in fillers for word in _WORD.findall(_TIME.sub(" ", rest))):
             return found.readings, min(times(rest), default=0) or None
     return (), None
 
