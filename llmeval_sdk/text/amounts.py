@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -440,7 +441,7 @@ class _Number(NamedTuple):
 class _Text:
     """The words and figures of a text, with the numbers among them."""
 
-    __slots__ = ("pieces", "text", "words")
+    __slots__ = ("_starts", "pieces", "text", "words")
 
     def __init__(self, text: str, begin: int, end: int) -> None:
         while begin > 0 and text[begin - 1].isalnum() and text[begin].isalnum():
@@ -450,10 +451,11 @@ class _Text:
         self.text = text
         self.pieces = list(_DATE_TOKEN.finditer(text, begin, end))
         self.words = [piece.group() for piece in self.pieces]
+        self._starts = [piece.start() for piece in self.pieces]
 
     def at(self, place: int) -> int:
         """Return the token that begins at a place."""
-        return next(index for index, piece in enumerate(self.pieces) if piece.start() == place)
+        return bisect_left(self._starts, place)
 
     def before(self, index: int) -> _Number | None:
         """Read the number before a token."""
@@ -500,6 +502,8 @@ class _Text:
         return _Number(None, [value] if 1700 <= value < 2200 else [], index, after)
 
 
+_MANY = 30
+"""Names of months; a text with more of them is split as a whole."""
 _AROUND = 40
 """Characters before and after the name of a month in which the rest of its date stands."""
 
@@ -507,12 +511,16 @@ _AROUND = 40
 def _named_dates(text: str) -> Iterator[Found]:
     """Yield each date in a lower-case text that names its month, in all its readings."""
     months = calendar().months
-    for match in _LETTERS.finditer(text):
-        month = months.get(match[0])
-        if month is None:
-            continue
+    there = months.keys() & _LETTERS.findall(text)
+    if not there:
+        return
+    names = re.compile(rf"(?:{'|'.join(sorted(there, key=len, reverse=True))})(?![^\W\d_])")
+    matches = [match for match in names.finditer(text) if not _goes_back(text, match.start())]
+    whole = _Text(text, 0, len(text)) if len(matches) > _MANY else None
+    for match in matches:
+        month = months[match[0]]
         begin = max(0, match.start() - _AROUND)
-        parts = _Text(text, begin, match.end() + _AROUND)
+        parts = whole or _Text(text, begin, match.end() + _AROUND)
         index = parts.at(match.start())
         before, after = parts.before(index), parts.after(index + 1)
         then = parts.after(after.after) if after else None
@@ -520,6 +528,10 @@ def _named_dates(text: str) -> Iterator[Found]:
             if exists(year, month, day):
                 start, end = parts.pieces[first].start(), parts.pieces[last - 1].end()
                 yield Found((Date(year, month, day),), start, end)
+
+
+def _goes_back(text: str, start: int) -> bool:
+    return text[start - 1 : start].isalpha()
 
 
 def _orders(
@@ -544,11 +556,12 @@ def _orders(
             yield None, after.day, month, after.after
 
 
+# Each begins with a figure and looks back from behind it: a look-behind first is a fifth as fast.
 _NUMERIC = re.compile(
-    r"(?<!\d)(\d{1,4}) ?(?:([-/.])|[年년]) ?(\d{1,2}) ?(?(2)\2|[月월]) ?(\d{1,6})(?!\d)(:?)"
+    r"(\d(?<!\d\d)\d{0,3}) ?(?:([-/.])|[年년]) ?(\d{1,2}) ?(?(2)\2|[月월]) ?(\d{1,6})(?!\d)(:?)"
 )
-_MONTH = re.compile(r"(?<![\d/.-])(?:(\d{4})[-/](\d{2})|(\d{1,2})[/.](\d{4}))(?![\d/.-])")
-_COMPACT = re.compile(r"(?<!\d)\d{8}(?!\d)")
+_MONTH = re.compile(r"(\d(?<![\d/.-]\d)\d{0,3})([-/.])(\d{2,4})(?![\d/.-])")
+_COMPACT = re.compile(r"\d(?<!\d\d)\d{7}(?!\d)")
 _ERA = re.compile(r"(令和|平成|昭和) ?(\d{1,2}|元)年 ?(\d{1,2})月 ?(\d{1,2})日")
 _BEFORE_ERA = {"令和": 2018, "平成": 1988, "昭和": 1925}
 """The year before the first one of each Japanese era."""
@@ -565,15 +578,26 @@ def dates(text: str) -> Iterator[Found]:
     for match in _COMPACT.finditer(text):
         if readings := _compact(match.group()):
             yield Found(readings, match.start(), match.end())
-    for match in _ERA.finditer(text):
+    for match in _ERA.finditer(text) if "年" in text else ():
         year = _BEFORE_ERA[match[1]] + (1 if match[2] == "元" else int(match[2]))
         if exists(year, int(match[3]), int(match[4])):
             yield Found((Date(year, int(match[3]), int(match[4])),), *match.span())
+    yield from _months(text)
+    yield from _named_dates(text)
+
+
+def _months(text: str) -> Iterator[Found]:
+    """Yield each month of a year in figures, such as ``2026-03`` and ``03/2026``."""
     for match in _MONTH.finditer(text):
-        year, month = int(match[1] or match[4]), int(match[2] or match[3])
+        first, mark, second = match.groups()
+        if len(first) == 4 and len(second) == 2 and mark != ".":
+            year, month = int(first), int(second)
+        elif len(first) <= 2 and len(second) == 4 and mark != "-":
+            year, month = int(second), int(first)
+        else:
+            continue
         if exists(year, month, None):
             yield Found((Date(year, month, None),), *match.span())
-    yield from _named_dates(text)
 
 
 def only_date(text: str) -> tuple[tuple[Date, ...], int | None]:

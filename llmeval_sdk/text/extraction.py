@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
@@ -20,6 +21,11 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import bounded_question, is_answer
+from llmeval_sdk.text.amounts import MEASURES, only_amounts, only_date
+from llmeval_sdk.text.budget import TooLargeError
+from llmeval_sdk.text.folding import fold, plain
+from llmeval_sdk.text.locales import coded
+from llmeval_sdk.text.support import BOOLEANS, MAX_CODE, EvidenceText, find, rounded
 
 
 MAX_CHARACTERS = 1_000
@@ -114,7 +120,8 @@ def normal(value: object) -> str:
     """Bring a value to a form in which its spellings are equal.
 
     Case, punctuation and spacing do not matter, and a number keeps its value whatever its currency
-    and separators are: ``RM 1,234.50`` and ``1234.5`` are equal.
+    and separators are: ``RM 1,234.50`` and ``1234.5`` are equal. So are ``1 March 2026`` and
+    ``2026-03-01``, and ``Germany`` and ``DE``. A date that may be two days keeps its figures.
     """
     text = text_of(value)
     is_plain = type(text) is str and len(text) <= _SHORT
@@ -122,10 +129,33 @@ def normal(value: object) -> str:
 
 
 def _normal(text: str) -> str:
-    text = text.casefold()
-    amount = _NUMBER.fullmatch(text) if len(text) <= 40 else None
+    lowered = text.casefold()
+    amount = _NUMBER.fullmatch(lowered) if len(text) <= 40 else None
     number = _number(amount[1]) if amount is not None else None
-    return number or _NOT_WORD.sub(" ", text).strip() or text
+    if number is not None:
+        return number
+    typed = _typed_form(text) if len(text) <= _SHORT else None
+    return typed or _NOT_WORD.sub(" ", lowered).strip() or lowered
+
+
+def _typed_form(text: str) -> str | None:
+    """Write a date, an amount or a code in its normal form; ``None`` for anything else."""
+    lowered = plain(text)
+    if any(map(str.isdecimal, text)):
+        readings, time = only_date(lowered)
+        if len(readings) == 1 and time is None:
+            year, month, day, _ = readings[0]
+            parts = (f"{year:04}" if year else "", f"{month:02}", f"{day:02}" if day else "")
+            return "-".join(parts)
+        amounts = () if readings else only_amounts(lowered)
+        if len(amounts) == 1 and len(amounts[0].readings) == 1:
+            amount = amounts[0]
+            measure, size = MEASURES[amount.unit] if amount.unit else ("", 1.0)
+            number = rounded(amount.readings[0] * size)
+            sign = "-" if amount.negative else ""
+            return f"{sign}{number:.12g}{'' if measure == 'percent' else measure}"
+    meanings = coded(text, fold(text))
+    return f"{meanings[0].kind} {meanings[0].code.lower()}" if meanings else None
 
 
 _short_normal = lru_cache(2048)(_normal)
@@ -251,6 +281,14 @@ class Passages:
         default_factory=dict, compare=False, repr=False
     )
     """Kind -> everything of that kind in the text, where that was asked for before."""
+    _evidence: list[EvidenceText] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def evidence(self) -> EvidenceText:
+        """The text as the scores of groundedness search it, made when it is first needed."""
+        if not self._evidence:
+            self._evidence.append(EvidenceText(self.text))
+        return self._evidence[0]
 
     def number_at(self, place: int) -> int:
         """Return the chunk number of a place in the text; 0 in quoted evidence."""
@@ -457,29 +495,34 @@ FREE_FORM = ("name", "line", "text")
 
 # Each pattern begins with a set of characters and looks back from behind it, so that the engine
 # skips to the next one of the set: five times as fast as a look-behind at the beginning.
-_MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
-_MONTHS = rf"{_MONTH}[a-z]{{0,6}}\.?"
-_NO_DIGIT = r"(?!\d)"
 _ENDS = r"(?![\d.,]*\d)"
-_FIGURES_FIRST = (
-    rf"\d(?<![\d/.-]\d)\d{{0,3}}(?:([-/.])\d{{1,2}}\1\d{{2,4}}{_NO_DIGIT}"
-    rf"|(?:st|nd|rd|th)?(?: of)?[ -]?{_MONTHS},?[ -]{{0,2}}\d{{2,4}}{_NO_DIGIT})"
+_GROUP = "[., '\u2019\u00a0\u202f]"
+_SIGNS = "$€£¥₹₩₽₺฿₫₪₴₦₱"
+_CURRENCY = (
+    rf"(?:[{_SIGNS}円元원]|(?:eur|usd|gbp|chf|jpy|cny|inr|krw|pln|czk|huf|sek|nok|dkk|ron|try|rub|uah"
+    r"|idr|vnd|thb|myr|sgd|aud|cad|brl|mxn|zł|kč|kr|ft|lei|лв|руб|грн|tl|rp|rs|rm)(?![^\W\d_]))"
 )
-_MONTH_FIRST = (
-    rf"{_MONTH}(?<![a-z]...)[a-z]{{0,6}}\.?,? "
-    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?,? ?\d{{4}}|\d{{4}}){_NO_DIGIT}"
-)
+_GROUPS = rf"(?:{_GROUP}?\d{{3}}|,\d{{2}}(?=,)){{0,6}}"
+_FIGURES = rf"\d(?<![\d.,]\d)\d{{0,2}}{_GROUPS}(?:[.,]\d{{1,2}})?"
 _PATTERNS = {
     "email": (r"[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64}){1,5}",),
     "url": (r"https?://[^\s<>\"'`)\]]{3,200}", r"www\.[^\s<>\"'`)\]]{3,200}"),
-    "date": (_FIGURES_FIRST, _MONTH_FIRST),
+    "date": (r"\d(?<![\d/.-]\d)\d{0,3}([-/.])\d{1,2}\1\d{2,4}(?!\d)",),
     "year": (r"[12](?<![\d.,/-].)(?:[0-9])\d\d(?![\d.,/-]*\d)",),
-    "money": (rf"\d(?<![\d.,]\d)\d{{0,2}}(?:[, ]?\d{{3}}){{0,6}}[.,]\d{{2}}{_ENDS}",),
+    "money": (
+        rf"\d(?<![\d.,]\d)\d{{0,2}}{_GROUPS}[.,]\d{{2}}{_ENDS}",
+        rf"{_FIGURES}[ \u00a0\u202f]?{_CURRENCY}",
+        rf"[{_SIGNS}] ?{_FIGURES}{_ENDS}",
+    ),
+    "percent": (r"\d(?<![\d.,]\d)\d{0,3}(?:[.,]\d{1,4})?[ \u00a0\u202f]?%",),
     "version": (
         r"\d(?<![\d.]\d)\d{0,3}\.\d{1,4}(?:\.\d{1,4}){0,4}(?:[a-z]{1,3}\d{0,3})?(?![\d.]*\d)",
     ),
     "number": (rf"\d(?<![\d.,]\d)(?:\d{{0,2}}(?:[, ]\d{{3}}){{1,6}}|\d*)(?:[.,]\d+)?{_ENDS}",),
-    "code": (r"[a-z\d](?<![\w-].)(?=[a-z/-]{0,12}\d|(?<=\d))[a-z\d/-]{3,30}(?![\w-])",),
+    "code": (
+        r"[a-z\d](?<![\w-].)(?=[a-z/-]{0,12}\d|(?<=\d))[a-z\d/-]{3,30}(?![\w-])",
+        r"[a-z](?<![\w-].)[a-z]\d\d(?: [a-z\d]{2,4}){3,8}(?![\w-])",
+    ),
 }
 _COMPILED = {kind: tuple(map(re.compile, patterns)) for kind, patterns in _PATTERNS.items()}
 _ASCII = {  # a fixed first set is found a quarter faster than the digits of all scripts
@@ -500,45 +543,88 @@ _MAX_LINE, _MAX_WORDS = 120, 15
 def kind_of(value: str) -> str:
     """Name the kind of a value, from the strictest that fits all of it.
 
-    ``email url date year money version number code``, else ``name`` (capitalised words), ``line``
-    or, where it is longer than a line, ``text``.
+    ``email url date year money percent version number code quantity boolean country currency
+    language licence``, else ``name`` (capitalised words), ``line`` or, where it is longer than a
+    line, ``text``.
     """
     text = value.strip()
+    is_plain = type(text) is str and len(text) <= _SHORT
+    return _short_kind(text) if is_plain else _kind(text)
+
+
+def _kind(text: str) -> str:
     lowered = text.lower()
     if len(text) <= _MAX_LINE:
         around = _AROUND.match(lowered)
         bare = lowered[around.end() :] if around is not None else lowered
         for kind, patterns in _COMPILED.items():
             for candidate in (lowered,) if kind in _WHOLE else (lowered, bare):
-                end = len(candidate.rstrip(" .,;:)%"))
+                end = len(candidate.rstrip(" .,;:)"))
                 for pattern in patterns:
                     match = pattern.match(candidate)
                     if match is not None and match.end() >= end > 0:
-                        return kind
+                        meant = coded(text, fold(text)) if kind == "code" else ()
+                        return meant[0].kind if meant else kind
+    typed = _typed_kind(text) if len(text) <= _SHORT else None
+    if typed is not None:
+        return typed
     if not text or len(text) > _MAX_LINE or text.count(" ") >= _MAX_WORDS:
         return "text"
     match = _NAME.match(text)
     return "name" if match is not None and match.end() >= len(text) - 2 else "line"
 
 
+_short_kind = lru_cache(2048)(_kind)
+
+
+def _typed_kind(text: str) -> str | None:
+    """Name the kind of what other languages, units and lists of codes make a value of a kind."""
+    lowered = plain(text)
+    if lowered in BOOLEANS:
+        return "boolean"
+    if any(map(str.isdecimal, text)):
+        if only_date(lowered)[0]:
+            return "date"
+        amounts = only_amounts(lowered)
+        if amounts:
+            unit = amounts[0].unit
+            is_percent = unit is not None and MEASURES[unit][0] == "percent"
+            kind = "money" if amounts[0].currencies else "number"
+            return "percent" if is_percent else "quantity" if unit else kind
+    meanings = coded(text, fold(text))
+    return meanings[0].kind if meanings else None
+
+
 def candidates(kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
     """Yield where something of a kind stands, at most `MAX_CANDIDATES` times.
 
-    A ``line`` is a whole line, ``text`` a sentence.
+    A ``line`` is a whole line, ``text`` a sentence. Of booleans and codes there are no candidates.
     """
-    left = MAX_CANDIDATES
-    if kind in _COMPILED:
-        patterns = (_ASCII if passages.lowered.isascii() else _COMPILED)[kind]
-        searches = [pattern.finditer(passages.lowered) for pattern in patterns]
-    else:
+    yield from islice(_candidates(kind, passages), MAX_CANDIDATES)
+
+
+def _candidates(kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
+    if kind == "date":
+        with suppress(TooLargeError):
+            yield from dict.fromkeys(span for date, span in passages.evidence.dates if date.day)
+    elif kind == "quantity":
+        with suppress(TooLargeError):
+            evidence = passages.evidence
+            every = {id(one): one for many in evidence.amounts.values() for one in many}
+            for amount in every.values():
+                if amount.unit:
+                    yield evidence.span_of_amount(amount)
+    elif kind in _COMPILED:
+        for pattern in (_ASCII if passages.lowered.isascii() else _COMPILED)[kind]:
+            match = None
+            for match in pattern.finditer(passages.lowered):
+                yield match.span()
+            if match is not None and kind == "money":
+                break  # a document writes its amounts in one of the ways
+    elif kind in FREE_FORM:
         pattern = _NAME if kind == "name" else _LINE if kind == "line" else _SENTENCE
-        searches = [pattern.finditer(passages.text)]
-    for search in searches:
-        for match in search:
+        for match in pattern.finditer(passages.text):
             yield match.span()
-            left -= 1
-            if left <= 0:
-                return
 
 
 MAX_VALUES = 10
@@ -577,6 +663,8 @@ class Reading:
     """How much they do: 0 for not at all, about 1 for the field's name right before it."""
     rivals: tuple[Rival, ...]
     """Other values of its kind, the one that cues speak for most first."""
+    is_checked: bool = True
+    """Whether the value was looked for at all."""
 
     def shown(self, rival: Rival) -> dict[str, Any]:
         """Describe a rival as `Passages.shown` does."""
@@ -622,15 +710,32 @@ def _read(
 ) -> Reading:
     kind = kind_of(value)
     form = normal(value)
-    spans = tuple(_spans(value, form, kind, passages))
+    places = _spans(value, passages)
+    spans = places or ()
     best, cue = marks.best(spans)
     opponents = _rivals(kind, spans, forms, passages, marks) if with_rivals else ()
-    return Reading(value, form, kind, passages, marks, spans, best, cue, opponents)
+    is_checked = places is not None
+    return Reading(value, form, kind, passages, marks, spans, best, cue, opponents, is_checked)
 
 
-def _spans(value: str, form: str, kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
-    """Find where a value stands: as written, else as another spelling of the same value."""
-    lowered, text = lower(value), passages.lowered
+def _spans(value: str, passages: Passages) -> tuple[tuple[int, int], ...] | None:
+    """Find where a value stands: as written, else in another form of the same value.
+
+    ``None`` says that nothing was looked for: there is no yes or no for a boolean, or the passages
+    take too much work.
+    """
+    is_code = len(value) <= MAX_CODE and value.isupper()  # in small letters it may be any word
+    spans = () if is_code else tuple(_as_written(lower(value), passages.lowered))
+    if spans:
+        return spans
+    try:
+        answer = find(value, passages.evidence, most=MAX_OCCURRENCES)
+    except TooLargeError:
+        return None
+    return None if answer is None else answer.spans
+
+
+def _as_written(lowered: str, text: str) -> Iterator[tuple[int, int]]:
     count, at = 0, text.find(lowered)
     while at >= 0 and count < MAX_OCCURRENCES:
         end = at + len(lowered)
@@ -639,10 +744,6 @@ def _spans(value: str, form: str, kind: str, passages: Passages) -> Iterator[tup
             count += 1
             yield at, end
         at = text.find(lowered, end)
-    if count == 0 and kind not in ("text", "line"):
-        for start, end in candidates(kind, passages):
-            if normal(passages.text[start:end]) == form:
-                yield start, end
 
 
 def _rivals(

@@ -50,7 +50,7 @@ _EXACT = 2.0**53
 """Integers from here on are compared as text."""
 _SHORT = 100
 """How many characters a date or an amount may have."""
-_CODE = 3
+MAX_CODE = 3
 """Letters of a code of a country, currency or language."""
 _SQUASHED = 4
 _FIGURES = re.compile(r"\d+")
@@ -102,10 +102,10 @@ def _find_text(text: str, evidence: EvidenceText, most: int) -> Found | None:  #
     if stated := _found("verbatim", _verbatim(evidence.text, text, evidence.budget), most):
         return stated
     lowered = text.lower()
-    if lowered in _BOOLEANS:
+    if lowered in BOOLEANS:
         return _find_boolean(lowered in YES, evidence)
     folded = fold(text) if len(text) <= _SHORT else ""
-    if len(text) <= _CODE and text.isupper() and (meanings := coded(text, folded)):
+    if len(text) <= MAX_CODE and text.isupper() and (meanings := coded(text, folded)):
         spans = (span for meaning in meanings for span in _coded_spans(meaning, evidence))
         return _found("code", spans) or _UNSUPPORTED  # in small letters it may be any word
     if len(text) <= _SHORT:
@@ -132,7 +132,8 @@ def _found(how: How, spans: Iterable[Span], most: int = MAX_PLACES) -> Found | N
     return Found(how, places) if places else None
 
 
-_BOOLEANS = YES | NO
+BOOLEANS = YES | NO
+"""Words that are a yes or a no by themselves."""
 
 
 def _find_boolean(value: bool, evidence: EvidenceText) -> Found | None:  # noqa: FBT001

@@ -12,7 +12,7 @@ from importlib.resources import files
 from math import log1p, log2
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from llmeval_sdk.heuristics._reading import chunk_number, number, side
+from llmeval_sdk.heuristics._reading import chunk_number, key, number, side
 from llmeval_sdk.heuristics.aggregated_confidence import (
     OTHERWISE,
     WORDS,
@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 TYPICAL_WORDS = 12
 """A value of more words than this becomes unusual for a field."""
 
-_DATE, _MONEY, _NAME = ("date", "year"), ("money", "number"), ("name", "line", "text")
+_DATE, _MONEY = ("date", "year"), ("money", "number")
+_NAME = ("name", "line", "text", "country")
 _EXPECTED: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("date", "day", "expires", "expiry", "birthday", "deadline"), _DATE),
     **dict.fromkeys(
@@ -251,7 +252,7 @@ def _measure_place(record: Record, reading: Reading) -> dict[str, float]:
     first = min(cited or standing - {0}, default=0)
     chunk = chunks[first - 1] if first else None
     return {
-        "absent": float(not reading.spans and bool(reading.passages.text)),
+        "absent": float(reading.is_checked and not reading.spans and bool(reading.passages.text)),
         "uncited": float(bool(chunks and standing) and not _meet(cited, standing, chunks)),
         "low_rank": min(1.0, (first - 1) / 10) if first else _UNKNOWN_RANK,
         "one_side": _one_side(chunk, chunks),
@@ -262,8 +263,8 @@ def _measure_place(record: Record, reading: Reading) -> dict[str, float]:
 
 def _meet(cited: set[int], standing: set[int], chunks: Sequence[Chunk]) -> bool:
     """Say whether a cited chunk has the text of one in which the value stands."""
-    texts = {chunks[place - 1].content for place in standing if 0 < place <= len(chunks)}
-    return bool(texts) and (not cited or any(chunks[at - 1].content in texts for at in cited))
+    texts = {key(chunks[place - 1].content) for place in standing if 0 < place <= len(chunks)}
+    return bool(texts) and (not cited or any(key(chunks[at - 1].content) in texts for at in cited))
 
 
 def _one_side(chunk: Chunk | None, chunks: Sequence[Chunk]) -> float:
@@ -273,7 +274,7 @@ def _one_side(chunk: Chunk | None, chunks: Sequence[Chunk]) -> float:
     own = {
         side(other.retrieval_method)
         for other in chunks
-        if other.chunk_id == chunk.chunk_id and other.content == chunk.content
+        if key(other.chunk_id) == key(chunk.chunk_id) and key(other.content) == key(chunk.content)
     }
     return float(len(sides) > 1 and len(own) == 1)
 
@@ -282,7 +283,8 @@ def _low_score(chunk: Chunk | None, chunks: Sequence[Chunk]) -> float:
     mine = number(chunk.score) if chunk is not None else None
     if chunk is None or mine is None:
         return 0.0
-    scores = (number(c.score) for c in chunks if c.retrieval_method == chunk.retrieval_method)
+    method = key(chunk.retrieval_method)
+    scores = (number(other.score) for other in chunks if key(other.retrieval_method) == method)
     best = max((score for score in scores if score is not None), default=0.0)
     return 1 - mine / best if 0 <= mine <= best and best > 0 else 0.0
 

@@ -31,10 +31,16 @@ def record(value, *texts, field="total", **fields):
     [
         ("25/12/2018", "date"), ("12 March 2024", "date"), ("Mar 3, 2021", "date"),
         ("2018-12-25", "date"), ("1999", "year"), ("RM 9.00", "money"), ("1,234.50", "money"),
-        ("-5.00", "money"), ("9", "number"), ("42%", "number"), ("3.8", "version"),
+        ("-5.00", "money"), ("9", "number"), ("42%", "percent"), ("3.8", "version"),
         ("v3.10.1", "version"), ("https://x.org/a", "url"), ("a@b.co", "email"),
         ("AB-1234", "code"), ("Ada Lovelace", "name"), ("YONGFATT ENTERPRISE", "name"),
         ("lower case words", "line"), ("long text. " * 30, "text"), ("", "text"),
+        ("10.280,27 EUR", "money"), ("10,280.27 EUR", "money"), ("1 234,50 zł", "money"),
+        ("₹1,23,456.00", "money"), ("¥12,800", "money"), ("12,800円", "money"), ("15 %", "percent"),
+        ("12. November 2026", "date"), ("2026年6月16日", "date"), ("1 марта 2026 г.", "date"),
+        ("30 days", "quantity"), ("2.5 kg", "quantity"), ("DE", "country"), ("EUR", "currency"),
+        ("English", "language"), ("BSD-3-Clause", "licence"), ("false", "boolean"),
+        ("DE89 3704 0044 0532 0130 00", "code"),
     ],
 )  # fmt: skip
 def test_a_value_has_a_kind(value, kind):

@@ -35,7 +35,9 @@ def test_what_only_looks_like_no_answer_is_one(value):
     [
         ("RM 1,234.50", "1234.5"), ("$9.00", "9"), ("ACME  Ltd.", "acme ltd"), (9, "9.00"),
         ("1'234.50", "1234.50"), ("25/12/2018", "25-12-2018"), ("-5.00", -5), ("1,234", "1234"),
-        ("12,50", "12.50"),
+        ("12,50", "12.50"), ("1 March 2026", "2026-03-01"), ("2026年3月1日", "1. März 2026"),
+        ("Germany", "DE"), ("BSD-3-Clause", "3-clause BSD"), ("10.280,27 EUR", "10280.27"),
+        ("1 234,50 zł", "1234.5"), ("2 years", "24 months"), ("15 %", "15%"),
     ],
 )  # fmt: skip
 def test_spellings_of_one_value_are_equal(one, other):
