@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 from typing import NoReturn
 
 
@@ -48,6 +49,27 @@ def only_object(text: str) -> dict[str, object]:
     if only is None:
         raise NoObjectError("the reply holds no JSON object")
     return only
+
+
+def only_value(text: str) -> dict[str, object] | list[object]:
+    """Decode a reply that is one JSON array, or that holds one object as `only_object` says.
+
+    Raises:
+        NoObjectError: There is neither.
+    """
+    bare = _FENCE.sub("", text[: MAX_CHARACTERS + 1]).strip()
+    if not bare.startswith("["):
+        return only_object(text)
+    if len(text) > MAX_CHARACTERS:
+        raise NoObjectError(f"the reply is longer than {MAX_CHARACTERS} characters")
+    try:
+        value: list[object] = _DECODER.decode(bare)
+    except (ValueError, RecursionError) as problem:
+        raise NoObjectError(f"the reply's JSON cannot be used: {problem}") from None
+    return value
+
+
+_FENCE = re.compile(r"\A\s*```[a-zA-Z]{0,10}\s|```\s*\Z")
 
 
 def _decode(text: str, position: int) -> tuple[dict[str, object] | None, int]:
