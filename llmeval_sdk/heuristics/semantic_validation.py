@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk.heuristics._reading import chunk_number, text_of
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.chat import last_message, to_text
+from llmeval_sdk.model.chat import is_answer, last_message, to_text
+from llmeval_sdk.model.documents import sources_of
+from llmeval_sdk.model.structure import fields_of, is_structured
 from llmeval_sdk.text.budget import WorkBudget
 
 
@@ -43,11 +45,12 @@ def _semantic_validation(record: Record) -> Evaluation:
     wrong one or the wrong place in it. ``fail`` means that the value was not found, which is also
     what happens to an inferred value, such as the name of a licence inferred from its wording.
 
-    Without extractions, the record's value is looked for in the retrieved chunks if it is short. An
-    answer in prose gives ``None``, since `groundedness_risk` is made for those. So does a short one
-    of a chat, such as "Thanks!", which was taken from no text. Therefore it attaches by itself only
-    where something says that there is a value: extractions, a ``field_config``, or an annotated
-    value other than the response.
+    Without extractions, the record's value is looked for in the retrieved chunks if it is short, or
+    in the documents of the prompt where nothing was retrieved; a structured answer is read field by
+    field. An answer in prose gives ``None``, since `groundedness_risk` is made for those. So does a
+    short one of a chat, such as "Thanks!", which was taken from no text. Therefore it attaches by
+    itself only where something says that there is a value: extractions, a ``field_config``, a
+    structured answer, or an annotated value other than the response.
 
     Metadata: ``supported_share``, and ``verdicts``, which holds how each value was found in the
     order of the extractions (``None`` if it was not checked).
@@ -92,10 +95,15 @@ def _semantic_validation(record: Record) -> Evaluation:
 
 def _claims(record: Record) -> Iterator[tuple[object, str]]:
     """Yield each value with the text in which it has to be found."""
-    chunks = record.retrieved_context or ()
+    chunks = sources_of(record) or ()
     if not record.extractions:
         text = "\n".join(chunk.content for chunk in chunks if isinstance(chunk.content, str))
-        yield record.value, text
+        fields = fields_of(record).fields
+        if not fields:
+            yield record.value, text
+        for field in fields:
+            if is_answer(field.value) and not _is_prose(field.value):
+                yield field.value, text
         return
     for extraction in record.extractions:
         text = extraction.evidence if isinstance(extraction.evidence, str) else ""
@@ -132,7 +140,7 @@ def _is_prose(value: object) -> bool:
 
 def _is_chat(record: Record) -> bool:
     """Say whether the value is only what a model or an agent said, and no value of the app."""
-    return record.span_kind in _CHATS and _is_only_said(record)
+    return record.span_kind in _CHATS and _is_only_said(record) and not is_structured(record)
 
 
 def _is_only_said(record: Record) -> bool:
@@ -147,7 +155,11 @@ def _is_only_said(record: Record) -> bool:
 
 def _has_value(record: Record) -> bool:
     """Say whether the record holds what was extracted, and not only an answer such as "No."."""
-    return bool(record.extractions or record.field_config) or not _is_only_said(record)
+    return (
+        bool(record.extractions or record.field_config)
+        or not _is_only_said(record)
+        or is_structured(record)
+    )
 
 
 _CHATS = ("llm", "agent")
@@ -179,8 +191,8 @@ def _shown(value: object) -> str:
 semantic_validation = FunctionHeuristic(
     _semantic_validation,
     "semantic_validation",
-    version="2",
-    needs=("extractions|value", "extractions|retrieved_context"),
+    version="3",
+    needs=("extractions|value", "extractions|retrieved_context|request"),
     applies=_has_value,
     output=("pass", "fail", "skipped"),
 )

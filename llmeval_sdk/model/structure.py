@@ -29,6 +29,12 @@ _CONFIG_KEYS = frozenset(
 _ANNOTATIONS = frozenset(("value", "confidence", "evidence", "chunk_number", "source", "page"))
 """Keys of a mapping that holds one value and what the model says about it."""
 
+_SAID_KEYS = (
+    "answer", "content", "text", "message", "response", "output", "output_text", "reply", "refusal",
+)  # fmt: skip
+"""Keys under which a mapping has an answer in prose; what else it has, such as sources, goes with
+that."""
+
 Config = Mapping[str, object]
 
 
@@ -62,6 +68,11 @@ NONE = Fields()
 
 
 def is_structured(record: Record) -> bool:
+    """Say whether a record has a structured answer."""
+    return _may_be_structured(record) and bool(fields_of(record).fields)
+
+
+def _may_be_structured(record: Record) -> bool:
     """Say whether a record may have a structured answer, without reading it."""
     if _is_one_field(record.field_config):
         return False
@@ -70,18 +81,22 @@ def is_structured(record: Record) -> bool:
         return bool(answer)
     if isinstance(answer, (list, tuple)):
         return bool(answer) and isinstance(answer[0], Mapping)
-    return isinstance(answer, str) and answer.lstrip()[:1] in ("{", "[", "`")
+    return isinstance(answer, str) and _OPENING.match(answer) is not None
+
+
+_OPENING = re.compile(r"\s*(?:\{|\[\s*\{|```)")
 
 
 def fields_of(record: Record) -> Fields:
     """Return the fields of a structured answer; none where the answer has no structure.
 
     The answer is the record's value, else its response: a mapping, a list of mappings, or JSON text
-    that may stand in a code fence. A chat and its messages are read by their text. A
+    that may stand in a code fence. A chat and its messages are read by their text, and a mapping
+    with an answer in prose, such as ``{"answer": "Paris", "sources": […]}``, has no fields. A
     ``field_config`` that has a ``name`` says that the whole value is one field, even if it is a
     table; one whose values are mappings configures fields by their path or name.
     """
-    if not is_structured(record):
+    if not _may_be_structured(record):
         return NONE
     answer = record.value if record.value is not None else record.response
     if not isinstance(answer, str) and _is_said(answer):
@@ -104,7 +119,9 @@ def _is_said(answer: object) -> bool:
     """Say whether a mapping or list is what a chat or a model's client holds."""
     if messages_of(answer) is not None or completion_messages(answer) is not None:
         return True
-    return isinstance(answer, Mapping) and "role" in answer and "content" in answer
+    return isinstance(answer, Mapping) and any(
+        isinstance(answer.get(key), str) for key in _SAID_KEYS
+    )
 
 
 @lru_cache(maxsize=64)

@@ -122,7 +122,10 @@ class Subject:
     @property
     def is_evaluated(self) -> bool:
         """Whether it is a request of its own, and not a step of one above it."""
-        return self.span.owner is None if self.is_foreign else self.span.is_evaluated
+        span = self.span
+        if span.kind == "llm" or self.is_foreign:
+            return span.owner is None or (span.is_evaluated and not self.is_foreign)
+        return span.is_evaluated
 
 
 @dataclass(slots=True)

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import bounded_question, is_answer
+from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.text.amounts import MEASURES, only_amounts, only_date
 from llmeval_sdk.text.budget import TooLargeError
 from llmeval_sdk.text.folding import fold, plain
@@ -309,12 +310,17 @@ class Passages:
             "evidence": self.line_at(start, end),
         }
 
+    def in_chunk(self, start: int, end: int) -> tuple[int, int]:
+        """Return where a place begins and ends in its own passage."""
+        offset = self.starts[max(0, bisect_right(self.starts, start) - 1)] if self.starts else 0
+        return start - offset, end - offset
+
 
 def passages_of(record: Record) -> Passages:
     """Join what a record retrieved and what its extractions quote beyond that, without repeats."""
     chunks = [
         (number, chunk.content)
-        for number, chunk in enumerate((record.retrieved_context or ())[:MAX_CHUNKS], start=1)
+        for number, chunk in enumerate((sources_of(record) or ())[:MAX_CHUNKS], start=1)
         if isinstance(chunk.content, str) and chunk.content.strip()
     ]
     extractions = (record.extractions or ())[:MAX_CHUNKS]
@@ -535,7 +541,7 @@ _NAME = re.compile(  # the only kind that capitals make
 )
 _LINE = re.compile(r"[^\n]{3,160}")
 _SENTENCE = re.compile(r"[^\n.!?]{20,400}[.!?]?")
-_AROUND = re.compile(r"[^\w]{0,4}(?:[A-Za-z]{1,3} ?|[$€£¥₹] ?)?")
+_AROUND = re.compile(r"[^\w]{0,4}(?:(?:v|[A-Za-z]{1,3} ?(?!\d{9}))|[$€£¥₹] ?)?")
 _WHOLE = ("email", "url", "code")
 _MAX_LINE, _MAX_WORDS = 120, 15
 
@@ -580,7 +586,8 @@ _short_kind = lru_cache(2048)(_kind)
 def _typed_kind(text: str) -> str | None:
     """Name the kind of what other languages, units and lists of codes make a value of a kind."""
     lowered = plain(text)
-    if lowered in BOOLEANS:
+    is_code = len(text) <= MAX_CODE and text.isupper()  # Norway is no "no"
+    if lowered in BOOLEANS and not is_code:
         return "boolean"
     if any(map(str.isdecimal, text)):
         if only_date(lowered)[0]:
@@ -604,16 +611,9 @@ def candidates(kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
 
 
 def _candidates(kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
-    if kind == "date":
+    if kind in ("date", "quantity"):
         with suppress(TooLargeError):
-            yield from dict.fromkeys(span for date, span in passages.evidence.dates if date.day)
-    elif kind == "quantity":
-        with suppress(TooLargeError):
-            evidence = passages.evidence
-            every = {id(one): one for many in evidence.amounts.values() for one in many}
-            for amount in every.values():
-                if amount.unit:
-                    yield evidence.span_of_amount(amount)
+            yield from (_dates if kind == "date" else _quantities)(passages.evidence)
     elif kind in _COMPILED:
         for pattern in (_ASCII if passages.lowered.isascii() else _COMPILED)[kind]:
             match = None
@@ -623,8 +623,16 @@ def _candidates(kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
                 break  # a document writes its amounts in one of the ways
     elif kind in FREE_FORM:
         pattern = _NAME if kind == "name" else _LINE if kind == "line" else _SENTENCE
-        for match in pattern.finditer(passages.text):
-            yield match.span()
+        yield from (match.span() for match in pattern.finditer(passages.text))
+
+
+def _dates(evidence: EvidenceText) -> Iterable[tuple[int, int]]:
+    return dict.fromkeys(span for date, span in evidence.dates if date.day)
+
+
+def _quantities(evidence: EvidenceText) -> Iterator[tuple[int, int]]:
+    every = {id(amount): amount for amounts in evidence.amounts.values() for amount in amounts}
+    return (evidence.span_of_amount(amount) for amount in every.values() if amount.unit)
 
 
 MAX_VALUES = 10

@@ -53,6 +53,8 @@ _SHORT = 100
 MAX_CODE = 3
 """Letters of a code of a country, currency or language."""
 _SQUASHED = 4
+_IDENTIFIED = 10
+"""Letters and figures of an identifier, at the least; texts write them in groups."""
 _FIGURES = re.compile(r"\d+")
 _IDENTIFIER = re.compile(r"(?=(?:\D*\d){6})[\d\s()/+-]+")
 _OCCURRENCES = 1_000
@@ -117,7 +119,9 @@ def _find_text(text: str, evidence: EvidenceText, most: int) -> Found | None:  #
     folded = folded or fold(text)
     if stated := _found("normalised", _folded_spans(folded, evidence), most):
         return stated
-    if stated := _found("normalised", _squashed_spans(folded.split(), evidence), most):
+    is_identifier = len(folded) >= _IDENTIFIED and folded.isalnum() and not folded.isalpha()
+    squashed = _squashed_spans(folded.split(), evidence, apart=is_identifier)
+    if stated := _found("normalised", squashed, most):
         return stated
     for meaning in coded(text, folded):
         if stated := _found("code", _coded_spans(meaning, evidence)):

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from math import log1p, log2
@@ -21,18 +21,22 @@ from llmeval_sdk.heuristics.aggregated_confidence import (
 )
 from llmeval_sdk.heuristics.extraction._history import Histories
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
-from llmeval_sdk.model.chat import bounded_question
+from llmeval_sdk.model.chat import bounded_question, parts_without_text
+from llmeval_sdk.model.documents import sources_of
+from llmeval_sdk.model.structure import Field, Fields, fields_of, general_path, is_structured
 from llmeval_sdk.model.values import ABSTAINED
 from llmeval_sdk.text.extraction import (
     FREE_FORM,
     MAX_SHOWN,
     MAX_VALUES,
+    Passages,
     Reading,
     abstained,
     cues,
     items,
     normal,
     read,
+    text_of,
     value_of,
     values_of,
 )
@@ -240,7 +244,7 @@ def _measure_place(record: Record, reading: Reading) -> dict[str, float]:
     its score beside the best of its method. ``qualified``: a word on its line, such as "subtotal",
     says that it is something else.
     """
-    chunks = record.retrieved_context or ()
+    chunks = sources_of(record) or ()
     cited = {
         place
         for extraction in (record.extractions or ())[:MAX_EXTRACTIONS]
@@ -413,10 +417,18 @@ class ExtractionRisk:
     from the request. A list or table is as risky as its riskiest item. A record without a value has
     no risk: its label is ``abstained`` and `abstention_risk` says how likely a value was missed.
 
-    Metadata: ``rival`` and ``rivals`` (the values that compete, strongest first, each with
-    ``value``, ``chunk_number`` and ``evidence``), ``kind`` of the value, ``reasons`` (the features
-    that raise the risk most), ``value`` (the riskiest item of several), and ``values_cut`` or
-    ``passages_cut`` where not everything was read.
+    A structured answer (`llmeval_sdk.model.structure`) is read field by field, with the names of
+    its fields as cue words, and gets one score: that of its worst field. What nothing could be
+    compared with has no score but the label ``not_checked`` and the reason.
+
+    Metadata: ``fields``, the worst one first, each with ``path``, ``value``, ``chance`` (``None``
+    where it was not checked), ``reason``, ``kind``, and for the worst of them ``chunk_number``,
+    ``start`` and ``end`` in that chunk, ``evidence`` and ``rival``; ``worst_field``,
+    ``expected_wrong`` (the sum of the chances), ``fields_checked``, ``fields_not_checked`` and
+    ``fields_cut``. Of the worst field also ``rival`` and ``rivals`` (the values that compete,
+    strongest first, each with ``value``, ``chunk_number`` and ``evidence``), ``kind``, ``reasons``
+    (the features that raise the risk most), ``value`` (the riskiest item of several), and
+    ``values_cut`` or ``passages_cut`` where not everything was read.
     """
 
     histories: Histories | None = None
@@ -424,13 +436,20 @@ class ExtractionRisk:
     """What takes the place of the shipped weights, for training."""
     kind: Literal["heuristic"] = "heuristic"
     name: str = NAME
-    version: str = "1"
-    needs: tuple[str, ...] = ("extractions|field_config",)
+    version: str = "2"
+    needs: tuple[str, ...] = ("extractions|field_config|value|response",)
     inline: bool = False
     automatic: bool = True
 
+    def applies(self, record: Record) -> bool:
+        """Say whether the record holds what was extracted, and not only an answer in prose."""
+        return bool(record.extractions or record.field_config) or is_structured(record)
+
     def evaluate(self, record: Record, /) -> Evaluation:
         """Score one record."""
+        fields = fields_of(record)
+        if fields.fields:
+            return self._evaluate_fields(record, fields)
         values = values_of(record)
         if not values:
             return Evaluation(NAME, None, ABSTAINED, "the app gave no value")
@@ -438,42 +457,86 @@ class ExtractionRisk:
         if self.histories is not None:
             self.histories.remember(record, readings)
         if not readings or not (readings[0].passages.text or len(record.extractions or ()) > 1):
-            reason = "there is neither a passage nor a second extraction to compare the value with"
-            return Evaluation(NAME, None, None, reason)
-        weights = self.weights or shipped()
+            return Evaluation(NAME, None, NOT_CHECKED, _nothing_to_compare(record))
         field = _field_of(record)
-        measured = [features(record, reading, self.histories, field) for reading in readings]
-        risks = [weights.risk(vector) for vector in measured]
-        riskiest = risks.index(max(risks))
-        reading, worst = readings[riskiest], measured[riskiest]
-        reasons = weights.loudest(worst)
-        metadata: dict[str, Any] = {"kind": reading.kind, "reasons": reasons}
-        if reading.rivals:
-            shown = [reading.shown(rival) for rival in reading.rivals[:MAX_SHOWN]]
-            metadata |= {"rival": shown[0], "rivals": shown}
+        measured = [self._measure(record, reading, field) for reading in readings]
+        worst = max(measured, key=lambda one: one.chance)
+        metadata = worst.described()
         if len(measured) > 1:
-            metadata["value"] = reading.value[:200]
+            metadata["value"] = worst.reading.value[:_SHOWN]
         if len(values) > MAX_VALUES:
             metadata["values_cut"] = True
-        if reading.passages.cut:
-            metadata["passages_cut"] = True
-        telling = next((reason for reason in reasons if reason not in _GENERAL), None)
-        why = explain(telling or reasons[0], reading) if reasons else None
-        return Evaluation(NAME, round(risks[riskiest], 4), None, why, None, metadata)
+        name = (record.field_config or {}).get("name") if _is_config(record.field_config) else None
+        metadata |= _summary([worst.entry(name if isinstance(name, str) else "value")])
+        return Evaluation(NAME, worst.chance, None, worst.reason, None, metadata)
+
+    def _measure(self, record: Record, reading: Reading, field: str) -> Measured:
+        weights = self.weights or shipped()
+        vector = features(record, reading, self.histories, field)
+        return Measured(reading, round(weights.risk(vector), 4), weights.loudest(vector))
+
+    def _evaluate_fields(self, record: Record, fields: Fields) -> Evaluation:
+        """Score each field of a structured answer as an answer of its own, in the same passages."""
+        sources = sources_of(record)
+        nothing = None if sources else _nothing_to_compare(record)
+        alone = replace(record, request=None, response=None, extractions=None, confidence=None)
+        measured: list[tuple[str, Measured]] = []
+        entries: list[dict[str, Any]] = []
+        for one in fields.fields:
+            single = replace(
+                alone, value=one.value, field_config=one.config, retrieved_context=sources
+            )
+            answer = nothing or self._evaluate_field(single, one)
+            if isinstance(answer, str):
+                entries.append(_unchecked(one, answer))
+            else:
+                measured.append((one.path, answer))
+        if not measured:
+            reason = entries[0]["reason"] if entries else _nothing_to_compare(record)
+            summary = _summary(entries, cut=fields.left_out)
+            return Evaluation(NAME, None, NOT_CHECKED, reason, None, summary)
+        measured.sort(key=lambda pair: -pair[1].chance)
+        entries = [
+            answer.entry(path, short=place >= _MAX_DETAILED)
+            for place, (path, answer) in enumerate(measured)
+        ] + entries
+        path, worst = measured[0]
+        metadata = worst.described() | _summary(entries, cut=fields.left_out)
+        why = f"{path}: {worst.reason}" if worst.reason else path
+        return Evaluation(NAME, worst.chance, None, why, None, metadata)
+
+    def _evaluate_field(self, record: Record, field: Field) -> Measured | str:
+        """Return the worst value of a field, or the reason why it was not checked."""
+        readings = read(record)
+        if not readings:
+            return "the answer has no value"
+        if not readings[0].passages.text:
+            return _nothing_to_compare(record)
+        checked = [reading for reading in readings if reading.is_checked]
+        if not checked:
+            return "no yes or no stands in the passages"
+        if all(reading.kind == "text" and not reading.spans for reading in checked):
+            return "it is free text in words of its own"
+        name = f"{record.span_name or ''}/{general_path(field.path)[:100]}"
+        return max(
+            (self._measure(record, reading, name) for reading in checked),
+            key=lambda one: one.chance,
+        )
 
     __call__ = evaluate
 
     def learn(self, record: Record, /) -> None:
         """Count a record's value in its field's history. The worker calls it, once per record."""
-        if self.histories is not None:
-            field = _field_of(record)
+        if self.histories is None or is_structured(record):
+            return
+        field = _field_of(record)
+        readings = self.histories.recall(record)
+        if readings is None and self.applies(record):
+            readings = read(record, most=1, with_rivals=False)
             if abstained(value_of(record)):
                 self.histories.learn(field, None)
-            readings = self.histories.recall(record)
-            if readings is None:
-                readings = read(record, most=1, with_rivals=False)
-            for reading in readings:
-                self.histories.learn(field, reading)
+        for reading in readings or ():
+            self.histories.learn(field, reading)
 
     def postponed(self, record: Record, /) -> bool:
         """Say whether the field's format is code of the app, which runs aside."""
@@ -485,6 +548,97 @@ class ExtractionRisk:
 
         text = SharedText(StateFile(state_path(settings.store)), "extraction history")
         return ExtractionRisk(Histories(text), self.weights)
+
+
+NOT_CHECKED = "not_checked"
+"""The label of a record about which the score can say nothing."""
+_SHOWN = 200
+_MAX_DETAILED = 30
+"""Fields of an answer, the worst ones, of which place and rival are told too."""
+
+
+class Measured(NamedTuple):
+    """One value with its chance of being wrong, and what raises that."""
+
+    reading: Reading
+    chance: float
+    reasons: list[str]
+
+    @property
+    def reason(self) -> str | None:
+        """The most telling reason in a sentence."""
+        telling = next((reason for reason in self.reasons if reason not in _GENERAL), None)
+        return explain(telling or self.reasons[0], self.reading) if self.reasons else None
+
+    def described(self) -> dict[str, Any]:
+        """Return kind, reasons and rivals, as the metadata of a score have them."""
+        metadata: dict[str, Any] = {"kind": self.reading.kind, "reasons": self.reasons}
+        if self.reading.rivals:
+            shown = [self.reading.shown(rival) for rival in self.reading.rivals[:MAX_SHOWN]]
+            metadata |= {"rival": shown[0], "rivals": shown}
+        if self.reading.passages.cut:
+            metadata["passages_cut"] = True
+        return metadata
+
+    def entry(self, path: str, *, short: bool = False) -> dict[str, Any]:
+        """Return what the metadata of a score say about one field."""
+        reading = self.reading
+        entry: dict[str, Any] = {
+            "path": path,
+            "value": reading.value[:_SHOWN],
+            "chance": self.chance,
+            "checked": True,
+            "reason": self.reason,
+            "kind": reading.kind,
+        }
+        if short:
+            return entry
+        if reading.best is not None:
+            entry |= _at(reading.passages, reading.value, *reading.best)
+        if reading.rivals:
+            rival = reading.rivals[0]
+            entry["rival"] = _at(reading.passages, rival.value, rival.start, rival.end)
+        return entry
+
+
+def _at(passages: Passages, value: str, start: int, end: int) -> dict[str, Any]:
+    first, last = passages.in_chunk(start, end)
+    return {**passages.shown(value, start, end), "start": first, "end": last}
+
+
+def _unchecked(field: Field, reason: str) -> dict[str, Any]:
+    value = text_of(field.value)[:_SHOWN]
+    return {"path": field.path, "value": value, "chance": None, "checked": False, "reason": reason}
+
+
+def _summary(entries: list[dict[str, Any]], *, cut: int = 0) -> dict[str, Any]:
+    chances = [entry["chance"] for entry in entries if entry["chance"] is not None]
+    summary = {
+        "fields": entries,
+        "expected_wrong": round(sum(chances), 4),
+        "fields_checked": len(chances),
+        "fields_not_checked": len(entries) - len(chances),
+    }
+    if chances:
+        summary["worst_field"] = entries[0]["path"]
+    if cut:
+        summary["fields_cut"] = cut
+    return summary
+
+
+def _nothing_to_compare(record: Record) -> str:
+    """Say why nothing could be compared with a value; images are named, since nobody reads them."""
+    unread = parts_without_text(record.request)
+    if unread:
+        named = ", ".join(f"{count} {kind}" for kind, count in sorted(unread.items()))
+        return (
+            f"the request has parts that are not read ({named}), and no passage stands beside them"
+        )
+    return "there is neither a passage nor a second extraction to compare the value with"
+
+
+def _is_config(config: object) -> bool:
+    return isinstance(config, Mapping)
 
 
 def _field_of(record: Record) -> str:

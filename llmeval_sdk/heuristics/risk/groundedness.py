@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -14,6 +15,7 @@ from llmeval_sdk.heuristics.risk._words import STOP_WORDS, Additive, squashed
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.fields import TOOL_RESULTS
 from llmeval_sdk.model.records import evidence_of
+from llmeval_sdk.model.structure import is_structured
 from llmeval_sdk.text.budget import WorkBudget
 
 
@@ -207,15 +209,42 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     absent = dict.fromkeys(number for claim in measured for number in claim.numbers_absent)
     metadata["unsupported_spans"] = spans[:_MAX_SHOWN]
     metadata["numbers_absent"] = list(absent)[:_MAX_SHOWN]
-    explanation = _explain(len(spans), len(measured), metadata["numbers_absent"])
+    uncompared = dict.fromkeys(
+        word.lower() for word in _UNCOMPARED.findall(answer[:MAX_CHARACTERS])
+    )
+    if uncompared:
+        metadata["not_compared"] = list(uncompared)[:_MAX_SHOWN]
+    explanation = _explain(len(spans), len(measured), metadata["numbers_absent"], [*uncompared])
     return Evaluation(NAME, round(value, 5), None, explanation, None, metadata)
 
 
-def _explain(unsupported: int, count: int, absent: list[str]) -> str:
+_UNCOMPARED = re.compile(
+    r"\b(?:not|no|never|none|nobody|nothing|without|cannot|neither|nor|all|every|only|always|most"
+    r"|nicht|kein\w{0,2}|nie|alle|nur|pas|jamais|tous|toutes|seulement|nunca|todos|todas|solamente"
+    r"|ning\w{2,4}|mai|tutti|soltanto|niet|geen|nooit|alleen|n\u00e3o|nenhum\w?|\w{2,6}n['\u2019]t)\b",
+    re.IGNORECASE,
+)
+"""Negations and quantifiers: the score compares words and figures, not what is said of them."""
+
+
+def _explain(unsupported: int, count: int, absent: list[str], uncompared: list[str]) -> str:
     summary = f"{unsupported} of {count} sentences look unsupported by the context"
-    return f"{summary}; numbers it does not have: {', '.join(absent[:5])}" if absent else summary
+    if absent:
+        summary += f"; numbers it does not have: {', '.join(absent[:5])}"
+    if uncompared:
+        summary += f"; not compared: {', '.join(map(repr, uncompared[:3]))}"
+    return summary
+
+
+def _is_prose(record: Record) -> bool:
+    """Say whether the answer has sentences; the fields of an object are `extraction_risk`'s."""
+    return not is_structured(record)
 
 
 groundedness_risk = FunctionHeuristic(
-    evaluated, NAME, version="2", needs=("response", f"retrieved_context|{TOOL_RESULTS}")
+    evaluated,
+    NAME,
+    version="2",
+    needs=("response", f"retrieved_context|{TOOL_RESULTS}"),
+    applies=_is_prose,
 )

@@ -1,0 +1,160 @@
+"""`extraction_risk` of structured answers: every field, one score."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import registry
+from llmeval_sdk.heuristics.extraction.risk import NOT_CHECKED, extraction_risk
+from llmeval_sdk.model import Chunk, Record
+from llmeval_sdk.testing import capture
+
+
+INVOICE = (
+    "Northwind Traders\nInc., 12 Harbour Road, Bergen\nINVOICE No. 2026-117\n"
+    "Invoice date: 1 March 2026\nDue date: 31 March 2026\nCustomer: Ada Lovelace\n"
+    "Subtotal 41.50\nTax (8 %) 3.32\nShipping 5.00\nTotal due 49.82\nCountry: Norway\n"
+    "IBAN NO93 8601 1117 947\nReverse charge: no"
+)
+ANSWER = {
+    "vendor": {"name": "Northwind Traders Inc.", "country": "NO", "iban": "NO9386011117947"},
+    "invoice_number": "2026-117", "invoice_date": "2026-03-01", "due_date": "2026-03-31",
+    "customer_name": "Ada Lovelace", "subtotal": 41.5, "tax": "3.32", "tax_rate": "8%",
+    "shipping": "5.00", "total": "49.82", "reverse_charge": False, "notes": None,
+}  # fmt: skip
+
+
+def answered(**changes):
+    return Record(
+        request="Extract the invoice.",
+        value={**ANSWER, **changes},
+        retrieved_context=(Chunk(INVOICE),),
+    )
+
+
+def by_path(evaluation):
+    return {entry["path"]: entry for entry in evaluation.metadata["fields"]}
+
+
+def test_a_wrong_field_is_the_worst_of_its_answer():
+    """The subtotal in the place of the total leads, with its place and its rival."""
+    score = extraction_risk.evaluate(answered(total="41.50"))
+    assert score.metadata["worst_field"] == "total"
+    (worst, *others) = score.metadata["fields"]
+    assert (worst["path"], worst["value"], score.value) == ("total", "41.50", worst["chance"])
+    assert INVOICE[worst["start"] : worst["end"]] == "41.50"
+    assert worst["rival"]["value"] == "49.82"
+    rival = worst["rival"]
+    assert INVOICE[rival["start"] : rival["end"]] == "49.82"
+    assert all(entry["chance"] <= 0.5 for entry in others if entry["checked"])
+    assert "total" in score.explanation
+
+
+def test_right_fields_are_present_in_whatever_form():
+    """A line break, an ISO date, a code, spaces in an IBAN and a boolean make no value absent."""
+    score = extraction_risk.evaluate(answered())
+    assert not [entry for entry in score.metadata["fields"] if "none of the passages" in str(entry)]
+    assert score.value < 0.5
+
+
+def test_the_answer_says_how_many_fields_are_probably_wrong():
+    """The greatest chance is the worst field's; the sum of all stands beside it."""
+    right, wrong = (extraction_risk.evaluate(answered(total=total)) for total in ("49.82", "41.50"))
+    chances = [entry["chance"] for entry in wrong.metadata["fields"] if entry["checked"]]
+    assert wrong.value == max(chances)
+    assert wrong.metadata["expected_wrong"] == pytest.approx(sum(chances), abs=1e-3)
+    assert right.metadata["expected_wrong"] < wrong.metadata["expected_wrong"]
+    assert wrong.metadata["fields_checked"] == len(chances)
+    assert by_path(wrong)["notes"]["chance"] is None
+
+
+@pytest.mark.parametrize("form", ["object", "json", "fenced"])
+def test_an_object_and_its_json_get_one_score(form):
+    """However an app returns its answer."""
+    record = answered(total="41.50")
+    text = json.dumps(record.value)
+    forms = {
+        "object": record,
+        "json": replace(record, value=None, response=text),
+        "fenced": replace(record, value=None, response=f"```json\n{text}\n```"),
+    }
+    assert extraction_risk.evaluate(forms[form]).value == extraction_risk.evaluate(record).value
+
+
+def test_the_document_may_stand_in_the_prompt():
+    """Then nothing has to be annotated and nothing retrieved."""
+    record = answered(total="41.50")
+    asked = [{"role": "user", "content": f"Extract.\n<document>{INVOICE}</document>"}]
+    prompted = replace(record, request=asked, retrieved_context=None)
+    assert extraction_risk.evaluate(prompted).value == extraction_risk.evaluate(record).value
+
+
+def test_without_any_passage_it_says_not_checked_and_why():
+    """An image is named as not read."""
+    score = extraction_risk.evaluate(replace(answered(), retrieved_context=None))
+    assert (score.value, score.label) == (None, NOT_CHECKED)
+    seen = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
+    pictured = extraction_risk.evaluate(replace(answered(), request=seen, retrieved_context=None))
+    assert "1 image_url" in pictured.explanation
+
+
+def test_a_traced_object_is_scored_without_annotation():
+    """The workflow only returns it; prose scores stay away from it."""
+    with capture(escalations=[]) as seen:
+
+        @llmeval.retrieval
+        def pages():
+            return [{"content": INVOICE}]
+
+        @llmeval.workflow
+        def extract(name):
+            pages()
+            return {**ANSWER, "total": "41.50"}
+
+        extract("a.pdf")
+        seen.drain()
+        scores = seen.scores("extract")
+    assert scores["extraction_risk"].metadata["worst_field"] == "total"
+    assert scores["semantic_validation"].value == "pass"
+    assert "groundedness_risk" not in scores
+
+
+def test_a_model_call_by_itself_is_an_answer_of_its_own():
+    """The document in its prompt and JSON as its answer are enough."""
+    with capture(escalations=[]) as seen:
+        with llmeval.llm("chat", model_name="m") as span:
+            span.request = [{"role": "user", "content": f"<document>{INVOICE}</document>"}]
+            span.response = json.dumps({**ANSWER, "total": "41.50"})
+        seen.drain()
+        assert seen.scores("chat")["extraction_risk"].metadata["worst_field"] == "total"
+
+
+def test_a_model_call_below_a_workflow_is_a_step_of_that():
+    """It is not scored twice."""
+    with capture(escalations=[]) as seen:
+        with llmeval.workflow("extract"), llmeval.llm("chat", model_name="m") as span:
+            span.request = [{"role": "user", "content": f"<document>{INVOICE}</document>"}]
+            span.response = json.dumps(ANSWER)
+        seen.drain()
+        assert "extraction_risk" not in seen.scores("chat")
+
+
+def test_offline_a_column_of_json_is_read_like_that():
+    """The same score, by the same name."""
+    row = {"request": f"<document>{INVOICE}</document>",
+           "response": json.dumps({**ANSWER, "total": "41.50"})}  # fmt: skip
+    (done,) = llmeval.evaluate([row], progress=False).rows
+    assert done.evaluations["extraction_risk"].metadata["worst_field"] == "total"
+
+
+@pytest.mark.parametrize("count", [500, 10_000])
+def test_many_fields_are_bounded(count):
+    """Five hundred are read, the others counted."""
+    many = Record(
+        value={f"f{n}": f"v{n}" for n in range(count)}, retrieved_context=(Chunk("v1 v2"),)
+    )
+    score = registry.evaluator("extraction_risk").evaluate(many)
+    assert len(score.metadata["fields"]) == 500
+    assert score.metadata.get("fields_cut", 0) == count - 500
