@@ -302,7 +302,7 @@ class Heuristics:
         self._plans = [*others, plan]
         self._postpones = any(plan.postponed is not None for plan in self._plans)
         self._learners = [
-            (plan.heuristic.learn, plan.heuristic.needs)
+            (plan.heuristic.learn, plan.heuristic.needs, plan.applies)
             for plan in self._plans
             if isinstance(plan.heuristic, Learner)
         ]
@@ -314,8 +314,10 @@ class Heuristics:
 
     def learn(self, record: Record) -> None:
         """Show a live record to the heuristics that learn from such. Call it once per record."""
-        for learn, needs in self._learners:
-            if all(is_met(need, record) for need in needs):
+        for learn, needs, applies in self._learners:
+            if all(is_met(need, record) for need in needs) and (
+                applies is None or applies(record)
+            ):
                 with shield("heuristic: learn"):
                     learn(record)
 

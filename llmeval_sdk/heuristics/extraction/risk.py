@@ -530,12 +530,12 @@ class ExtractionRisk:
         if self.histories is None or is_structured(record):
             return
         field = _field_of(record)
+        if abstained(value_of(record)):
+            self.histories.learn(field, None)
         readings = self.histories.recall(record)
-        if readings is None and self.applies(record):
+        if readings is None:
             readings = read(record, most=1, with_rivals=False)
-            if abstained(value_of(record)):
-                self.histories.learn(field, None)
-        for reading in readings or ():
+        for reading in readings:
             self.histories.learn(field, reading)
 
     def postponed(self, record: Record, /) -> bool:
