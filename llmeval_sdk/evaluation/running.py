@@ -266,7 +266,9 @@ class Heuristics:
         """Whether one of them may ask to be left to the worker."""
         self._attaching: dict[int, list[_PreparedHeuristic]] = {}
         """Those that attach, by the fields that a Record has: few combinations ever occur."""
-        self._learners: list[tuple[Callable[[Record], None], tuple[str, ...]]] = []
+        self._learners: list[
+            tuple[Callable[[Record], None], tuple[str, ...], Callable[[Record], bool] | None]
+        ] = []
         """Of the heuristics that learn: what learns, and the needs that a Record must meet."""
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
