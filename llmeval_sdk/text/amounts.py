@@ -222,6 +222,10 @@ _TOKEN = re.compile(
 _PART = re.compile(r"\d+")
 
 
+_TEXT_OF_MATCH = re.Match.group
+_SPAN_OF_MATCH = re.Match.span
+
+
 class Amount(NamedTuple):
     """A number in a text, with its currency, unit, sign and scale."""
 
@@ -244,8 +248,8 @@ class Tokens:
     def __init__(self, text: str) -> None:
         self.text = text
         found = list(_TOKEN.finditer(text))
-        self.words = [match.group() for match in found]
-        self.spans = [match.span() for match in found]
+        self.words = list(map(_TEXT_OF_MATCH, found))
+        self.spans = list(map(_SPAN_OF_MATCH, found))
 
     def __len__(self) -> int:
         return len(self.words)
@@ -261,9 +265,10 @@ class Tokens:
 
 def amounts(tokens: Tokens) -> Iterator[Amount]:
     """Yield every number of a text, in figures or words."""
-    index = 0
-    while index < len(tokens):
-        word = tokens.words[index]
+    after = 0
+    for index, word in enumerate(tokens.words):
+        if index < after or not (word in _BEGIN_NUMBERS or word[0].isdecimal()):
+            continue
         numbers: tuple[float, ...] = ()
         after = index + 1
         if word[0].isdecimal():
@@ -272,13 +277,15 @@ def amounts(tokens: Tokens) -> Iterator[Amount]:
                 yield from _parts(word, index)
         elif (number := spelled(tokens.words, index)) is not None:
             numbers, after = (number[0],), number[1]
-        elif word in ("a", "an", "one") and tokens.word(after) in MEASURES:
+        elif tokens.word(after) in MEASURES:
             numbers = (1.0,)
         if numbers:
             amount = _with_company(tokens, index, after, numbers)
             after = amount.tokens.stop
             yield amount
-        index = after
+
+
+_BEGIN_NUMBERS = NUMBER_WORDS.keys() | {"a", "an"}
 
 
 def _parts(word: str, index: int) -> Iterator[Amount]:
@@ -572,8 +579,8 @@ _WORD = re.compile(r"\d+|[^\W\d_]+")
 def dates(text: str) -> Iterator[Found]:
     """Yield every date of a text in lower case."""
     for match in _NUMERIC.finditer(text):
-        first, _, second, third, colon = match.groups()
-        if readings := _numeric(first, second, third, time_follows=bool(colon)):
+        first, mark, second, third, colon = match.groups()
+        if readings := _numeric(first, second, third, mark, time_follows=bool(colon)):
             yield Found(readings, match.start(), match.end(4))
     for match in _COMPACT.finditer(text):
         if readings := _compact(match.group()):
@@ -625,8 +632,13 @@ def times(text: str) -> set[int]:
     return found
 
 
-def _numeric(first: str, second: str, third: str, *, time_follows: bool) -> tuple[Date, ...]:
-    """Read three figures in every order that gives a day of the calendar."""
+def _numeric(
+    first: str, second: str, third: str, mark: str | None, *, time_follows: bool
+) -> tuple[Date, ...]:
+    """Read three figures in every order that gives a day of the calendar.
+
+    Between points a month never comes first.
+    """
     one, two = int(first), int(second)
     if len(first) == 4:
         day = third[:2] if time_follows else third
@@ -638,7 +650,8 @@ def _numeric(first: str, second: str, third: str, *, time_follows: bool) -> tupl
         found += [(year, two, one, "dmy"), (year, one, two, "mdy")]
     if len(first) == 2 and len(third) == 2:
         found.append((century(one), two, int(third), "ymd"))
-    return _existing(*found)
+    days = _existing(*found)
+    return tuple(day for day in days if day.order != "mdy") if mark == "." else days
 
 
 def _compact(figures: str) -> tuple[Date, ...]:

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import bounded_question, is_answer
 from llmeval_sdk.model.documents import sources_of
-from llmeval_sdk.text.amounts import MEASURES, only_amounts, only_date
+from llmeval_sdk.text.amounts import MEASURES, Amount, Date, only_amounts, only_date
 from llmeval_sdk.text.budget import TooLargeError
 from llmeval_sdk.text.folding import fold, plain
 from llmeval_sdk.text.locales import coded
-from llmeval_sdk.text.support import BOOLEANS, MAX_CODE, EvidenceText, find, rounded
+from llmeval_sdk.text.support import BOOLEANS, MAX_CODE, EvidenceText, Span, find, rounded
 
 
 MAX_CHARACTERS = 1_000
@@ -136,7 +136,29 @@ def _normal(text: str) -> str:
     if number is not None:
         return number
     typed = _typed_form(text) if len(text) <= _SHORT else None
-    return typed or _NOT_WORD.sub(" ", lowered).strip() or lowered
+    return typed or plain_form(text)
+
+
+def plain_form(text: str) -> str:
+    """Write what is no value of a kind in a form without case, punctuation and wide spaces."""
+    lowered = text.casefold()
+    return _NOT_WORD.sub(" ", lowered).strip() or lowered
+
+
+def form_of_date(date: Date) -> str:
+    """Write a date as ``2026-03-01``; a year or day that is left open has no figures."""
+    year, month, day, _ = date
+    return f"{year or 0:04}-{month:02}-{day or 0:02}"
+
+
+def form_of_amount(amount: Amount) -> str | None:
+    """Write an amount by its number and what it measures; ``None`` if it may be two numbers."""
+    if len(amount.readings) != 1:
+        return None
+    measure, size = MEASURES[amount.unit] if amount.unit else ("", 1.0)
+    sign = "-" if amount.negative else ""
+    number = rounded(amount.readings[0] * size)
+    return f"{sign}{number:.12g}{'' if measure == 'percent' else measure}"
 
 
 def _typed_form(text: str) -> str | None:
@@ -145,16 +167,10 @@ def _typed_form(text: str) -> str | None:
     if any(map(str.isdecimal, text)):
         readings, time = only_date(lowered)
         if len(readings) == 1 and time is None:
-            year, month, day, _ = readings[0]
-            parts = (f"{year:04}" if year else "", f"{month:02}", f"{day:02}" if day else "")
-            return "-".join(parts)
+            return form_of_date(readings[0])
         amounts = () if readings else only_amounts(lowered)
-        if len(amounts) == 1 and len(amounts[0].readings) == 1:
-            amount = amounts[0]
-            measure, size = MEASURES[amount.unit] if amount.unit else ("", 1.0)
-            number = rounded(amount.readings[0] * size)
-            sign = "-" if amount.negative else ""
-            return f"{sign}{number:.12g}{'' if measure == 'percent' else measure}"
+        if len(amounts) == 1 and (form := form_of_amount(amounts[0])) is not None:
+            return form
     meanings = coded(text, fold(text))
     return f"{meanings[0].kind} {meanings[0].code.lower()}" if meanings else None
 
@@ -611,9 +627,8 @@ def candidates(kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
 
 
 def _candidates(kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
-    if kind in ("date", "quantity"):
-        with suppress(TooLargeError):
-            yield from (_dates if kind == "date" else _quantities)(passages.evidence)
+    if kind in _READ:
+        yield from (value[:2] for value in _read_values(kind, passages))
     elif kind in _COMPILED:
         for pattern in (_ASCII if passages.lowered.isascii() else _COMPILED)[kind]:
             match = None
@@ -626,13 +641,29 @@ def _candidates(kind: str, passages: Passages) -> Iterator[tuple[int, int]]:
         yield from (match.span() for match in pattern.finditer(passages.text))
 
 
-def _dates(evidence: EvidenceText) -> Iterable[tuple[int, int]]:
-    return dict.fromkeys(span for date, span in evidence.dates if date.day)
+_READ = ("date", "quantity")
+"""Kinds of which everything in a text is read, and not only looked for."""
 
 
-def _quantities(evidence: EvidenceText) -> Iterator[tuple[int, int]]:
-    every = {id(amount): amount for amounts in evidence.amounts.values() for amount in amounts}
-    return (evidence.span_of_amount(amount) for amount in every.values() if amount.unit)
+def _read_values(kind: str, passages: Passages) -> Iterator[PossibleValue]:
+    """Yield the dates or quantities of the passages with their normal forms."""
+    evidence, text = passages.evidence, passages.text
+    with suppress(TooLargeError):
+        if kind == "date":
+            readings: dict[Span, list[Date]] = {}
+            for date, span in evidence.dates:
+                if date.day:
+                    readings.setdefault(span, []).append(date)
+            for span, dates in readings.items():
+                value = text[slice(*span)]
+                form = form_of_date(dates[0]) if len(dates) == 1 else plain_form(value)
+                yield PossibleValue(*span, value, form)
+        else:
+            for amount in {id(a): a for many in evidence.amounts.values() for a in many}.values():
+                if amount.unit:
+                    span = evidence.span_of_amount(amount)
+                    value = text[slice(*span)]
+                    yield PossibleValue(*span, value, form_of_amount(amount) or plain_form(value))
 
 
 MAX_VALUES = 10
@@ -788,13 +819,15 @@ def _everything(kind: str, passages: Passages) -> tuple[PossibleValue, ...]:
     """Return everything of a kind in the passages, which the fields of one document share."""
     kept = passages.kept.get(kind)
     if kept is None:
-        values = (
-            (*span, passages.text[slice(*span)].strip(_EDGES))
-            for span in candidates(kind, passages)
-        )
-        kept = tuple(
-            PossibleValue(start, end, value, normal(value)) for start, end, value in values
-        )
+        if kind in _READ:
+            kept = tuple(islice(_read_values(kind, passages), MAX_CANDIDATES))
+        else:
+            form_of = plain_form if kind in FREE_FORM else normal
+            values = (
+                (*span, passages.text[slice(*span)].strip(_EDGES))
+                for span in candidates(kind, passages)
+            )
+            kept = tuple(PossibleValue(*value, form_of(value[2])) for value in values)
         passages.kept[kind] = kept
     return kept
 

@@ -163,4 +163,7 @@ def coded(value: str, folded: str) -> tuple[Coded, ...]:
 def _licence(value: str) -> str | None:
     """Read an SPDX identifier whatever its case and its ending are."""
     lowered = value.lower().removesuffix("-only").removesuffix("-or-later").removesuffix("+")
-    return next((code for code in _LICENCES if code.lower() == lowered), None)
+    return _LICENCE_OF.get(lowered)
+
+
+_LICENCE_OF = {code.lower(): code for code in _LICENCES}

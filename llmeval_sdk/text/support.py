@@ -10,7 +10,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from operator import add
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, overload
@@ -296,6 +296,8 @@ def _spans_of_amount(value: Amount, evidence: EvidenceText) -> Iterator[Span]:
         if value.unit:
             yield from _same_measures(value, reading, evidence)
             continue
+        if not evidence.may_have(reading):
+            continue
         for candidate in evidence.amounts.get(rounded(reading), ()):
             if _agree(value, candidate):
                 yield evidence.span_of_amount(candidate)
@@ -365,6 +367,10 @@ class lazy(Generic[Value]):  # noqa: N801 - reads as a decorator
 
 
 _PIECE = 1_000
+_TELLING = 3
+"""Figures of a number that few texts have by chance."""
+_WITHOUT_MARKS = str.maketrans("", "", " .,'\u2019")
+_LARGE_WORDS = re.compile(r"\b(?:hundred|thousand)\b")
 
 
 def rounded(value: float) -> float:
@@ -475,6 +481,26 @@ class EvidenceText:
         return Tokens(self.plain)
 
     @lazy
+    def _figures(self) -> tuple[str, bool]:
+        """The text without the marks inside numbers, and whether it writes large ones in words."""
+        self._spend(0.5)
+        return self.plain.translate(_WITHOUT_MARKS), _LARGE_WORDS.search(self.plain) is not None
+
+    def may_have(self, number: float) -> bool:
+        """Say whether the figures of a number stand in the text at all, which is quickly seen.
+
+        Scales and percents only move its point. Short numbers stand in almost every text.
+        """
+        digits = f"{number:.12g}"
+        if "e" in digits:
+            return True
+        digits = digits.replace(".", "").strip("0")
+        if len(digits) < _TELLING:
+            return True
+        figures, in_words = self._figures
+        return in_words or digits in figures
+
+    @lazy
     def amounts(self) -> dict[float, list[Amount]]:
         """The amounts in the text by their number; 6 % stands under 0.06 too."""
         self._spend(6)
@@ -534,15 +560,20 @@ _LIKE_FIGURES = str.maketrans("oqdilsbzg", "000115826")
 
 
 class Words:
-    """The folded words of a text, with where each stands."""
+    """The folded words of a text."""
 
-    __slots__ = ("places", "words")
+    __slots__ = ("words",)
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
-        self.places: dict[str, list[int]] = {}
-        for place, word in enumerate(words):
-            self.places.setdefault(word, []).append(place)
+
+    def where(self, wanted: Collection[str]) -> dict[str, list[int]]:
+        """Return where each of some words stands."""
+        places: dict[str, list[int]] = {word: [] for word in wanted}
+        for place, word in enumerate(self.words):
+            if word in places:
+                places[word].append(place)
+        return places
 
 
 _Alignment = tuple[float, int, int]
@@ -565,8 +596,9 @@ def _windows(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[
     """Yield the stretches of a text that have most words of a value in their places."""
     slack = len(value) // 2 + 2
     votes: Counter[int] = Counter()
+    places_of = text.where(value)
     for index, word in enumerate(value):
-        places = text.places.get(word, ())
+        places = places_of[word]
         if len(places) <= _PLACES:
             votes.update((place - index) // slack for place in places)
     if not votes:
@@ -584,16 +616,17 @@ def _nearly(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[i
     index = max(range(len(value)), key=lambda place: len(value[place]))
     if len(value[index]) > MAX_LETTERS:
         return
-    budget.spend(len(text.places))
+    different = list(dict.fromkeys(text.words))
+    budget.spend(len(different))
     close = process.extract(
         value[index],
-        list(text.places),
+        different,
         scorer=OSA.distance,
         score_cutoff=_may_be_off(value[index]),
         limit=_WINDOWS,
     )
-    for word, _, _ in close:
-        yield from (place - index for place in text.places[word][:_PLACES])
+    for places in text.where([word for word, _, _ in close]).values():
+        yield from (place - index for place in places[:_PLACES])
 
 
 def _fits(  # noqa: C901 - one loop, and the hot one
