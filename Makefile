@@ -261,6 +261,7 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	@missed=0; python=$(VENV)-quality/bin/python; \
 	$$python -m benchmarks.quality.semantic_validation --data $(DATA)/sroie.json || missed=1; \
 	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) || missed=1; \
+	$$python -m benchmarks.quality.truth --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/learned_risk.py --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.agents --data $(DATA) || missed=1; \
