@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.quality.structured_answers import MISSED, Answer, Given
 from llmeval_sdk.heuristics.extraction.risk import ExtractionRisk
+from llmeval_sdk.heuristics.risk.groundedness import groundedness_risk
 from llmeval_sdk.heuristics.semantic_validation import semantic_validation
 from llmeval_sdk.model import Evaluation, Record
 
@@ -82,12 +83,24 @@ def chance_of(scorer: ExtractionRisk, record: Record) -> float | None:
     return None if chance is None else float(chance)
 
 
-def contradicts(record: Record, *, is_found: bool | None) -> bool | None:
-    """Say whether one score finds a value that the other calls absent; ``None`` if one is silent."""
-    verdict = semantic_validation(record).value
-    if is_found is None or verdict not in ("pass", "fail"):
-        return None
-    return is_found != (verdict == "pass")
+def verdicts(record: Record, *, is_found: bool | None) -> dict[str, bool]:
+    """Return which scores find a record's value in its passages; those that do not say are left out.
+
+    ``is_found`` is what `extraction_risk` said of it. The value is taken for the response, as where
+    a function returns it.
+    """
+    said = {} if is_found is None else {"extraction_risk": is_found}
+    supported = semantic_validation(record).value
+    if supported in ("pass", "fail"):
+        said["semantic_validation"] = supported == "pass"
+    answered = replace(record, response=record.value)
+    grounded = groundedness_risk(answered) if groundedness_risk.applies(answered) else None
+    if grounded is not None and grounded.value is not None:
+        about = grounded.metadata or {}
+        said["groundedness_risk"] = not (
+            about.get("unsupported_spans") or about.get("numbers_absent")
+        )
+    return said
 
 
 def is_found_of(scorer: ExtractionRisk, record: Record) -> bool | None:

@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -28,13 +29,13 @@ from benchmarks.quality.field_scores import (
     auroc,
     calibration_error,
     chance_of,
-    contradicts,
     expit,
     is_found_of,
     logit,
     moved,
     ranked,
     score,
+    verdicts,
 )
 from benchmarks.quality.form_pairs import pairs
 from benchmarks.quality.frozen_answers import FrozenCase, freeze, frozen
@@ -246,28 +247,28 @@ def forms(shown: int) -> None:
 
 
 def contradictions(rows: dict[str, list[Scored]], shown: int) -> None:
-    """Count where `semantic_validation` and `extraction_risk` disagree on whether a value is there."""
-    checked, against = 0, []
+    """Count records of which one score finds the value and another calls it absent."""
+    said: list[tuple[dict[str, bool], str]] = []
     for row in [row for own in rows.values() for row in own][::3]:
-        if row.given.value is None:
-            continue
-        disagree = contradicts(row.answer.single(row.given), is_found=row.is_found)
-        checked += disagree is not None
-        if disagree:
-            against.append(row)
+        if row.given.value is not None:
+            record = row.answer.single(row.given)
+            said.append((verdicts(record, is_found=row.is_found), _shown(row)))
     for pair in pairs():
         for record in (pair.plain, pair.changed):
-            disagree = contradicts(record, is_found=is_found_of(ExtractionRisk(), record))
-            checked += disagree is not None
-            if disagree:
-                against.append(pair)
-    print(f"\n## Contradictions: {len(against)} of {checked} records\n")
-    for row in against[: 4 * shown]:
-        if isinstance(row, Scored):
-            print(_shown(row))
-        else:
-            print(f"- {row.form}: {row.plain.value!r} / {row.changed.value!r}")
-    bar("contradicting records", len(against) / max(1, checked), most=0.02)
+            is_found = is_found_of(ExtractionRisk(), record)
+            text = f"- {pair.form} {pair.locale}: {record.value!r}"
+            said.append((verdicts(record, is_found=is_found), text))
+    compared = [(about, text) for about, text in said if len(about) > 1]
+    against = [(about, text) for about, text in compared if len(set(about.values())) > 1]
+    print(f"\n## Contradictions: {len(against)} of {len(compared)} records\n")
+    for names in combinations(("extraction_risk", "semantic_validation", "groundedness_risk"), 2):
+        both = [about for about, _ in compared if all(name in about for name in names)]
+        apart = sum(about[names[0]] != about[names[1]] for about in both)
+        print(f"- {' and '.join(names)}: {apart} of {len(both)}")
+    for about, text in against[:: max(1, len(against) // max(1, 4 * shown))] if shown else ():
+        absent = ", ".join(name for name, is_there in about.items() if not is_there)
+        print(f"{text} (absent for {absent})")
+    bar("contradicting records", len(against) / max(1, len(compared)), most=0.02)
 
 
 def calibration(rows: dict[str, list[Scored]]) -> None:
