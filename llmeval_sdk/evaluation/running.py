@@ -317,9 +317,7 @@ class Heuristics:
     def learn(self, record: Record) -> None:
         """Show a live record to the heuristics that learn from such. Call it once per record."""
         for learn, needs, applies in self._learners:
-            if all(is_met(need, record) for need in needs) and (
-                applies is None or applies(record)
-            ):
+            if all(is_met(need, record) for need in needs) and (applies is None or applies(record)):
                 with shield("heuristic: learn"):
                     learn(record)
 

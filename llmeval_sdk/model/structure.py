@@ -173,7 +173,28 @@ def general_path(path: str) -> str:
 _INDEX = re.compile(r"\[\d+\]")
 
 
+_GENERAL = frozenset(
+    (
+        "name",
+        "id",
+        "number",
+        "no",
+        "date",
+        "amount",
+        "value",
+        "total",
+        "type",
+        "code",
+        "rate",
+        "text",
+    )
+)
+"""Names that say little without the one above them."""
+
+
 def _words_of(path: str) -> str:
-    """Name a field by the last two names of its path, since ``name`` alone says little."""
+    """Name a field by the last name of its path, and by the one above where that says more."""
     names = [name for name in general_path(path).split(".") if name]
-    return " ".join(names[-2:])
+    in_list = len(names) > 1 and f"{names[-2]}[" in path
+    several = in_list or (bool(names) and names[-1].lower() in _GENERAL)
+    return " ".join(names[-2:] if several else names[-1:])

@@ -122,10 +122,16 @@ class Subject:
     @property
     def is_evaluated(self) -> bool:
         """Whether it is a request of its own, and not a step of one above it."""
-        span = self.span
-        if span.kind == "llm" or self.is_foreign:
-            return span.owner is None or (span.is_evaluated and not self.is_foreign)
-        return span.is_evaluated
+        return self.span.owner is None if self.is_foreign else self.span.is_evaluated
+
+    @property
+    def is_lone_call(self) -> bool:
+        """Whether it is a call of a model that stands below no workflow or agent.
+
+        Heuristics score it as an answer of its own. Judges, which cost money, see it only where its
+        prompt says what there is to judge.
+        """
+        return self.span.kind == "llm" and self.span.owner is None
 
 
 @dataclass(slots=True)
@@ -176,6 +182,8 @@ class Evaluating:
         span, plan = subject.span, self._plan
         target = self._hand_on(subject)
         if not subject.is_evaluated:
+            if subject.is_lone_call and subject.is_whole and span.error is None:
+                self._emit(self._score(record_of(span, span.gathered), {}, []), target, {})
             if span.kind == "llm" and span.prompt is not None:
                 self._consider_for_prompt(subject, target)
             return

@@ -25,6 +25,14 @@ from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.text.amounts import MEASURES, Amount, Date, only_amounts, only_date
 from llmeval_sdk.text.budget import TooLargeError
 from llmeval_sdk.text.folding import fold, plain
+from llmeval_sdk.text.labels import (
+    GROUP_OF,
+    Label,
+    concept_of,
+    label_of_column,
+    labels_in,
+    nearest_label,
+)
 from llmeval_sdk.text.locales import coded
 from llmeval_sdk.text.support import BOOLEANS, MAX_CODE, EvidenceText, Span, find, rounded
 
@@ -299,6 +307,18 @@ class Passages:
     )
     """Kind -> everything of that kind in the text, where that was asked for before."""
     _evidence: list[EvidenceText] = field(default_factory=list, compare=False, repr=False)
+
+    _labels: dict[str | None, list[Label]] = field(default_factory=dict, compare=False, repr=False)
+
+    def labels(self, group: str | None = None) -> list[Label]:
+        """Return the labels of a group of concepts, or of all, by their places in the text."""
+        if group not in self._labels:
+            evidence = self.evidence
+            self._labels[group] = [
+                Label(*evidence.original(label.start, label.end), label.concept)
+                for label in labels_in(evidence.plain, group)
+            ]
+        return self._labels[group]
 
     @property
     def evidence(self) -> EvidenceText:
@@ -682,6 +702,8 @@ class Rival(NamedTuple):
     cue: float
     times: int
     """How often it stands in the passages."""
+    label: Label | None = None
+    """The label that names the field, if this value stands under it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -704,6 +726,17 @@ class Reading:
     """Other values of its kind, the one that cues speak for most first."""
     is_checked: bool = True
     """Whether the value was looked for at all."""
+    concept: str | None = None
+    """What the field asks for, as labels of documents name it."""
+    label: Label | None = None
+    """The label that the value stands under, of those that name values of its kind."""
+    is_labelled: bool = False
+    """Whether the passages have a label that names the field."""
+
+    @property
+    def stands_under_own(self) -> bool:
+        """Whether the value stands under a label that names its field."""
+        return self.label is not None and self.label.concept == self.concept
 
     def shown(self, rival: Rival) -> dict[str, Any]:
         """Describe a rival as `Passages.shown` does."""
@@ -730,7 +763,53 @@ def read(record: Record, *, most: int = MAX_VALUES, with_rivals: bool = True) ->
     passages = passages_of(record)
     marks = Marks.of(passages.lowered, cues(record.field_config, record.request))
     forms = frozenset(map(normal, values))
-    return [_read(value, forms, passages, marks, with_rivals=with_rivals) for value in values]
+    labels = _FieldLabels.of(record.field_config, passages)
+    return [
+        _read(value, forms, passages, marks, labels, with_rivals=with_rivals) for value in values
+    ]
+
+
+class _FieldLabels(NamedTuple):
+    """The labels of passages that may name a field or one of its neighbours."""
+
+    concept: str | None
+    labels: list[Label]
+    passages: Passages
+
+    @classmethod
+    def of(cls, config: object, passages: Passages) -> _FieldLabels:
+        """Find the labels of the group of concepts that a field belongs to."""
+        config = config if isinstance(config, Mapping) else {}
+        name, description = config.get("name"), config.get("description")
+        concept = concept_of(
+            name if isinstance(name, str) else "",
+            description if isinstance(description, str) else "",
+        )
+        labels: list[Label] = []
+        if concept is not None:
+            with suppress(TooLargeError):
+                labels = passages.labels(GROUP_OF[concept])
+        return cls(concept, labels, passages)
+
+    def over(self, span: tuple[int, int]) -> Label | None:
+        """Return the label that a place stands under."""
+        if not self.labels:
+            return None
+        text = self.passages.text
+        label = next((label for label, _ in nearest_label(self.labels, text, *span)), None)
+        if label is None:
+            label = label_of_column(self.passages.labels(), text, *span)
+        return label
+
+    def own(self, span: tuple[int, int]) -> Label | None:
+        """Return the label that a place stands under if it names the field."""
+        label = self.over(span)
+        return label if label is not None and label.concept == self.concept else None
+
+    @property
+    def has_own(self) -> bool:
+        """Whether a label names the field."""
+        return any(label.concept == self.concept for label in self.labels)
 
 
 def rivals(record: Record) -> list[dict[str, object]]:
@@ -745,16 +824,34 @@ def rivals(record: Record) -> list[dict[str, object]]:
 
 
 def _read(
-    value: str, forms: Collection[str], passages: Passages, marks: Marks, *, with_rivals: bool
+    value: str,
+    forms: Collection[str],
+    passages: Passages,
+    marks: Marks,
+    labels: _FieldLabels,
+    *,
+    with_rivals: bool,
 ) -> Reading:
     kind = kind_of(value)
     form = normal(value)
     places = _spans(value, passages)
     spans = places or ()
-    best, cue = marks.best(spans)
+    own = [span for span in spans if labels.own(span) is not None]
+    best, cue = marks.best(own or spans)
+    label = labels.over(best) if best is not None else None
     opponents = _rivals(kind, spans, forms, passages, marks) if with_rivals else ()
-    is_checked = places is not None
-    return Reading(value, form, kind, passages, marks, spans, best, cue, opponents, is_checked)
+    if labels.has_own and not own:
+        opponents = _labelled(opponents, labels)
+    return Reading(
+        value, form, kind, passages, marks, spans, best, cue, opponents,
+        places is not None, labels.concept, label, labels.has_own,
+    )  # fmt: skip
+
+
+def _labelled(rivals: tuple[Rival, ...], labels: _FieldLabels) -> tuple[Rival, ...]:
+    """Put the rivals first that stand under a label that names the field."""
+    marked = [rival._replace(label=labels.own((rival.start, rival.end))) for rival in rivals]
+    return tuple(sorted(marked, key=lambda rival: rival.label is None))
 
 
 def _spans(value: str, passages: Passages) -> tuple[tuple[int, int], ...] | None:

@@ -349,6 +349,23 @@ def _beside(reading: Reading) -> int:
     return sum(start - _BESIDE <= rival.start <= end + _BESIDE for rival in reading.rivals)
 
 
+def _measure_label(reading: Reading) -> dict[str, float]:
+    """Compare the label that a value stands under with what its field asks for.
+
+    ``no_own_label``: a label of the passages names the field, and the value does not stand under
+    it. ``other_label``: the value stands under a label that names another thing of its kind.
+    ``rival_labelled``: another value of its kind stands under the field's label in its place.
+    """
+    if reading.concept is None or reading.stands_under_own:
+        return {}
+    rivals = reading.rivals
+    return {
+        "no_own_label": float(reading.is_labelled),
+        "other_label": float(reading.label is not None),
+        "rival_labelled": float(bool(rivals) and rivals[0].label is not None),
+    }
+
+
 class RiskModel(NamedTuple):
     """What every feature weighs, and its mean over the labelled data."""
 
@@ -395,6 +412,7 @@ def features(
     return {
         **measure_votes(record, reading, sure),
         **_measure_rivalry(reading),
+        **_measure_label(reading),
         **_measure_fit(record, reading, fits=confidence.metadata.get("format_valid")),
         **_measure_place(record, reading),
         **(histories.measure(name, reading) if histories is not None else {}),
@@ -676,6 +694,7 @@ _WHY: Mapping[str, str] = {
     "one_side": "only one retrieval method found its chunk",
     "low_score": "its chunk scored far below the best",
     "qualified": "a word on its line says that it is something else",
+    "no_own_label": "it does not stand under the label of its field",
     "odd_shape": "values of this field usually look different",
     "odd_label": "other words usually stand before values of this field",
     "odd_place": "values of this field usually stand elsewhere",
@@ -689,6 +708,12 @@ _KIND_WORDS = {"line": "line of text", "text": "passage", "money": "amount", "ur
 def explain(reason: str, reading: Reading) -> str:
     """Say in a sentence what a feature means for this value."""
     kind = _KIND_WORDS.get(reading.kind, reading.kind)
+    text = reading.passages.text
+    if reason == "other_label" and reading.label is not None:
+        return f"it stands under {text[reading.label.start : reading.label.end]!r}"
+    if reason == "rival_labelled" and reading.rivals and reading.rivals[0].label is not None:
+        rival, label = reading.rivals[0], reading.rivals[0].label
+        return f"{rival.value[:60]!r} stands under {text[label.start : label.end]!r}"
     if reason == "rival_nearer" and reading.rivals:
         rival = reading.rivals[0]
         word = reading.marks.word(rival.start, rival.end)

@@ -42,8 +42,8 @@ def test_the_explanation_names_the_rival_and_the_cue():
     assert found.metadata["rival"]["value"] == "30 June 2024"
     assert found.metadata["rival"]["chunk_number"] == 1
     assert "30 June 2024" in found.explanation
-    assert "'expires'" in found.explanation
-    assert found.metadata["reasons"][0] == "rival_nearer"
+    assert "'expires on'" in found.explanation
+    assert found.metadata["reasons"][0] == "rival_labelled"
 
 
 @pytest.mark.parametrize("empty", [None, "", "N/A", [], "There is no expiry date."], ids=repr)
@@ -92,7 +92,7 @@ def test_every_weight_has_a_feature_and_a_sentence():
     (made,) = [extraction_risk.evaluate(dated("1 July 2021"))]
     assert made.value is not None
     assert all(weight >= 0 for weight in weights.weights.values())
-    assert set(weights.weights) - {"rival_nearer"} == set(_WHY)
+    assert set(weights.weights) - {"rival_nearer", "rival_labelled", "other_label"} == set(_WHY)
     assert set(weights.means) == set(weights.weights)
 
 

@@ -1,0 +1,238 @@
+"""The usual labels of business documents, in many languages: which thing a label names.
+
+"Zwischensumme", "sous-total" and "小計" name the same thing as a field called ``subtotal``, and a
+different one from ``total``. The table says only that; it translates nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from llmeval_sdk.text.folding import plain
+
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "amount": (
+        "total", "subtotal", "tax", "discount", "shipping", "paid", "change", "unit_price",
+        "line_total",
+    ),
+    "date": (
+        "issue_date", "due_date", "delivery_date", "order_date", "birth_date", "expiry_date",
+        "start_date", "end_date",
+    ),
+    "identifier": ("invoice_number", "order_number", "customer_number", "tax_id"),
+    "party": ("seller", "buyer"),
+    "count": ("quantity",),
+}  # fmt: skip
+"""Concepts that values of one kind have, so that one may stand in the place of another."""
+GROUP_OF = {concept: group for group, concepts in GROUPS.items() for concept in concepts}
+
+_FIELD_WORDS: Mapping[str, str] = {
+    "total": "total; amount; gross; sum; balance",
+    "issue_date": "issue; issued; invoice date; date",
+    "due_date": "due; deadline; payable",
+    "invoice_number": "invoice number; invoice id; invoice no; document number",
+    "seller": "vendor; seller; supplier; issuer; merchant; company; payee",
+    "buyer": "customer; buyer; client; recipient; bill to; payer",
+    "tax": "tax; vat",
+}
+"""Words of names of fields that no document has as a label."""
+
+# Labels stand in `data/labels.json` by concept, in plain form, without points and hyphens.
+
+_JOINTS = str.maketrans(dict.fromkeys(".-_/#:º°'’", " "))
+_WORD = re.compile(r"[^\W\d_]+|№")
+_MAX_LABELS = 2_000
+_MAX_WORDS = 5
+
+
+class Label(NamedTuple):
+    """A label of a known concept in a text, by its place in plain form."""
+
+    start: int
+    end: int
+    concept: str
+
+
+@cache
+def _phrases(group: str | None) -> dict[str, dict[tuple[str, ...], str]]:
+    """Return the labels of a group, or all, by their first word; longer ones are tried first."""
+    by_first: dict[str, dict[tuple[str, ...], str]] = defaultdict(dict)
+    path = files("llmeval_sdk.text") / "data" / "labels.json"
+    for concept, labels in json.loads(path.read_text(encoding="utf-8")).items():
+        for label in labels if group in (None, GROUP_OF[concept]) else ():
+            words = tuple(plain(label).translate(_JOINTS).split())
+            if words:
+                by_first[words[0]].setdefault(words, concept)
+    return {
+        first: dict(sorted(labels.items(), key=lambda label: -len(label[0])))
+        for first, labels in by_first.items()
+    }
+
+
+def labels_in(text: str, group: str | None = None) -> list[Label]:
+    """Return the labels of known concepts in a text that is in plain form, in their order.
+
+    ``group`` names one of `GROUPS`, where only its concepts are wanted. Of two labels that begin at
+    one place, the longer one counts, and none begins inside of another.
+    """
+    phrases = _phrases(group)
+    there = phrases.keys() & set(_WORD.findall(text))
+    if not there:
+        return []
+    places = sorted((at, first) for first in there for at in _places(text, first))
+    labels: list[Label] = []
+    end = 0
+    for at, first in places[:_MAX_LABELS]:
+        label = _longest(text, at, at + len(first), phrases[first]) if at >= end else None
+        if label is not None and (GROUP_OF[label.concept] != "party" or _leads(text, label)):
+            labels.append(label)
+            end = label.end
+    return labels
+
+
+_ENDS_LABEL = re.compile(r"[.#]{0,2}[ \t]{0,2}(?:[:|\n]|[ \t]{2}|\Z)")
+_BEGINS_LABEL = re.compile(r"(?:\A|[\n|]|[.;:]\s)[ \t*#_]{0,4}\Z")
+
+
+def _leads(text: str, label: Label) -> bool:
+    """Say whether a word is a label and not a part of a sentence about sellers and buyers."""
+    if _ENDS_LABEL.match(text, label.end):
+        return True
+    return _BEGINS_LABEL.search(text[max(0, label.start - 6) : label.start]) is not None
+
+
+def _places(text: str, word: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not text[at - 1 : at].isalpha() and not text[end : end + 1].isalpha():
+            yield at
+        at = text.find(word, end)
+
+
+def _longest(
+    text: str, start: int, end: int, phrases: Mapping[tuple[str, ...], str]
+) -> Label | None:
+    if len(phrases) == 1:
+        ((phrase, concept),) = phrases.items()
+        if len(phrase) == 1:
+            return Label(start, end, concept)
+    words = [(start, end)]
+    for word in _WORD.finditer(text, end, end + 60):
+        gap = text[words[-1][1] : word.start()]
+        if len(words) == _MAX_WORDS or len(gap) > 3 or gap.strip(" .-_/'’\t"):
+            break
+        words.append(word.span())
+    there = [text[slice(*span)] for span in words]
+    for phrase, concept in phrases.items():
+        if tuple(there[: len(phrase)]) == phrase:
+            return Label(start, words[len(phrase) - 1][1], concept)
+    return None
+
+
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+@lru_cache(maxsize=512)
+def concept_of(name: str, description: str = "") -> str | None:
+    """Return what a field asks for, by its name or else by its description; ``None`` if unknown.
+
+    Of several concepts that a name has, the most specific one counts: ``total_tax`` is a tax.
+    """
+    for text in (_HUMP.sub(" ", name[:100]), description[:200]):
+        meant = _concept_in(plain(text).translate(_JOINTS))
+        if meant is not None:
+            return meant
+    return None
+
+
+def _concept_in(text: str) -> str | None:
+    labels = [label for group in GROUPS for label in labels_in(f"{text}:", group)]
+    concepts = [label.concept for label in labels]
+    if _OF_LINES.search(text) and not {"quantity", "unit_price", "tax"}.intersection(concepts):
+        return "line_total" if {"total", "line_total"}.intersection(concepts) else None
+    for concept in _SPECIFIC:
+        if concept in concepts:
+            return concept
+    if concepts:
+        return max(labels, key=lambda label: label.end - label.start).concept
+    words = f" {' '.join(text.split())} "
+    for concept, names in _FIELD_WORDS.items():
+        if any(f" {name.strip()} " in words for name in names.split(";")):
+            return concept
+    return None
+
+
+_OF_LINES = re.compile(r"\b(?:lines?|items?|positions?|rows?|products?|articles?|entries)\b")
+_SPECIFIC = (
+    "tax_id", "customer_number", "order_number", "invoice_number", "subtotal", "tax", "discount",
+    "shipping", "due_date", "unit_price", "quantity",
+)  # fmt: skip
+"""Concepts whose names may hold the name of another one."""
+
+
+def nearest_label(
+    labels: list[Label], text: str, start: int, end: int
+) -> Iterator[tuple[Label, str]]:
+    """Yield the labels that a place may stand under, the likeliest first, and where each stands.
+
+    That is ``before`` it on its line, or ``above`` it on a line of its own.
+    """
+    line = text.rfind("\n", 0, start) + 1
+    before = [label for label in labels if line <= label.start and label.end <= start]
+    if before and start - before[-1].end <= _MAX_APART:
+        yield before[-1], "before"
+        return
+    above = text[:line].rstrip()
+    top = text.rfind("\n", 0, len(above)) + 1
+    own = [label for label in labels if top <= label.start < len(above)]
+    if (
+        len(own) == 1
+        and not text[line:start].strip(" |\t*")
+        and _is_alone(text, own[0], top, len(above))
+    ):
+        yield own[0], "above"
+        return
+
+
+def label_of_column(labels: list[Label], text: str, start: int, end: int) -> Label | None:
+    """Return the label of the column that a place stands in; ``labels`` are those of all groups."""
+    return _head(labels, text, text.rfind("\n", 0, start) + 1, (start + end) // 2)
+
+
+_MAX_APART = 80
+_MAX_ROWS = 40
+
+
+def _is_alone(text: str, label: Label, first: int, last: int) -> bool:
+    rest = text[first : label.start] + text[label.end : last]
+    return not any(map(str.isdecimal, rest)) and len(rest.strip(" :.|*#\t-")) <= 12
+
+
+def _head(labels: list[Label], text: str, line: int, start: int) -> Label | None:
+    """Return the label of a column, from the nearest line above that has two labels or more."""
+    by_line: dict[int, list[Label]] = defaultdict(list)
+    lowest = line
+    for _ in range(_MAX_ROWS):
+        if lowest <= 0:
+            break
+        lowest = text.rfind("\n", 0, lowest - 1) + 1
+    for label in labels:
+        if lowest <= label.start < line:
+            by_line[text.rfind("\n", 0, label.start) + 1].append(label)
+    heads = [(top, row) for top, row in by_line.items() if len(row) > 1]
+    if not heads:
+        return None
+    top, row = heads[-1]
+    if "|" in text[line:start]:
+        column = text.count("|", line, start)
+        return next((one for one in row if text.count("|", top, one.start) == column), None)
+    place = start - line
+    return min(row, key=lambda one: abs((one.start + one.end) // 2 - top - place), default=None)

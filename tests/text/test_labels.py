@@ -1,0 +1,95 @@
+"""Labels of documents in many languages, and what a place stands under."""
+
+import time
+
+import pytest
+from machine import is_within
+
+from llmeval_sdk.text.folding import plain
+from llmeval_sdk.text.labels import (
+    GROUP_OF,
+    concept_of,
+    label_of_column,
+    labels_in,
+    nearest_label,
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "concept"),
+    [
+        ("total", "total"), ("total_amount", "total"), ("subtotal", "subtotal"), ("totalTax", "tax"),
+        ("invoiceNumber", "invoice_number"), ("po_number", "order_number"), ("due_date", "due_date"),
+        ("Fälligkeitsdatum", "due_date"), ("montant_ttc", "total"), ("vendor_name", "seller"),
+        ("customer", "buyer"), ("lines amount", "line_total"), ("items unit_price", "unit_price"),
+        ("vat_id", "tax_id"), ("address", None), ("colour", None), ("", None),
+    ],
+)  # fmt: skip
+def test_a_field_asks_for_a_known_thing_by_its_name(name, concept):
+    """In snake case, camel case or another language."""
+    assert concept_of(name) == concept
+
+
+@pytest.mark.parametrize(
+    ("line", "concept"),
+    [
+        ("Zwischensumme: 5", "subtotal"), ("Montant TTC 5", "total"), ("Razem netto: 5", "subtotal"),
+        ("Förfallodatum: 1", "due_date"), ("Счёт № 5", "invoice_number"), ("小計 5", "subtotal"),
+        ("請求書番号: 4", "invoice_number"), ("부가세: 3", "tax"), ("Покупатель: x", "buyer"),
+        ("Total due 4", "total"), ("Date d'échéance : 1", "due_date"), ("Rechnungs-Nr. 7", "invoice_number"),
+    ],
+)  # fmt: skip
+def test_a_label_names_the_same_thing_in_any_language(line, concept):
+    """The table of usual labels says so."""
+    (label,) = labels_in(plain(line), GROUP_OF[concept])
+    assert label.concept == concept
+
+
+def test_a_seller_in_a_sentence_is_no_label():
+    """Only what leads a line, a cell or a value is."""
+    prose = plain("Goods remain the property of the seller until they are paid.")
+    assert labels_in(prose, "party") == []
+    assert labels_in(plain("Seller: Northwind"), "party")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "concept"),
+    [
+        ("Subtotal 41.50. Tax 3.32. Total due 44.82.", "3.32", "tax"),
+        ("Subtotal\n41.50\nTotal due\n44.82", "44.82", "total"),
+        ("| Subtotal | 41.50 |\n| Total | 44.82 |", "41.50", "subtotal"),
+        ("Subtotal            41.50\nTotal               44.82", "44.82", "total"),
+    ],
+)
+def test_a_value_stands_under_the_nearest_label(text, value, concept):
+    """On its line, above it, or in the cell before it."""
+    labels = labels_in(plain(text), "amount")
+    at = text.index(value)
+    label, _ = next(nearest_label(labels, plain(text), at, at + len(value)))
+    assert label.concept == concept
+
+
+def test_a_value_of_a_table_stands_under_the_head_of_its_column():
+    """By bars, or by its place in the line."""
+    for text in (
+        "| Item | Qty | Unit price | Amount |\n|---|---|---|---|\n| Pen | 2 | 1.25 | 2.50 |",
+        "Item      Qty   Unit price   Amount\nPen       2     1.25         2.50",
+    ):
+        labels = labels_in(plain(text))
+        for value, concept in (("1.25", "unit_price"), ("2.50", "line_total")):
+            at = text.index(value)
+            label = label_of_column(labels, plain(text), at, at + len(value))
+            assert label is not None
+            assert label.concept == concept
+
+
+@pytest.mark.parametrize("piece", ["total ", "total|", "a|b|", "invoice no ", "\n", "total\n1\n"])
+def test_a_table_of_a_million_cells_is_read_in_linear_time(piece):
+    """Labels are bounded, and so is looking for the one of a place."""
+    text = piece * (40_000 // len(piece))
+    begun = time.thread_time()
+    labels = labels_in(text)
+    for at in range(0, len(text), len(text) // 20):
+        list(nearest_label(labels, text, at, at + 1))
+        label_of_column(labels, text, at, at + 1)
+    assert is_within(time.thread_time() - begun, 0.3)
