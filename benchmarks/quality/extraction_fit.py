@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from extraction_data import Case
 from scipy.optimize import minimize
 
+from benchmarks.quality.structured_answers import Answer
 from llmeval_sdk.heuristics.extraction._history import Histories
-from llmeval_sdk.heuristics.extraction.risk import RiskModel, features
+from llmeval_sdk.heuristics.extraction.risk import ExtractionRisk, RiskModel, features
 from llmeval_sdk.text.extraction import read
 
 
@@ -29,7 +30,7 @@ PRIOR = {
     "cut_off": 0.5, "has_label": 1.0, "long": 1.0, "common": 1.0, "unrelated": 1.0, "absent": 2.0,
     "uncited": 1.0, "low_rank": 0.8, "one_side": 0.5, "low_score": 0.7, "qualified": 0.3,
     "odd_shape": 0.3, "odd_label": 0.6, "odd_place": 0.3, "odd_words": 0.3, "repeated": 0.7,
-    "usually_empty": 1.0, "no_own_label": 1.5, "other_label": 2.0, "rival_labelled": 2.0,
+    "usually_empty": 1.0, "no_own_label": 1.5, "other_label": 2.0, "rival_labelled": 2.0, "other_document": 3.0,
 }  # fmt: skip
 NAMES = tuple(PRIOR)
 PULL = 0.05
@@ -78,6 +79,43 @@ def measure(cases: Sequence[Case], *, with_history: bool = True, seed: int = 1) 
         own.learn(name, reading)
     matrix = np.array([[row.get(name, 0.0) for name in NAMES] for row in rows])
     return Measured(answered, matrix, np.array([case.label for case in answered]))
+
+
+class Recorder(RiskModel):
+    """Takes the place of the weights, and keeps the features of every value that is scored."""
+
+    vectors: list[Mapping[str, float]]
+
+    def risk(self, features):
+        self.vectors.append(features)
+        return 0.0
+
+    def loudest(self, features, most=4):
+        return []
+
+
+def measure_answers(answers: Iterable[Answer]) -> Measured:
+    """Measure the fields of whole answers as the score reads them, each a value of its own."""
+    rows, labels, cases = [], [], []
+    for answer in answers:
+        recorder = Recorder(0.0, {}, {})
+        recorder.vectors = []
+        scored = ExtractionRisk(None, recorder).evaluate(answer.record())
+        given = {one.path: one for one in answer.given}
+        checked = [entry["path"] for entry in scored.metadata["fields"] if entry["checked"]]
+        for path, vector in zip(checked, recorder.vectors, strict=True):
+            rows.append([vector.get(name, 0.0) for name in NAMES])
+            labels.append(int(given[path].is_wrong))
+            cases.append(
+                Case(
+                    "documents",
+                    answer.document.file,
+                    "reader",
+                    answer.single(given[path]),
+                    given[path].kind,
+                )
+            )
+    return Measured(cases, np.array(rows), np.array(labels))
 
 
 def fit(sources: Sequence[Measured], pull: float = PULL) -> RiskModel:

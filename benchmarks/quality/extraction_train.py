@@ -1,6 +1,6 @@
 """Fit the weights of `extraction_risk` on four labelled sources and write its data file.
 
-python benchmarks/quality/extraction_train.py --data ../shared/data --out FOLDER
+python -m benchmarks.quality.extraction_train --data ../shared/data --out FOLDER
 """
 
 from __future__ import annotations
@@ -9,16 +9,22 @@ import argparse
 import json
 from pathlib import Path
 
-from extraction_fit import fit, measure
-from extraction_invoices import cases as invoices
+from extraction_fit import fit, measure, measure_answers
 from extraction_sources import load
+
+from benchmarks.quality.document_words import KEPT_APART, WORDS
+from benchmarks.quality.structured_answers import answers
 
 
 SOURCE = (
     "fitted by benchmarks/quality/extraction_train.py on extraction runs over ICDAR 2019 SROIE"
     " receipts, the READMEs and licences of installed Python distributions, SQuAD 2.0 paragraphs, and"
-    " generated invoices of eleven locales"
+    " generated documents of twelve locales"
 )
+
+
+GENERATED = 2
+"""How much the generated documents count, beside one for each other source."""
 
 
 def main() -> None:
@@ -26,8 +32,10 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
-    sources = [*load(options.data).values(), invoices()]
-    weights = fit([measure(cases) for cases in sources])
+    sources = [measure(cases) for cases in load(options.data).values()]
+    locales = [locale for locale in WORDS if locale not in KEPT_APART]
+    generated = [one for locale in locales for one in answers(locale, 40, "train", wrong=0.25)]
+    weights = fit([*sources, *[measure_answers(generated)] * GENERATED])
     data = {
         "source": SOURCE,
         "bias": round(weights.bias, 3),

@@ -27,6 +27,7 @@ from llmeval_sdk.text.budget import TooLargeError
 from llmeval_sdk.text.folding import fold, plain
 from llmeval_sdk.text.labels import (
     GROUP_OF,
+    VAGUE,
     Label,
     concept_of,
     label_of_column,
@@ -352,12 +353,17 @@ class Passages:
         return start - offset, end - offset
 
 
-def passages_of(record: Record) -> Passages:
-    """Join what a record retrieved and what its extractions quote beyond that, without repeats."""
+def passages_of(record: Record, documents: Collection[str] = ()) -> Passages:
+    """Join what a record retrieved and what its extractions quote beyond that, without repeats.
+
+    ``documents`` are the addresses of the only documents that are joined; none stands for all.
+    """
     chunks = [
         (number, chunk.content)
         for number, chunk in enumerate((sources_of(record) or ())[:MAX_CHUNKS], start=1)
-        if isinstance(chunk.content, str) and chunk.content.strip()
+        if isinstance(chunk.content, str)
+        and chunk.content.strip()
+        and (not documents or chunk.doc_uri in documents)
     ]
     extractions = (record.extractions or ())[:MAX_CHUNKS]
     if sum(len(content) for _, content in chunks) > MAX_TEXT:
@@ -754,13 +760,20 @@ def values_of(record: Record) -> list[Any]:
     return list(islice(answers, MAX_VALUES + 1))
 
 
-def read(record: Record, *, most: int = MAX_VALUES, with_rivals: bool = True) -> list[Reading]:
+def read(
+    record: Record,
+    *,
+    most: int = MAX_VALUES,
+    with_rivals: bool = True,
+    documents: Collection[str] = (),
+) -> list[Reading]:
     """Read the single values of a record against its passages; empty where it has no value.
 
     ``most`` values are read. Without ``with_rivals`` nothing competes with them, which is cheaper.
+    ``documents`` are the addresses of the only documents that are read; none stands for all.
     """
     values = [text for value in values_of(record)[:most] if (text := text_of(value))]
-    passages = passages_of(record)
+    passages = passages_of(record, documents)
     marks = Marks.of(passages.lowered, cues(record.field_config, record.request))
     forms = frozenset(map(normal, values))
     labels = _FieldLabels.of(record.field_config, passages)
@@ -791,19 +804,25 @@ class _FieldLabels(NamedTuple):
                 labels = passages.labels(GROUP_OF[concept])
         return cls(concept, labels, passages)
 
-    def over(self, span: tuple[int, int]) -> Label | None:
-        """Return the label that a place stands under."""
+    def over(self, span: tuple[int, int], *, beside: bool = False) -> Label | None:
+        """Return the label that a place stands under; ``beside`` looks on its own line only."""
         if not self.labels:
             return None
         text = self.passages.text
-        label = next((label for label, _ in nearest_label(self.labels, text, *span)), None)
-        if label is None:
+        label, how = next(nearest_label(self.labels, text, *span), (None, ""))
+        if beside and how != "before":
+            return None
+        if label is None and not beside:
             label = label_of_column(self.passages.labels(), text, *span)
+            if label is not None and GROUP_OF[label.concept] != GROUP_OF[self.concept or ""]:
+                return None
+        elif label is not None and label.concept in VAGUE and label.concept != self.concept:
+            return None
         return label
 
-    def own(self, span: tuple[int, int]) -> Label | None:
+    def own(self, span: tuple[int, int], *, beside: bool = False) -> Label | None:
         """Return the label that a place stands under if it names the field."""
-        label = self.over(span)
+        label = self.over(span, beside=beside)
         return label if label is not None and label.concept == self.concept else None
 
     @property
@@ -841,16 +860,24 @@ def _read(
     label = labels.over(best) if best is not None else None
     opponents = _rivals(kind, spans, forms, passages, marks) if with_rivals else ()
     if labels.has_own and not own:
-        opponents = _labelled(opponents, labels)
+        opponents = _labelled(opponents, labels, beside=kind in FREE_FORM)
     return Reading(
         value, form, kind, passages, marks, spans, best, cue, opponents,
         places is not None, labels.concept, label, labels.has_own,
     )  # fmt: skip
 
 
-def _labelled(rivals: tuple[Rival, ...], labels: _FieldLabels) -> tuple[Rival, ...]:
-    """Put the rivals first that stand under a label that names the field."""
-    marked = [rival._replace(label=labels.own((rival.start, rival.end))) for rival in rivals]
+def _labelled(
+    rivals: tuple[Rival, ...], labels: _FieldLabels, *, beside: bool
+) -> tuple[Rival, ...]:
+    """Put the rivals first that stand under a label that names the field.
+
+    Any capitalised word may be a name, so that of names only one ``beside`` the label counts.
+    """
+    marked = [
+        rival._replace(label=labels.own((rival.start, rival.end), beside=beside))
+        for rival in rivals
+    ]
     return tuple(sorted(marked, key=lambda rival: rival.label is None))
 
 

@@ -31,6 +31,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "count": ("quantity",),
 }  # fmt: skip
 """Concepts that values of one kind have, so that one may stand in the place of another."""
+VAGUE = frozenset(("line_total",))
+"""Concepts whose labels, such as "amount", may stand before any value of their kind."""
 GROUP_OF = {concept: group for group, concepts in GROUPS.items() for concept in concepts}
 
 _FIELD_WORDS: Mapping[str, str] = {
@@ -187,7 +189,7 @@ def nearest_label(
     """
     line = text.rfind("\n", 0, start) + 1
     before = [label for label in labels if line <= label.start and label.end <= start]
-    if before and start - before[-1].end <= _MAX_APART:
+    if before and _leads_to(text[before[-1].end : start]):
         yield before[-1], "before"
         return
     above = text[:line].rstrip()
@@ -207,13 +209,31 @@ def label_of_column(labels: list[Label], text: str, start: int, end: int) -> Lab
     return _head(labels, text, text.rfind("\n", 0, start) + 1, (start + end) // 2)
 
 
-_MAX_APART = 80
+_MAX_APART, _MAX_LETTERS = 80, 10
+_ASIDE = re.compile(r"\([^()\n]{0,30}\)|[\d.,]{1,8} ?%|[.·_ \t]{3,}")
+
+
+def _leads_to(gap: str) -> bool:
+    """Say whether a label belongs to what stands behind a gap, and not to something in between."""
+    if len(gap) > 2 * _MAX_APART:
+        return False
+    rest = _ASIDE.sub(" ", gap)
+    letters = sum(map(str.isalpha, rest))
+    return letters <= _MAX_LETTERS and not any(map(str.isdecimal, rest))
+
+
 _MAX_ROWS = 40
 
 
 def _is_alone(text: str, label: Label, first: int, last: int) -> bool:
     rest = text[first : label.start] + text[label.end : last]
     return not any(map(str.isdecimal, rest)) and len(rest.strip(" :.|*#\t-")) <= 12
+
+
+def _is_head(text: str, top: int, last: Label) -> bool:
+    """Say whether a line is the head of a table: it has labels and no values."""
+    stop = text.find("\n", last.end)
+    return not any(map(str.isdecimal, text[top : stop if stop >= 0 else len(text)][:400]))
 
 
 def _head(labels: list[Label], text: str, line: int, start: int) -> Label | None:
@@ -227,7 +247,9 @@ def _head(labels: list[Label], text: str, line: int, start: int) -> Label | None
     for label in labels:
         if lowest <= label.start < line:
             by_line[text.rfind("\n", 0, label.start) + 1].append(label)
-    heads = [(top, row) for top, row in by_line.items() if len(row) > 1]
+    heads = [
+        (top, row) for top, row in by_line.items() if len(row) > 1 and _is_head(text, top, row[-1])
+    ]
     if not heads:
         return None
     top, row = heads[-1]

@@ -19,6 +19,11 @@ from llmeval_sdk.heuristics.aggregated_confidence import (
     aggregated_confidence,
     runs_code,
 )
+from llmeval_sdk.heuristics.extraction._document import (
+    asked_documents,
+    documents_of_reading,
+    usual_document,
+)
 from llmeval_sdk.heuristics.extraction._history import Histories
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.chat import bounded_question, parts_without_text
@@ -401,11 +406,17 @@ def shipped() -> RiskModel:
 
 
 def features(
-    record: Record, reading: Reading, histories: Histories | None, name: str
+    record: Record,
+    reading: Reading,
+    histories: Histories | None,
+    name: str,
+    *,
+    elsewhere: bool = False,
 ) -> dict[str, float]:
     """Compute the features of one extracted value.
 
-    Each lies between 0 and 1, and a high one is more common among wrong values.
+    ``elsewhere`` says that it stands in another document than the one that was asked about. Each
+    lies between 0 and 1, and a high one is more common among wrong values.
     """
     confidence = aggregated_confidence(record)
     sure = confidence.value if isinstance(confidence.value, float) else OTHERWISE
@@ -413,6 +424,7 @@ def features(
         **measure_votes(record, reading, sure),
         **_measure_rivalry(reading),
         **_measure_label(reading),
+        "other_document": float(elsewhere),
         **_measure_fit(record, reading, fits=confidence.metadata.get("format_valid")),
         **_measure_place(record, reading),
         **(histories.measure(name, reading) if histories is not None else {}),
@@ -471,13 +483,15 @@ class ExtractionRisk:
         values = values_of(record)
         if not values:
             return Evaluation(NAME, None, ABSTAINED, "the app gave no value")
-        readings = read(record)
+        sources = sources_of(record) or ()
+        among = _Sources(sources, asked_documents(record, sources))
+        readings = _read_asked(record, among.asked)
         if self.histories is not None:
             self.histories.remember(record, readings)
         if not readings or not (readings[0].passages.text or len(record.extractions or ()) > 1):
             return Evaluation(NAME, None, NOT_CHECKED, _nothing_to_compare(record))
         field = _field_of(record)
-        measured = [self._measure(record, reading, field) for reading in readings]
+        measured = [self._measure(record, reading, field, among) for reading in readings]
         worst = max(measured, key=lambda one: one.chance)
         metadata = worst.described()
         if len(measured) > 1:
@@ -488,27 +502,50 @@ class ExtractionRisk:
         metadata |= _summary([worst.entry(name if isinstance(name, str) else "value")])
         return Evaluation(NAME, worst.chance, None, worst.reason, None, metadata)
 
-    def _measure(self, record: Record, reading: Reading, field: str) -> Measured:
+    def _measure(
+        self,
+        record: Record,
+        reading: Reading,
+        field: str,
+        sources: _Sources,
+    ) -> Measured:
         weights = self.weights or shipped()
-        vector = features(record, reading, self.histories, field)
-        return Measured(reading, round(weights.risk(vector), 4), weights.loudest(vector))
+        elsewhere = sources.elsewhere(reading)
+        vector = features(record, reading, self.histories, field, elsewhere=elsewhere is not None)
+        chance = round(weights.risk(vector), 4)
+        return Measured(reading, chance, weights.loudest(vector), elsewhere)
 
     def _evaluate_fields(self, record: Record, fields: Fields) -> Evaluation:
         """Score each field of a structured answer as an answer of its own, in the same passages."""
-        sources = sources_of(record)
-        nothing = None if sources else _nothing_to_compare(record)
+        sources = sources_of(record) or ()
+        asked = asked_documents(record, sources)
         alone = replace(record, request=None, response=None, extractions=None, confidence=None)
-        measured: list[tuple[str, Measured]] = []
+        alone = replace(alone, retrieved_context=sources)
         entries: list[dict[str, Any]] = []
+        readings: list[tuple[Field, Record, list[Reading]]] = []
         for one in fields.fields:
-            single = replace(
-                alone, value=one.value, field_config=one.config, retrieved_context=sources
-            )
-            answer = nothing or self._evaluate_field(single, one)
-            if isinstance(answer, str):
-                entries.append(_unchecked(one, answer))
+            single = replace(alone, value=one.value, field_config=one.config)
+            values = _read_asked(single, asked) if sources else []
+            reason = _unchecked_reason(record, one, values)
+            if reason is None:
+                readings.append((one, single, [value for value in values if value.is_checked]))
             else:
-                measured.append((one.path, answer))
+                entries.append(_unchecked(one, reason))
+        if not asked:
+            asked = usual_document((values[0] for _, _, values in readings), sources)
+        among = _Sources(sources, asked)
+        measured = [
+            (
+                one.path,
+                self._worst(
+                    f"{record.span_name or ''}/{general_path(one.path)[:100]}",
+                    single,
+                    values,
+                    among,
+                ),
+            )
+            for one, single, values in readings
+        ]
         if not measured:
             reason = entries[0]["reason"] if entries else _nothing_to_compare(record)
             summary = _summary(entries, cut=fields.left_out)
@@ -523,23 +560,12 @@ class ExtractionRisk:
         why = f"{path}: {worst.reason}" if worst.reason else path
         return Evaluation(NAME, worst.chance, None, why, None, metadata)
 
-    def _evaluate_field(self, record: Record, field: Field) -> Measured | str:
-        """Return the worst value of a field, or the reason why it was not checked."""
-        readings = read(record)
-        if not readings:
-            return "the answer has no value"
-        if not readings[0].passages.text:
-            return _nothing_to_compare(record)
-        checked = [reading for reading in readings if reading.is_checked]
-        if not checked:
-            return "no yes or no stands in the passages"
-        if all(reading.kind == "text" and not reading.spans for reading in checked):
-            return "it is free text in words of its own"
-        name = f"{record.span_name or ''}/{general_path(field.path)[:100]}"
-        return max(
-            (self._measure(record, reading, name) for reading in checked),
-            key=lambda one: one.chance,
-        )
+    def _worst(
+        self, field: str, record: Record, values: list[Reading], sources: _Sources
+    ) -> Measured:
+        """Return the value of a field that is most probably wrong."""
+        measured = [self._measure(record, value, field, sources) for value in values]
+        return max(measured, key=lambda one: one.chance)
 
     __call__ = evaluate
 
@@ -581,10 +607,14 @@ class Measured(NamedTuple):
     reading: Reading
     chance: float
     reasons: list[str]
+    elsewhere: str | None = None
+    """Where the value stands in place of the document that was asked about, in a sentence."""
 
     @property
     def reason(self) -> str | None:
         """The most telling reason in a sentence."""
+        if self.elsewhere is not None:
+            return self.elsewhere
         telling = next((reason for reason in self.reasons if reason not in _GENERAL), None)
         return explain(telling or self.reasons[0], self.reading) if self.reasons else None
 
@@ -622,6 +652,48 @@ class Measured(NamedTuple):
 def _at(passages: Passages, value: str, start: int, end: int) -> dict[str, Any]:
     first, last = passages.in_chunk(start, end)
     return {**passages.shown(value, start, end), "start": first, "end": last}
+
+
+def _read_asked(record: Record, asked: frozenset[str]) -> list[Reading]:
+    """Read values in the documents that were asked about; one that is in none of them, in all."""
+    readings = read(record, documents=asked)
+    if asked and not all(reading.spans for reading in readings):
+        pairs = zip(readings, read(record), strict=True)
+        readings = [other if not own.spans and other.spans else own for own, other in pairs]
+    return readings
+
+
+class _Sources(NamedTuple):
+    """The passages of an answer, and the documents among them that it is expected from."""
+
+    chunks: Sequence[Chunk]
+    asked: frozenset[str]
+
+    def elsewhere(self, reading: Reading) -> str | None:
+        """Say in which other document a value stands; ``None`` if it is in one that was asked."""
+        if not self.asked or not reading.spans:
+            return None
+        documents = documents_of_reading(reading, self.chunks)
+        if not documents or documents & self.asked:
+            return None
+        there, here = (
+            " and ".join(sorted(map(repr, names))[:2])[:_SHOWN] for names in (documents, self.asked)
+        )
+        return f"it stands in {there}, and the question is about {here}"
+
+
+def _unchecked_reason(answer: Record, field: Field, values: list[Reading]) -> str | None:
+    """Say why a field of a structured answer cannot be checked; ``None`` if it can."""
+    if abstained(field.value):
+        return "the answer has no value"
+    if not values or not values[0].passages.text:
+        return _nothing_to_compare(answer)
+    checked = [reading for reading in values if reading.is_checked]
+    if not checked:
+        return "no yes or no stands in the passages"
+    if all(reading.kind == "text" and not reading.spans for reading in checked):
+        return "it is free text in words of its own"
+    return None
 
 
 def _unchecked(field: Field, reason: str) -> dict[str, Any]:
@@ -694,6 +766,7 @@ _WHY: Mapping[str, str] = {
     "one_side": "only one retrieval method found its chunk",
     "low_score": "its chunk scored far below the best",
     "qualified": "a word on its line says that it is something else",
+    "other_document": "it stands in another document than the one that was asked about",
     "no_own_label": "it does not stand under the label of its field",
     "odd_shape": "values of this field usually look different",
     "odd_label": "other words usually stand before values of this field",
