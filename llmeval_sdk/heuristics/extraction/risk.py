@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
 from math import log1p, log2
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from llmeval_sdk.heuristics._reading import chunk_number, key, number, side
@@ -25,6 +26,7 @@ from llmeval_sdk.heuristics.extraction._document import (
     usual_document,
 )
 from llmeval_sdk.heuristics.extraction._history import Histories
+from llmeval_sdk.heuristics.extraction._siblings import siblings
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.chat import bounded_question, parts_without_text
 from llmeval_sdk.model.documents import sources_of
@@ -412,11 +414,13 @@ def features(
     name: str,
     *,
     elsewhere: bool = False,
+    together: Mapping[str, float] = MappingProxyType({}),
 ) -> dict[str, float]:
     """Compute the features of one extracted value.
 
-    ``elsewhere`` says that it stands in another document than the one that was asked about. Each
-    lies between 0 and 1, and a high one is more common among wrong values.
+    ``elsewhere`` says that it stands in another document than the one that was asked about, and
+    ``together`` holds what the other fields of its answer say. Each lies between 0 and 1, and a
+    high one is more common among wrong values.
     """
     confidence = aggregated_confidence(record)
     sure = confidence.value if isinstance(confidence.value, float) else OTHERWISE
@@ -425,6 +429,7 @@ def features(
         **_measure_rivalry(reading),
         **_measure_label(reading),
         "other_document": float(elsewhere),
+        **together,
         **_measure_fit(record, reading, fits=confidence.metadata.get("format_valid")),
         **_measure_place(record, reading),
         **(histories.measure(name, reading) if histories is not None else {}),
@@ -508,10 +513,18 @@ class ExtractionRisk:
         reading: Reading,
         field: str,
         sources: _Sources,
+        together: Mapping[str, float] = MappingProxyType({}),
     ) -> Measured:
         weights = self.weights or shipped()
         elsewhere = sources.elsewhere(reading)
-        vector = features(record, reading, self.histories, field, elsewhere=elsewhere is not None)
+        vector = features(
+            record,
+            reading,
+            self.histories,
+            field,
+            elsewhere=elsewhere is not None,
+            together=together,
+        )
         chance = round(weights.risk(vector), 4)
         return Measured(reading, chance, weights.loudest(vector), elsewhere)
 
@@ -534,6 +547,7 @@ class ExtractionRisk:
         if not asked:
             asked = usual_document((values[0] for _, _, values in readings), sources)
         among = _Sources(sources, asked)
+        together = siblings([(one.path, values[0]) for one, _, values in readings])
         measured = [
             (
                 one.path,
@@ -542,9 +556,10 @@ class ExtractionRisk:
                     single,
                     values,
                     among,
+                    said,
                 ),
             )
-            for one, single, values in readings
+            for (one, single, values), said in zip(readings, together, strict=True)
         ]
         if not measured:
             reason = entries[0]["reason"] if entries else _nothing_to_compare(record)
@@ -561,10 +576,15 @@ class ExtractionRisk:
         return Evaluation(NAME, worst.chance, None, why, None, metadata)
 
     def _worst(
-        self, field: str, record: Record, values: list[Reading], sources: _Sources
+        self,
+        field: str,
+        record: Record,
+        values: list[Reading],
+        sources: _Sources,
+        together: Mapping[str, float],
     ) -> Measured:
         """Return the value of a field that is most probably wrong."""
-        measured = [self._measure(record, value, field, sources) for value in values]
+        measured = [self._measure(record, value, field, sources, together) for value in values]
         return max(measured, key=lambda one: one.chance)
 
     __call__ = evaluate
@@ -766,6 +786,9 @@ _WHY: Mapping[str, str] = {
     "one_side": "only one retrieval method found its chunk",
     "low_score": "its chunk scored far below the best",
     "qualified": "a word on its line says that it is something else",
+    "shared": "another field has the same value, which stands in fewer places than fields have it",
+    "shared_unlabelled": "another field has the same value, and no label here names this field",
+    "off_row": "it stands on another line than the other values of its item",
     "other_document": "it stands in another document than the one that was asked about",
     "no_own_label": "it does not stand under the label of its field",
     "odd_shape": "values of this field usually look different",

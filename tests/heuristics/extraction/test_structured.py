@@ -158,3 +158,43 @@ def test_many_fields_are_bounded(count):
     score = registry.evaluator("extraction_risk").evaluate(many)
     assert len(score.metadata["fields"]) == 500
     assert score.metadata.get("fields_cut", 0) == count - 500
+
+
+ORDER = (
+    "ORDER 2210\nItem     Qty   Amount\nPlanks   12    310.40\nTarps    30    915.70\n"
+    "Hinges   44    88.15\nIssued 3 May 2026\nShipped 9 May 2026"
+)
+ITEMS = {
+    "issued": "2026-05-03",
+    "shipped": "2026-05-09",
+    "lines": [
+        {"item": "Planks", "qty": 12, "amount": "310.40"},
+        {"item": "Tarps", "qty": 30, "amount": "915.70"},
+        {"item": "Hinges", "qty": 44, "amount": "88.15"},
+    ],
+}
+
+
+def ordered(**changes):
+    return by_path(
+        extraction_risk.evaluate(
+            Record(value={**ITEMS, **changes}, retrieved_context=(Chunk(ORDER, "order.txt"),))
+        )
+    )
+
+
+def test_two_fields_that_claim_one_place_are_riskier():
+    """A date that stands once cannot be right for two fields; the one without its label leads."""
+    right, wrong = ordered(), ordered(shipped="2026-05-03")
+    assert wrong["shipped"]["chance"] > right["shipped"]["chance"] + 0.2
+    assert wrong["shipped"]["chance"] > wrong["issued"]["chance"]
+
+
+def test_a_value_from_the_line_of_another_item_is_riskier():
+    """Values of one item are expected on one line."""
+    lines = [dict(line) for line in ITEMS["lines"]]
+    lines[0]["amount"] = "88.15"
+    right, wrong = ordered(), ordered(lines=lines)
+    amount = "lines[0].amount"
+    assert wrong[amount]["chance"] > right[amount]["chance"] + 0.2
+    assert wrong[amount]["chance"] > wrong["lines[2].amount"]["chance"]
