@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from llmeval_sdk.model import Chunk, Extraction, Record
-from llmeval_sdk.text.extraction import abstained
+from llmeval_sdk.text.values import abstained
 
 
 TOP = 6

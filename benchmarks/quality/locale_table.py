@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -33,6 +34,11 @@ LANGUAGES = (
     "ru", "uk", "bg", "el", "hu", "ro", "hr", "sr", "sl", "et", "lv", "lt", "ja", "zh", "ko", "ar",
     "he", "hi", "id", "ms", "vi", "th", "ca", "fa", "ur", "bn", "ta",
 )  # fmt: skip
+FURTHER_FORMATS = (
+    "en_US", "en_AU", "en_CA", "en_NZ", "en_IE", "en_ZA", "en_SG", "de_AT", "fr_CA", "fr_CH",
+    "fr_BE", "it_CH", "es_MX", "es_AR", "es_US", "pt_PT", "nl_BE", "zh_TW", "zh_HK", "sr", "th",
+)  # fmt: skip
+"""Locales that write figures in their own way with the words of another one."""
 FURTHER_MONTHS = {"janner": 1, "maerz": 3, "ogos": 8, "julai": 7, "disember": 12, "setembro": 9}
 """Names of months that CLDR writes otherwise."""
 OTHER_WORDS = frozenset(("sub", "uno"))
@@ -47,7 +53,11 @@ def main() -> None:
     options = parser.parse_args()
     locales = [Locale.parse(name) for name in LOCALES]
     source = f"CLDR by Babel {version('babel')}, written by benchmarks/quality/locale_table.py"
-    calendar = {"months": months(locales), "weekdays": sorted(weekdays(locales))}
+    calendar = {
+        "months": months(locales),
+        "weekdays": sorted(weekdays(locales)),
+        "formats": formats([*locales, *map(Locale.parse, FURTHER_FORMATS)]),
+    }
     codes = {
         "currencies": names(locales, CURRENCIES, lambda locale: locale.currencies),
         "countries": names(locales, territories(), lambda locale: locale.territories),
@@ -78,6 +88,17 @@ def months(locales: list[Locale]) -> dict[str, list[str]]:
         if len(numbers) == 1 and len(word) >= 2 and word not in OTHER_WORDS:
             of[str(min(numbers))].append(word)
     return of
+
+
+def formats(locales: list[Locale]) -> dict[str, list[str]]:
+    """Return the order of a date in figures, and the decimal mark, of each locale."""
+    return {
+        str(locale): [
+            "".join(dict.fromkeys(re.findall("[dmy]", str(locale.date_formats["short"]).lower()))),
+            "," if locale.number_symbols["latn"]["decimal"] == "," else ".",
+        ]
+        for locale in locales
+    }
 
 
 def weekdays(locales: list[Locale]) -> set[str]:

@@ -13,7 +13,8 @@ def _multi_source_agreement(record: Record) -> Evaluation | None:
     The score lies between 0 and 1, rounded to 3 decimals: the number of extractions with the most
     common value, divided by the number of extractions that have a value. It is 1.0 if at most one
     has a value, and ``None`` if the record has no ``extractions``. Empty and false values do not
-    count. Metadata: ``unique_values``, the number of different values.
+    count. Spellings of one value are the same, such as ``1 March 2026`` and ``2026-03-01``, or
+    ``1,234.50`` and ``1.234,50 EUR``. Metadata: ``unique_values``, the number of different values.
     """
     if record.extractions is None:
         return None
@@ -66,7 +67,30 @@ def _counted(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
         if value:
             total += 1
             counts[value] = counts.get(value, 0) + 1
+    if 1 < len(counts) <= _MOST_DIFFERENT:
+        counts = _by_form(counts)
     return (max(counts.values()) / total if total > 1 else 1.0), len(counts)
+
+
+_MOST_DIFFERENT = 100
+"""Where more values than this differ as written, other spellings of one are not looked for."""
+
+
+def _by_form(counts: dict[object, int]) -> dict[object, int]:
+    """Count values by the form that their spellings share; two currencies are two values."""
+    from llmeval_sdk.text.values import currency_of, normal
+
+    spellings: dict[str, list[object]] = {}
+    for value in counts:
+        spellings.setdefault(normal(value), []).append(value)
+    forms: dict[object, int] = {}
+    for form, values in spellings.items():
+        currencies = {value: currency_of(value) for value in values} if len(values) > 1 else {}
+        is_one = len({code for code in currencies.values() if code}) <= 1
+        for value in values:
+            one = (form if is_one else (form, currencies[value])) if form else value
+            forms[one] = forms.get(one, 0) + counts[value]
+    return forms
 
 
 def _several(record: Record) -> bool:
@@ -76,6 +100,7 @@ def _several(record: Record) -> bool:
 multi_source_agreement = FunctionHeuristic(
     _multi_source_agreement,
     "multi_source_agreement",
+    version="2",
     needs=("extractions",),
     inline=True,
     applies=_several,
@@ -84,6 +109,7 @@ multi_source_agreement = FunctionHeuristic(
 agreement_pattern = FunctionHeuristic(
     _agreement_pattern,
     "agreement_pattern",
+    version="2",
     needs=("extractions",),
     inline=True,
     applies=_several,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +59,8 @@ def _semantic_validation(record: Record) -> Evaluation:
 
     if not record.extractions and (_is_prose(record.value) or _is_chat(record)):
         return Evaluation("semantic_validation")
+    config = record.field_config
+    locale = config.get("locale") if isinstance(config, Mapping) else None
     budget = WorkBudget()
     claims = list(_claims(record))
     budget.admit(sum(map(len, {text for _, text in claims})))
@@ -72,7 +74,7 @@ def _semantic_validation(record: Record) -> Evaluation:
         verdict = None
         if items and seen <= MAX_VALUES:
             if (evidence := texts.get(text)) is None:
-                evidence = texts[text] = EvidenceText(text, budget)
+                evidence = texts[text] = EvidenceText(text, budget, locale=locale)
             verdict = _verdict(items, evidence)
         verdicts.append(verdict)
         if verdict == "unsupported":

@@ -24,7 +24,8 @@ from llmeval_sdk.judges.prompt import (
 )
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.text.extraction import abstained, rivals, value_of
+from llmeval_sdk.text.extraction import rivals, value_of
+from llmeval_sdk.text.values import abstained
 
 
 MOST_EXTRACTIONS, MOST_CHUNKS, MOST_EXAMPLES = 10, 10, 8

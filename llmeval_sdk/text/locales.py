@@ -19,6 +19,8 @@ class Calendar(NamedTuple):
 
     months: Mapping[str, int]
     weekdays: frozenset[str]
+    formats: Mapping[str, tuple[str, str]]
+    """For each locale the order of a date in figures, such as ``dmy``, and the decimal mark."""
 
 
 class Codes(NamedTuple):
@@ -35,11 +37,12 @@ def calendar() -> Calendar:
     """Read the names of months and weekdays."""
     table = _table("calendar")
     months = {word: int(month) for month, words in table["months"].items() for word in words}
-    return Calendar(months, frozenset(table["weekdays"]))
+    formats = {locale: (order, mark) for locale, (order, mark) in table["formats"].items()}
+    return Calendar(months, frozenset(table["weekdays"]), formats)
 
 
 @cache
-def code_lists() -> Mapping[str, Codes]:
+def _code_lists() -> Mapping[str, Codes]:
     """Read the lists of codes: ``countries``, ``currencies``, ``languages`` and ``licences``."""
     table = _table("codes")
     lists: dict[str, Mapping[str, tuple[str, ...]]] = {
@@ -151,7 +154,7 @@ def coded(value: str, folded: str) -> tuple[Coded, ...]:
     if not value or len(value) > _MAX_NAME:
         return ()
     meanings = []
-    for name, codes in code_lists().items():
+    for name, codes in _code_lists().items():
         code = value if value in codes.names else codes.by_name.get(folded)
         if code is None and name == "licences":
             code = _licence(value)

@@ -29,6 +29,7 @@ from llmeval_sdk.text.amounts import (
     times,
 )
 from llmeval_sdk.text.budget import WorkBudget
+from llmeval_sdk.text.conventions import Conventions, conventions_for, conventions_of
 from llmeval_sdk.text.folding import fold, is_dense, plain, plain_starts, word_spans, words
 from llmeval_sdk.text.locales import CHECKED, NO, UNCHECKED, YES, Coded, coded
 
@@ -392,11 +393,14 @@ class EvidenceText:
     Each view spends work of the budget, and raises `TooLargeError` when none is left.
     """
 
-    def __init__(self, text: str, budget: WorkBudget | None = None) -> None:
+    def __init__(
+        self, text: str, budget: WorkBudget | None = None, *, locale: object = None
+    ) -> None:
         self.budget = budget or WorkBudget()
         self.budget.admit(len(text))
         self.text = text
         self._spent = False
+        self._locale = locale
 
     def _spend(self, units_per_character: float) -> None:
         """Spend by the length after expansion, because one character can become eighteen."""
@@ -459,13 +463,22 @@ class EvidenceText:
         return Words(words(self.text))
 
     @lazy
+    def conventions(self) -> Conventions:
+        """How the text writes dates and numbers: as its locale does, else as its figures say."""
+        self._spend(2)
+        here, known = conventions_of(self.plain), conventions_for(self._locale)
+        return Conventions(known.order or here.order, known.decimal or here.decimal)
+
+    @lazy
     def dates(self) -> list[tuple[Date, Span]]:
-        """Every reading of every date, with its place."""
+        """Every reading of every date that its conventions leave open, with its place."""
         self._spend(4)
         return [
             (reading, self.original(date.start, date.end))
             for date in dates(self.plain)
-            for reading in date.readings
+            for reading in (
+                date.readings if len(date.readings) < 2 else self.conventions.dates(date.readings)
+            )
         ]
 
     @lazy
@@ -506,7 +519,12 @@ class EvidenceText:
         self._spend(6)
         found: dict[float, list[Amount]] = {}
         for amount in amounts(self.tokens):
-            for reading in amount.readings:
+            if len(amount.readings) > 1:
+                number = self.tokens.words[amount.place]
+                numbers = self.conventions.numbers(amount, number)
+            else:
+                numbers = amount.readings
+            for reading in numbers:
                 found.setdefault(rounded(reading), []).append(amount)
                 if amount.unit and MEASURES[amount.unit][0] == "percent":
                     share = amount._replace(unit=None)

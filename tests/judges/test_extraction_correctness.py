@@ -9,7 +9,7 @@ from llmeval_sdk import testing
 from llmeval_sdk.judges.extraction_correctness import extraction_correctness
 from llmeval_sdk.model import Chunk, Extraction, Record
 from llmeval_sdk.testing.judge_server import sections_of
-from llmeval_sdk.text.extraction import abstained
+from llmeval_sdk.text.values import abstained
 
 
 RECEIPT = "SUBTOTAL 41.50\nTAX 3.32\nTOTAL DUE 44.82"

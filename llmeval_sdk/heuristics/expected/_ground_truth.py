@@ -178,6 +178,7 @@ def comparing(
     *,
     output: Literal["score"] | None = None,
     most_letters: int | None = None,
+    version: str = "1",
 ) -> FunctionHeuristic[Evaluation | None]:
     """Make a heuristic that compares the answer with the expected one.
 
@@ -187,6 +188,7 @@ def comparing(
         output: ``score`` where that is a number.
         most_letters: The longest text that is compared; a longer one is an error, so that a gate
             does not pass without it.
+        version: Rises whenever the values change.
     """
 
     def evaluate(record: Record) -> Evaluation | None:
@@ -197,7 +199,9 @@ def comparing(
             return too_long(name, "not compared: a text", most_letters)
         return Evaluation(name, compare(texts))
 
-    return FunctionHeuristic(evaluate, name, needs=_TEXT_NEEDS, automatic=False, output=output)
+    return FunctionHeuristic(
+        evaluate, name, version=version, needs=_TEXT_NEEDS, automatic=False, output=output
+    )
 
 
 # Regular expressions that are given up where a text makes them slow.

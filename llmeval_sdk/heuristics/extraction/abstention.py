@@ -10,7 +10,8 @@ from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.structure import is_structured
 from llmeval_sdk.model.values import ABSTAINED
-from llmeval_sdk.text.extraction import abstained, best_candidate, values_of
+from llmeval_sdk.text.extraction import best_candidate, values_of
+from llmeval_sdk.text.values import abstained
 
 
 NAME = "abstention_risk"

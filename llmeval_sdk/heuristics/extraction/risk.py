@@ -33,20 +33,16 @@ from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.model.structure import Field, Fields, fields_of, general_path, is_structured
 from llmeval_sdk.model.values import ABSTAINED
 from llmeval_sdk.text.extraction import (
-    FREE_FORM,
     MAX_SHOWN,
     MAX_VALUES,
     Passages,
     Reading,
-    abstained,
     cues,
-    items,
-    normal,
     read,
-    text_of,
     value_of,
     values_of,
 )
+from llmeval_sdk.text.values import FREE_FORM, abstained, items, normal, text_of
 
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from llmeval_sdk.text.extraction import (
     MAX_TEXT,
     Marks,
     best_candidate,
-    kind_of,
     lower,
     passages_of,
     read,
     rivals,
 )
+from llmeval_sdk.text.values import kind_of
 
 
 RECEIPT = "DATE: 25/12/2018\nSUBTOTAL 41.50\nTAX 3.32\nTOTAL DUE 44.82\nCASH 50.00"

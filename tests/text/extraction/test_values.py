@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmeval_sdk.text.extraction import abstained, items, normal
+from llmeval_sdk.text.values import abstained, items, normal
 
 
 NO_ANSWERS = [
