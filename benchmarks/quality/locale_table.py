@@ -43,6 +43,8 @@ FURTHER_MONTHS = {"janner": 1, "maerz": 3, "ogos": 8, "julai": 7, "disember": 12
 """Names of months that CLDR writes otherwise."""
 OTHER_WORDS = frozenset(("sub", "uno"))
 """Abbreviations of a month that are frequent words of another language."""
+MOST_MONTHS = 2
+"""Months that one word may name: ``lip`` is June in Croatian and July in Polish."""
 MIN_NAME = 3
 """Letters of a folded name in a script with spaces; a shorter one is too much like other words."""
 
@@ -85,8 +87,9 @@ def months(locales: list[Locale]) -> dict[str, list[str]]:
                         meanings.setdefault(word, set()).add(month)
     of: dict[str, list[str]] = {str(month): [] for month in range(1, 13)}
     for word, numbers in sorted(meanings.items()):
-        if len(numbers) == 1 and len(word) >= 2 and word not in OTHER_WORDS:
-            of[str(min(numbers))].append(word)
+        if len(numbers) <= MOST_MONTHS and len(word) >= 2 and word not in OTHER_WORDS:
+            for month in sorted(numbers):
+                of[str(month)].append(word)
     return of
 
 

@@ -525,16 +525,16 @@ def _named_dates(text: str) -> Iterator[Found]:
     matches = [match for match in names.finditer(text) if not _goes_back(text, match.start())]
     whole = _Text(text, 0, len(text)) if len(matches) > _MANY else None
     for match in matches:
-        month = months[match[0]]
         begin = max(0, match.start() - _AROUND)
         parts = whole or _Text(text, begin, match.end() + _AROUND)
         index = parts.at(match.start())
         before, after = parts.before(index), parts.after(index + 1)
         then = parts.after(after.after) if after else None
         for year, day, first, last in _orders(index, before, after, then):
-            if exists(year, month, day):
+            readings = (Date(year, month, day) for month in months[match[0]])
+            if days := tuple(date for date in readings if exists(*date[:3])):
                 start, end = parts.pieces[first].start(), parts.pieces[last - 1].end()
-                yield Found((Date(year, month, day),), start, end)
+                yield Found(days, start, end)
 
 
 def _goes_back(text: str, start: int) -> bool:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 class Calendar(NamedTuple):
     """The folded names of months and of the days of the week, in all languages of the table."""
 
-    months: Mapping[str, int]
+    months: Mapping[str, tuple[int, ...]]
+    """The month of each name; two where languages differ: ``lip`` is June or July."""
     weekdays: frozenset[str]
     formats: Mapping[str, tuple[str, str]]
     """For each locale the order of a date in figures, such as ``dmy``, and the decimal mark."""
@@ -36,7 +37,10 @@ class Codes(NamedTuple):
 def calendar() -> Calendar:
     """Read the names of months and weekdays."""
     table = _table("calendar")
-    months = {word: int(month) for month, words in table["months"].items() for word in words}
+    months: dict[str, tuple[int, ...]] = {}
+    for month, words in table["months"].items():
+        for word in words:
+            months[word] = (*months.get(word, ()), int(month))
     formats = {locale: (order, mark) for locale, (order, mark) in table["formats"].items()}
     return Calendar(months, frozenset(table["weekdays"]), formats)
 

@@ -240,6 +240,8 @@ def _goes_on(text: str, edge: int, step: int) -> bool:
         return beside.isdigit() or (beside in ".," and beyond.isdigit())
     if not text[edge].isalpha() or is_dense(text[edge]):
         return False
+    if step > 0 and "\uac00" <= text[edge] <= "\ud7a3":  # Korean particles stick to a name
+        return False
     return unicodedata.category(beside)[0] in "LM"
 
 
