@@ -25,6 +25,7 @@ ERRORS = {
 }  # fmt: skip
 """Kind of error -> its share of the errors."""
 WRONG_SHARE = 0.10
+PARTIAL_SHARE, FEWEST_FIELDS = 0.5, 5
 PASSAGE_LINES = 16
 MOST_PASSAGES = 5
 NAMES = {
@@ -132,7 +133,10 @@ def _answer(
     form = dice.choice(("document", "normalised"))
     naming = dice.choice(("snake", "snake", "snake", "camel", "local"))
     given = []
+    wanted = _wanted(document, dice)
     for path, name, fact, row in _fields(document, naming):
+        if (fact.key if row is None else "lines") not in wanted:
+            continue
         kind = RIGHT
         truth: Truth | None = fact.truth
         unit = ""
@@ -144,6 +148,18 @@ def _answer(
     title = WORDS[document.locale].titles[document.kind]
     request = dice.choice((f"Read {title} {number}.", f"Extract the fields of {document.file}"))
     return Answer(document, request, tuple(chunks), tuple(given), dice.random() < 0.5)
+
+
+def _wanted(document: Document, dice: random.Random) -> set[str]:
+    """Return the facts that an app asks for: all of them, or at least five and perhaps the lines.
+
+    Where a neighbour is not asked for, nothing in the answer shows that its value was taken.
+    """
+    keys = [fact.key for fact in document.facts]
+    if dice.random() < PARTIAL_SHARE:
+        keys = dice.sample(keys, dice.randint(FEWEST_FIELDS, len(keys)))
+        return {*keys, "lines"} if dice.random() < 0.5 else set(keys)
+    return {*keys, "lines"}
 
 
 def passages(document: Document) -> list[Chunk]:
