@@ -16,6 +16,7 @@ from operator import add
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, overload
 
 from llmeval_sdk.text.amounts import (
+    CURRENCIES,
     MEASURES,
     SHARED_SIGNS,
     Amount,
@@ -164,6 +165,12 @@ def _coded_spans(meaning: Coded, evidence: EvidenceText) -> Iterator[Span]:
     for name in meaning.names:
         evidence.budget.spend(len(evidence.folded) / 100)
         yield from _folded_spans(name, evidence)
+    if meaning.kind == "currency":
+        for sign, code in CURRENCIES.items():
+            is_own = code == meaning.code or meaning.code in SHARED_SIGNS.get(code, ())
+            if is_own and not (sign.isascii() and sign.isalpha()):  # those may be any word
+                for span in _verbatim(evidence.plain, sign, evidence.budget):
+                    yield evidence.original(*span)
 
 
 def _text_of(value: object) -> str:
