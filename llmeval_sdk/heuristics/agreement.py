@@ -58,6 +58,7 @@ def _agreement(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
 
 
 def _counted(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
+    global _first  # noqa: PLW0603
     counts: dict[object, int] = {}
     total = 0
     for extraction in extractions:
@@ -69,6 +70,7 @@ def _counted(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
             counts[value] = counts.get(value, 0) + 1
     if 1 < len(counts) <= _MOST_DIFFERENT:
         counts = _by_form(counts)
+        _first = extractions if _first is None else _first
     return (max(counts.values()) / total if total > 1 else 1.0), len(counts)
 
 
@@ -93,6 +95,19 @@ def _by_form(counts: dict[object, int]) -> dict[object, int]:
     return forms
 
 
+_first: object = None
+"""The extractions for which values were first compared by their forms. That takes 70 ms, to read
+tables, so the worker does it for both scores of the record."""
+
+
+def _reads_tables(record: Record) -> bool:
+    """Say whether values differ as written while nothing had read the tables before."""
+    if _first is not None and _first is not record.extractions:
+        return False
+    values = (key(extraction.value) for extraction in record.extractions or ())
+    return len({value for value in values if value}) > 1
+
+
 def _several(record: Record) -> bool:
     return record.extractions is not None and len(record.extractions) > 1
 
@@ -104,6 +119,7 @@ multi_source_agreement = FunctionHeuristic(
     needs=("extractions",),
     inline=True,
     applies=_several,
+    postponed=_reads_tables,
 )
 
 agreement_pattern = FunctionHeuristic(
@@ -113,5 +129,6 @@ agreement_pattern = FunctionHeuristic(
     needs=("extractions",),
     inline=True,
     applies=_several,
+    postponed=_reads_tables,
     output=("unanimous", "majority", "mixed", "conflicting"),
 )

@@ -156,13 +156,38 @@ class Passages:
 
     def labels(self, group: str | None = None) -> list[Label]:
         """Return the labels of a group of concepts, or of all, by their places in the text."""
-        if group not in self._labels:
+        if not self._labels:
             evidence = self.evidence
-            self._labels[group] = [
+            every = [
                 Label(*evidence.original(label.start, label.end), label.concept)
-                for label in labels_in(evidence.plain, group)
+                for label in labels_in(evidence.plain)
             ]
-        return self._labels[group]
+            self._labels[None] = every
+            for label in every:
+                self._labels.setdefault(GROUP_OF[label.concept], []).append(label)
+        return self._labels.get(group, [])
+
+    _columns: dict[tuple[int, int], Label | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    _nearest: dict[tuple[str, int, int], tuple[Label | None, str]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+
+    def nearest(self, group: str, start: int, end: int) -> tuple[Label | None, str]:
+        """Return the label of a group that a place stands under, and how; kept for other fields."""
+        place = group, start, end
+        if place not in self._nearest:
+            under = nearest_label(self.labels(group), self.text, start, end)
+            self._nearest[place] = next(under, (None, ""))
+        return self._nearest[place]
+
+    def column(self, start: int, end: int) -> Label | None:
+        """Return the label of the column that a place stands in; kept for other fields."""
+        place = start, end
+        if place not in self._columns:
+            self._columns[place] = label_of_column(self.labels(), self.text, start, end)
+        return self._columns[place]
 
     @property
     def evidence(self) -> EvidenceText:
@@ -545,13 +570,13 @@ class _FieldLabels(NamedTuple):
         """Return the label that a place stands under; ``beside`` looks on its own line only."""
         if not self.labels:
             return None
-        text = self.passages.text
-        label, how = next(nearest_label(self.labels, text, *span), (None, ""))
+        group = GROUP_OF[self.concept or ""]
+        label, how = self.passages.nearest(group, *span)
         if beside and how != "before":
             return None
         if label is None and not beside:
-            label = label_of_column(self.passages.labels(), text, *span)
-            if label is not None and GROUP_OF[label.concept] != GROUP_OF[self.concept or ""]:
+            label = self.passages.column(*span)
+            if label is not None and GROUP_OF[label.concept] != group:
                 return None
         elif label is not None and label.concept in VAGUE and label.concept != self.concept:
             return None

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
+from operator import attrgetter
 from typing import NamedTuple
 
 from llmeval_sdk.text.folding import plain
@@ -188,13 +190,14 @@ def nearest_label(
     That is ``before`` it on its line, or ``above`` it on a line of its own.
     """
     line = text.rfind("\n", 0, start) + 1
-    before = [label for label in labels if line <= label.start and label.end <= start]
-    if before and _leads_to(text[before[-1].end : start]):
-        yield before[-1], "before"
+    last = _index(labels, start) - 1
+    before = labels[last] if last >= 0 and labels[last].start >= line else None
+    if before is not None and before.end <= start and _leads_to(text[before.end : start]):
+        yield before, "before"
         return
     above = text[:line].rstrip()
     top = text.rfind("\n", 0, len(above)) + 1
-    own = [label for label in labels if top <= label.start < len(above)]
+    own = labels[_index(labels, top) : _index(labels, len(above))]
     if (
         len(own) == 1
         and not text[line:start].strip(" |\t*")
@@ -209,6 +212,12 @@ def label_of_column(labels: list[Label], text: str, start: int, end: int) -> Lab
     return _head(labels, text, text.rfind("\n", 0, start) + 1, (start + end) // 2)
 
 
+def _index(labels: list[Label], place: int) -> int:
+    """Return the index of the first label that begins at a place or behind it."""
+    return bisect_left(labels, place, key=_start)
+
+
+_start = attrgetter("start")
 _MAX_APART, _MAX_LETTERS = 80, 10
 _ASIDE = re.compile(r"\([^()\n]{0,30}\)|[\d.,]{1,8} ?%|[.·_ \t]{3,}")
 
@@ -244,9 +253,8 @@ def _head(labels: list[Label], text: str, line: int, start: int) -> Label | None
         if lowest <= 0:
             break
         lowest = text.rfind("\n", 0, lowest - 1) + 1
-    for label in labels:
-        if lowest <= label.start < line:
-            by_line[text.rfind("\n", 0, label.start) + 1].append(label)
+    for label in labels[_index(labels, lowest) : _index(labels, line)]:
+        by_line[text.rfind("\n", 0, label.start) + 1].append(label)
     heads = [
         (top, row) for top, row in by_line.items() if len(row) > 1 and _is_head(text, top, row[-1])
     ]
