@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 
 from llmeval_sdk.cli import Commands
@@ -229,7 +230,39 @@ def _ran(event: EvaluationEvent) -> list[str]:
     if evaluation.value is None:
         value += " (not applicable)"
     lines = [f"{value}  [{_by(event)}]"]
-    return [*lines, evaluation.explanation] if evaluation.explanation else lines
+    if evaluation.explanation:
+        lines.append(evaluation.explanation)
+    return lines + _doubtful(evaluation.metadata.get("fields"), evaluation.metadata)
+
+
+_MAX_FIELDS, _DOUBT = 10, 0.2
+"""Fields of an answer that are listed, and the chance of an error from which on one is."""
+
+
+def _doubtful(scored: object, metadata: Mapping[str, object]) -> list[str]:
+    """List the doubtful fields of a structured answer, the worst one first, and count the others."""
+    if not isinstance(scored, list) or len(scored) < 2:
+        return []
+    entries = [entry for entry in scored if isinstance(entry, Mapping)]
+    doubted = [entry for entry in entries if _chance(entry) >= _DOUBT]
+    lines = [
+        f"{entry.get('path')} = {entry.get('value')!r}: {_chance(entry):.2f}"
+        + (f", {entry['reason']}" if entry.get("reason") else "")
+        for entry in doubted[:_MAX_FIELDS]
+    ]
+    expected = metadata.get("expected_wrong")
+    if isinstance(expected, float):
+        unchecked = sum(entry.get("chance") is None for entry in entries)
+        lines.append(
+            f"{len(entries)} fields, {len(doubted)} doubtful, {unchecked} not checked;"
+            f" expected wrong: {expected:.1f}"
+        )
+    return lines
+
+
+def _chance(entry: Mapping[str, object]) -> float:
+    chance = entry.get("chance")
+    return chance if isinstance(chance, float) else 0.0
 
 
 def _by(event: EvaluationEvent) -> str:

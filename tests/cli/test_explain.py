@@ -81,6 +81,22 @@ def test_all_that_is_known_of_a_span_is_shown(llmeval, store):
     assert done.stdout == EXPECTED
 
 
+def test_the_doubtful_fields_of_an_answer_are_listed(llmeval, store):
+    """Each with its value, its chance of an error and the reason; the others are counted."""
+    span = store.span("00f067aa0ba902b7", response={"total": "41.50", "tax": "3.32"})
+    entries = [
+        {"path": "total", "value": "41.50", "chance": 0.97, "reason": "it stands under 'Subtotal'"},
+        {"path": "tax", "value": "3.32", "chance": 0.05, "reason": None},
+        {"path": "note", "value": "", "chance": None, "reason": "the answer has no value"},
+    ]
+    metadata = {"fields": entries, "expected_wrong": 1.02}
+    store.evaluation(span, "extraction_risk", 0.97, metadata=metadata)
+    shown = llmeval("explain", "00f067aa0ba902b7", "--store", store.path).stdout
+    assert "total = '41.50': 0.97, it stands under 'Subtotal'\n" in shown
+    assert "3 fields, 1 doubtful, 1 not checked; expected wrong: 1.0\n" in shown
+    assert "3.32:" not in shown
+
+
 @pytest.mark.parametrize("prefix", ["00f0", "00F067AA0BA902B7", " 00f067 "])
 def test_the_beginning_of_an_id_is_enough(llmeval, store, prefix):
     """However it was pasted."""
