@@ -240,7 +240,7 @@ _MAX_FIELDS, _DOUBT = 10, 0.2
 
 
 def _doubtful(scored: object, metadata: Mapping[str, object]) -> list[str]:
-    """List the doubtful fields of a structured answer, the worst one first, and count the others."""
+    """List the doubtful fields of a structured answer, worst first, and count the others."""
     if not isinstance(scored, list) or len(scored) < 2:
         return []
     entries = [entry for entry in scored if isinstance(entry, Mapping)]
