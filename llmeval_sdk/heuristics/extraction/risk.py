@@ -32,6 +32,7 @@ from llmeval_sdk.model.chat import bounded_question, parts_without_text
 from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.model.structure import Field, Fields, fields_of, general_path, is_structured
 from llmeval_sdk.model.values import ABSTAINED
+from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 from llmeval_sdk.text.extraction import (
     MAX_SHOWN,
     MAX_VALUES,
@@ -530,12 +531,18 @@ class ExtractionRisk:
         asked = asked_documents(record, sources)
         alone = replace(record, request=None, response=None, extractions=None, confidence=None)
         alone = replace(alone, retrieved_context=sources)
+        budget = WorkBudget()
         entries: list[dict[str, Any]] = []
         readings: list[tuple[Field, Record, list[Reading]]] = []
         for one in fields.fields:
             single = replace(alone, value=one.value, field_config=one.config)
-            values = _read_asked(single, asked) if sources else []
-            reason = _unchecked_reason(record, one, values)
+            try:
+                budget.spend(0)  # raises once it was overdrawn
+                values = _read_asked(single, asked) if sources else []
+                budget.spend(_UNITS_OF_FIELD + sum(_UNITS_OF_RIVAL * len(v.rivals) for v in values))
+                reason = _unchecked_reason(record, one, values)
+            except TooLargeError:  # from here on, so that no answer holds up those behind it
+                values, reason = [], _TOO_MUCH
             if reason is None:
                 readings.append((one, single, [value for value in values if value.is_checked]))
             else:
@@ -613,6 +620,9 @@ class ExtractionRisk:
 NOT_CHECKED = "not_checked"
 """The label of a record about which the score can say nothing."""
 _SHOWN = 200
+_TOO_MUCH = "the answer and its passages take more work than one score may do"
+_UNITS_OF_FIELD, _UNITS_OF_RIVAL = 3_000, 40
+"""Work of scoring one field, and what each of its rivals adds, as `text.budget` counts it."""
 _MAX_DETAILED = 30
 """Fields of an answer, the worst ones, of which place and rival are told too."""
 
@@ -706,7 +716,8 @@ def _unchecked_reason(answer: Record, field: Field, values: list[Reading]) -> st
         return _nothing_to_compare(answer)
     checked = [reading for reading in values if reading.is_checked]
     if not checked:
-        return "no yes or no stands in the passages"
+        is_boolean = any(reading.kind == "boolean" for reading in values)
+        return "no yes or no stands in the passages" if is_boolean else _TOO_MUCH
     if all(reading.kind == "text" and not reading.spans for reading in checked):
         return "it is free text in words of its own"
     return None

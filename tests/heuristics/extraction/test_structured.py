@@ -1,9 +1,11 @@
 """`extraction_risk` of structured answers: every field, one score."""
 
 import json
+import time
 from dataclasses import replace
 
 import pytest
+from machine import is_within
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
@@ -198,3 +200,17 @@ def test_a_value_from_the_line_of_another_item_is_riskier():
     amount = "lines[0].amount"
     assert wrong[amount]["chance"] > right[amount]["chance"] + 0.2
     assert wrong[amount]["chance"] > wrong["lines[2].amount"]["chance"]
+
+
+@pytest.mark.parametrize("value", ["{n}.50", "value {n} EUR", "2025-03-0{n}", "x y z"])
+def test_an_answer_of_many_fields_holds_nobody_up(value):
+    """What goes beyond the work of one score is not checked, and says so."""
+    document = "\n".join(f"Item {n}: value {n} EUR {n}.50 total {n * 3}.20" for n in range(400))
+    answer = {f"total_{n}": value.format(n=n) for n in range(500)}
+    record = Record(value=answer, retrieved_context=(Chunk(document),))
+    extraction_risk.evaluate(record)  # the passages are read once
+    begun = time.thread_time()
+    score = extraction_risk.evaluate(record)
+    assert is_within(time.thread_time() - begun, 0.3)
+    skipped = [entry for entry in score.metadata["fields"] if not entry["checked"]]
+    assert all(entry["reason"] for entry in skipped)
