@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 
 from extraction_fit import fit, measure, measure_answers
@@ -23,6 +24,9 @@ SOURCE = (
 )
 
 
+BASE_RATE = 0.1
+"""The share of values that are wrong where a chance holds. The fit counts right and wrong values
+alike, as if half of them were."""
 GENERATED = 2
 """How much the generated documents count, beside one for each other source."""
 
@@ -38,7 +42,8 @@ def main() -> None:
     weights = fit([*sources, *[measure_answers(generated)] * GENERATED])
     data = {
         "source": SOURCE,
-        "bias": round(weights.bias, 3),
+        "base_rate": BASE_RATE,
+        "bias": round(weights.bias + math.log(BASE_RATE / (1 - BASE_RATE)), 3),
         "weights": {name: round(value, 3) for name, value in weights.weights.items()},
         "means": {name: round(value, 3) for name, value in weights.means.items()},
     }

@@ -235,7 +235,7 @@ def _ran(event: EvaluationEvent) -> list[str]:
     return lines + _doubtful(evaluation.metadata.get("fields"), evaluation.metadata)
 
 
-_MAX_FIELDS, _DOUBT = 10, 0.2
+_MAX_FIELDS, _DOUBT = 10, 0.1
 """Fields of an answer that are listed, and the chance of an error from which on one is."""
 
 

@@ -48,6 +48,10 @@ _MAX_MESSAGE = 2_000
 _INFINITY = float("inf")
 
 
+_FIRST = "1"
+"""The version of an Evaluation that does not say one."""
+
+
 def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
     """Run one heuristic; an exception in it, or its ``sys.exit()``, becomes an error."""
     begun = 0.0 if heuristic.inline else perf_counter()
@@ -63,6 +67,8 @@ def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
             evaluation = outcome(result, heuristic)
     except (Exception, SystemExit) as error:
         evaluation = raised(heuristic, error)
+    if evaluation.evaluator_version == _FIRST != heuristic.version:
+        evaluation = replace(evaluation, evaluator_version=heuristic.version)
     if heuristic.inline or evaluation.duration is not None:
         return evaluation
     return replace(evaluation, duration=perf_counter() - begun)

@@ -7,6 +7,9 @@ from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Extraction, Record
 
 
+VERSION = "2"
+
+
 def _multi_source_agreement(record: Record) -> Evaluation | None:
     """Return how far the extractions agree on one value.
 
@@ -20,7 +23,8 @@ def _multi_source_agreement(record: Record) -> Evaluation | None:
         return None
     share, unique = _agreement(record.extractions)
     value, metadata = round(share, 3), {"unique_values": unique}
-    return Evaluation("multi_source_agreement", value, None, None, None, metadata)
+    name = "multi_source_agreement"
+    return Evaluation(name, value, None, None, None, metadata, "heuristic", VERSION)
 
 
 def _agreement_pattern(record: Record) -> Evaluation | None:
@@ -40,7 +44,8 @@ def _agreement_pattern(record: Record) -> Evaluation | None:
         pattern = "mixed"
     else:
         pattern = "conflicting"
-    return Evaluation("agreement_pattern", pattern)
+    name = "agreement_pattern"
+    return Evaluation(name, pattern, None, None, None, {}, "heuristic", VERSION)
 
 
 _last: tuple[object, tuple[float, int]] = ((), (1.0, 0))
@@ -115,7 +120,7 @@ def _several(record: Record) -> bool:
 multi_source_agreement = FunctionHeuristic(
     _multi_source_agreement,
     "multi_source_agreement",
-    version="2",
+    version=VERSION,
     needs=("extractions",),
     inline=True,
     applies=_several,
@@ -125,7 +130,7 @@ multi_source_agreement = FunctionHeuristic(
 agreement_pattern = FunctionHeuristic(
     _agreement_pattern,
     "agreement_pattern",
-    version="2",
+    version=VERSION,
     needs=("extractions",),
     inline=True,
     applies=_several,

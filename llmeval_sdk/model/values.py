@@ -25,6 +25,11 @@ Standing = Literal["good", "fair", "bad", "neutral"]
 GOOD_ABOVE = 0.7
 BAD_BELOW = 0.4
 """Where a score from 0 to 1 turns good or bad: the bands of ``context_relevance``."""
+LOOKS = 5
+"""How many looks at right values an unseen wrong one is worth. So a chance of an error is bad above
+1 in 5, which is where looking begins to pay, and fair above half of that."""
+_CHANCES = frozenset(("extraction_risk",))
+"""Scores that say how likely an error is, on the scale of chances."""
 
 _YES = ("yes", "y", "true", "pass", "passed", "good", "correct", "right", "ok", "up")
 _NO = (
@@ -156,7 +161,9 @@ def goodness_of(evaluation: Evaluation) -> float | None:
 
 def standing_of(evaluation: Evaluation) -> Standing:
     """Return whether an evaluation without an error is good, fair, bad or neutral."""
-    return _standing(goodness_of(evaluation))
+    if is_near_constant(evaluation.metadata):
+        return "neutral"
+    return standing(evaluation.name, evaluation.value, evaluation.label)
 
 
 def goodness(name: str, value: object, label: str | None = None) -> float | None:
@@ -187,8 +194,24 @@ def goodness(name: str, value: object, label: str | None = None) -> float | None
 
 
 def standing(name: str, value: object, label: str | None = None) -> Standing:
-    """Return whether an outcome is good, fair, bad or neutral; see `goodness`."""
+    """Return whether an outcome is good, fair, bad or neutral; see `goodness`.
+
+    A score that is a chance of an error is bad where a look at the value is worth it (`LOOKS`).
+    """
+    if name in _CHANCES and not (label and is_neutral(label)):
+        by_chance = _standing_of_chance(value)
+        if by_chance is not None:
+            return by_chance
     return _standing(goodness(name, value, label))
+
+
+def _standing_of_chance(value: object) -> Standing | None:
+    """Say how a chance of an error stands: bad where looking costs less than what it may save."""
+    chance = number(value)
+    if chance is None or isinstance(value, (bool, str)) or not 0 <= chance <= 1:
+        return None
+    worth = chance * LOOKS
+    return "bad" if worth > 1 else "fair" if worth > 1 / 2 else "good"
 
 
 def _standing(good: float | None) -> Standing:

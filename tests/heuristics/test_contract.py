@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmeval_sdk import registry
+from llmeval_sdk.evaluation.running import run_heuristic
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step, Usage
 from llmeval_sdk.model.protocols import Heuristic
 
@@ -115,6 +116,20 @@ def test_no_record_makes_a_heuristic_raise(name, record):
     made = registry.evaluator(name).evaluate(record)
     first = checked(name, made)
     assert checked(name, registry.evaluator(name).evaluate(record)) == first
+
+
+def test_an_outcome_has_the_version_of_its_heuristic():
+    """So thresholds and what was learned can be told from those of former values."""
+    record = Record(
+        request="What is the total?", response="The total is 9.00 EUR.", value="9.00",
+        retrieved_context=(Chunk("Total: 9.00 EUR"),), field_config={"name": "total"},
+        extractions=(Extraction("9.00", 1), Extraction("8.00", 1)),
+    )  # fmt: skip
+    for name in NAMES:
+        heuristic = registry.evaluator(name)
+        made = run_heuristic(heuristic, record)
+        if made.value is not None:
+            assert (name, made.evaluator_version) == (name, heuristic.version)
 
 
 @pytest.mark.parametrize("name", NAMES)
