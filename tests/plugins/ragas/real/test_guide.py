@@ -38,7 +38,11 @@ DRIVER = """
     import json
     from llmeval_sdk import stats
     from llmeval_sdk.exporters import memory
-    found = [(e.target.span_name, e.evaluation.name, e.evaluation.value) for e in memory.evaluations()]
+    found = [
+        (e.target.span_name, e.evaluation.name, e.evaluation.value)
+        for e in memory.evaluations()
+        if e.evaluation.evaluator_kind == "judge"
+    ]
     modules = sorted(
         {"ragas", "langchain_core", "instructor", "pandas", "openai", "tenacity"} & set(sys.modules)
     )
