@@ -270,6 +270,7 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python -m benchmarks.quality.sampling --seeds 200 || missed=1; \
 	$$python -m benchmarks.quality.alarms --seeds 20 || missed=1; \
 	$$python -m benchmarks.quality.labels --seeds 40 || missed=1; \
+	$$python -m benchmarks.quality.acceptance || missed=1; \
 	$$python -m benchmarks.quality.versions --seeds 20 || missed=1; \
 	$$python -m benchmarks.quality.labelling --seeds 20 || missed=1; \
 	exit $$missed

@@ -12,6 +12,7 @@ mix of requests, at any time; `Evidence` and `confidence_sequence` may be looked
 `corrected_mean` puts people's labels in place of a judge's mistakes; `reliability` says whether
 of the answers that get 0.8, 80 % are good, and `calibrated` corrects probabilities so; `choose`
 says which records to label; `Allocation` splits a share between catching and measuring;
+`sure_acceptance` and `average_acceptance` say below which risk no look is needed;
 `caught_at` says what a share catches and `funnel` who was judged and why not.
 """
 
@@ -22,6 +23,12 @@ from typing import TYPE_CHECKING
 
 
 if TYPE_CHECKING:
+    from llmeval_sdk.statistics.acceptance import (
+        LabelledScore,
+        Promise,
+        average_acceptance,
+        sure_acceptance,
+    )
     from llmeval_sdk.statistics.allocation import Allocation, default_control
     from llmeval_sdk.statistics.calibration import Calibration, calibrated, held_out_losses
     from llmeval_sdk.statistics.detection import (
@@ -54,6 +61,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.statistics.standardised import Standardised, standardised_difference
 
 _HOMES = {
+    "acceptance": "LabelledScore Promise average_acceptance sure_acceptance",
     "allocation": "Allocation default_control",
     "calibration": "Calibration calibrated held_out_losses",
     "detection": "Caught Reliability caught_at caught_below reliability threshold_for",
@@ -67,10 +75,11 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 
 __all__ = [
     "Allocation", "Calibration", "Candidate", "Caught", "Choice", "Correction", "Difference",
-    "Estimate", "Evidence", "Funnel", "Labelled", "Reliability", "Seen", "Standardised", "Tally",
-    "assisted_mean", "calibrated", "caught_at", "caught_below", "choose", "confidence_sequence",
-    "corrected_mean", "default_control", "difference", "funnel", "held_out_losses",
-    "population_mean", "reliability", "standardised_difference", "threshold_for",
+    "Estimate", "Evidence", "Funnel", "Labelled", "LabelledScore", "Promise", "Reliability",
+    "Seen", "Standardised", "Tally", "assisted_mean", "average_acceptance", "calibrated",
+    "caught_at", "caught_below", "choose", "confidence_sequence", "corrected_mean",
+    "default_control", "difference", "funnel", "held_out_losses", "population_mean", "reliability",
+    "standardised_difference", "sure_acceptance", "threshold_for",
 ]  # fmt: skip
 
 

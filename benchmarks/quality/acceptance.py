@@ -1,0 +1,159 @@
+"""What `llmeval accept` promises and how much it accepts, over many draws of labels.
+
+Each run draws labels at random from an app of which 8 % of the values are wrong and whose score has an
+AUROC of .90 (two normal distributions), sets both thresholds, and looks at what is truly wrong below
+them, which the distributions say exactly. An oracle knows the truth and accepts all that the target
+allows; an acceptance is given as a share of its. Where nothing is promised, nothing is accepted.
+
+Run: python -m benchmarks.quality.acceptance [--runs 500]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable
+from math import sqrt
+from statistics import NormalDist, mean, stdev
+from typing import NamedTuple
+
+from llmeval_sdk.statistics.acceptance import LabelledScore, average_acceptance, sure_acceptance
+
+
+AUROC, WRONG = 0.90, 0.08
+SHIFT = sqrt(2) * NormalDist().inv_cdf(AUROC)
+"""How far apart the two distributions of the score stand."""
+RIGHT_SCORES, WRONG_SCORES = NormalDist(0, 1), NormalDist(SHIFT, 1)
+TRAFFIC = 5_000
+ERRORS, LABELS = (0.01, 0.02, 0.05), (300, 1_000)
+SURE_BARS = {(300, 0.05): 0.70, (1_000, 0.02): 0.55}
+"""The least mean acceptance, as a share of the oracle's."""
+AVERAGE_BAR = 0.90
+
+
+class Truth(NamedTuple):
+    """What is accepted below a threshold, and what of it is wrong, as shares of all values."""
+
+    accepted: float
+    wrong: float
+
+
+class Cell(NamedTuple):
+    """What many runs come to for one promise, target and number of labels."""
+
+    acceptance: float
+    """The mean share of the traffic that is accepted, divided by the oracle's."""
+    nothing: float
+    """The share of the runs without a promise."""
+    broken: float
+    """The share of the runs in which more than the target is wrong."""
+    risk: float
+    """The mean share of all values that is wrong and unseen."""
+    risk_error: float
+    """The standard error of ``risk``."""
+
+
+def truth_below(threshold: float | None) -> Truth:
+    """Return what the distributions say of a threshold."""
+    if threshold is None:
+        return Truth(0.0, 0.0)
+    wrong = WRONG * WRONG_SCORES.cdf(threshold)
+    return Truth((1 - WRONG) * RIGHT_SCORES.cdf(threshold) + wrong, wrong)
+
+
+def wrong_of_accepted(truth: Truth) -> float:
+    """Return the share of the accepted values that is wrong, which the first promise bounds."""
+    return truth.wrong / truth.accepted if truth.accepted else 0.0
+
+
+def wrong_of_all(truth: Truth) -> float:
+    """Return the share of all values that is wrong and unseen, which the second bounds."""
+    return truth.wrong
+
+
+def oracle(error: float, measure: Callable[[Truth], float]) -> float:
+    """Return the share that somebody who knows the truth accepts."""
+    low, high = -8.0, 8.0 + SHIFT
+    for _ in range(60):
+        middle = (low + high) / 2
+        if measure(truth_below(middle)) <= error:
+            low = middle
+        else:
+            high = middle
+    return truth_below(low).accepted
+
+
+def draw(rng: random.Random) -> LabelledScore:
+    """Draw one value with its score and whether it is wrong."""
+    wrong = rng.random() < WRONG
+    return LabelledScore(rng.gauss(SHIFT if wrong else 0.0, 1.0), wrong)
+
+
+def simulate(runs: int, count: int, error: float) -> tuple[Cell, Cell]:
+    """Set both thresholds many times over; the first cell is the sure promise's."""
+    outcomes: tuple[list[Truth], list[Truth]] = [], []
+    for run in range(runs):
+        rng = random.Random(f"{run}/{count}")
+        traffic = [draw(rng).score for _ in range(TRAFFIC)]
+        labels = [draw(rng) for _ in range(count)]
+        for rule, truths in zip((sure_acceptance, average_acceptance), outcomes, strict=True):
+            truths.append(truth_below(rule(traffic, labels, error).threshold))
+    return (
+        summary(outcomes[0], error, wrong_of_accepted),
+        summary(outcomes[1], error, wrong_of_all),
+    )
+
+
+def summary(truths: list[Truth], error: float, measure: Callable[[Truth], float]) -> Cell:
+    """Put the runs of one promise together."""
+    risks = [truth.wrong for truth in truths]
+    return Cell(
+        mean(truth.accepted for truth in truths) / oracle(error, measure),
+        mean(not truth.accepted for truth in truths),
+        mean(measure(truth) > error for truth in truths),
+        mean(risks),
+        stdev(risks) / sqrt(len(risks)),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=500)
+    runs = parser.parse_args().runs
+    print(f"{runs} runs, {WRONG:.0%} wrong, AUROC {AUROC:.2f}, {TRAFFIC:,} values of traffic")
+    print("| promise | labels | target | of the oracle's | no promise | exceeded | bars |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    missed = False
+    for count in LABELS:
+        for error in ERRORS:
+            sure, average = simulate(runs, count, error)
+            least = SURE_BARS.get((count, error), 0.0)
+            bars = {f"exceeded <= 5%: {sure.broken:.1%}": sure.broken <= 0.05}
+            if least:
+                bars[f"acceptance >= {least:.0%}"] = sure.acceptance >= least
+            if (count, error) == (300, 0.01):
+                bars["promises nothing"] = sure.nothing == 1
+            missed |= not all(bars.values())
+            print(row("95 % sure, of the accepted", count, error, sure, bars), flush=True)
+            bars = {
+                f"mean {average.risk:.2%} <= target + 2 standard errors": (
+                    average.risk <= error + 2 * average.risk_error
+                ),
+                f"acceptance >= {AVERAGE_BAR:.0%}": average.acceptance >= AVERAGE_BAR,
+            }
+            missed |= not all(bars.values())
+            print(row("on average, of all", count, error, average, bars), flush=True)
+    raise SystemExit(missed)
+
+
+def row(promise: str, count: int, error: float, cell: Cell, bars: dict[str, bool]) -> str:
+    """Write one line of the table."""
+    outcomes = "; ".join(f"{bar} {'met' if met else '**missed**'}" for bar, met in bars.items())
+    return (
+        f"| {promise} | {count:,} | {error:.0%} | {cell.acceptance:.2f} | {cell.nothing:.2f} |"
+        f" {cell.broken:.1%} | {outcomes} |"
+    )
+
+
+if __name__ == "__main__":
+    main()
