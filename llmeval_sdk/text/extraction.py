@@ -23,7 +23,7 @@ from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import bounded_question
 from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.text.amounts import Date
-from llmeval_sdk.text.budget import TooLargeError
+from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 from llmeval_sdk.text.labels import (
     GROUP_OF,
     VAGUE,
@@ -151,8 +151,13 @@ class Passages:
     locale: str | None = None
     """In which the passages are written, where the field's configuration says so."""
     _evidence: list[EvidenceText] = field(default_factory=list, compare=False, repr=False)
-
     _labels: dict[str | None, list[Label]] = field(default_factory=dict, compare=False, repr=False)
+    _columns: dict[tuple[int, int], Label | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    _nearest: dict[tuple[str, int, int], tuple[Label | None, str]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def labels(self, group: str | None = None) -> list[Label]:
         """Return the labels of a group of concepts, or of all, by their places in the text."""
@@ -167,19 +172,12 @@ class Passages:
                 self._labels.setdefault(GROUP_OF[label.concept], []).append(label)
         return self._labels.get(group, [])
 
-    _columns: dict[tuple[int, int], Label | None] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-    _nearest: dict[tuple[str, int, int], tuple[Label | None, str]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
-
     def nearest(self, group: str, start: int, end: int) -> tuple[Label | None, str]:
         """Return the label of a group that a place stands under, and how; kept for other fields."""
         place = group, start, end
         if place not in self._nearest:
             under = nearest_label(self.labels(group), self.text, start, end)
-            self._nearest[place] = next(under, (None, ""))
+            self._nearest[place] = under or (None, "")
         return self._nearest[place]
 
     def column(self, start: int, end: int) -> Label | None:
@@ -195,6 +193,10 @@ class Passages:
         if not self._evidence:
             self._evidence.append(EvidenceText(self.text, locale=self.locale))
         return self._evidence[0]
+
+    def spend_from(self, budget: WorkBudget) -> None:
+        """Let the work of searching the text count for the record that is read now."""
+        self.evidence.budget = budget
 
     def number_at(self, place: int) -> int:
         """Return the chunk number of a place in the text; 0 in quoted evidence."""
@@ -221,10 +223,13 @@ class Passages:
         return start - offset, end - offset
 
 
-def passages_of(record: Record, documents: Collection[str] = ()) -> Passages:
+def passages_of(
+    record: Record, documents: Collection[str] = (), budget: WorkBudget | None = None
+) -> Passages:
     """Join what a record retrieved and what its extractions quote beyond that, without repeats.
 
-    ``documents`` are the addresses of the only documents that are joined; none stands for all.
+    ``documents`` are the addresses of the only documents that are joined; none stands for all. The
+    work of searching the passages is spent from ``budget``, by default that of one score.
     """
     chunks = [
         (number, chunk.content)
@@ -245,10 +250,12 @@ def passages_of(record: Record, documents: Collection[str] = ()) -> Passages:
             chunks.append((0, quote))
     config = record.field_config
     locale = config.get("locale") if isinstance(config, Mapping) else None
-    return _join(
+    passages = _join(
         tuple((number, content[: MAX_PASSAGE + 1]) for number, content in chunks),
         locale if isinstance(locale, str) else None,
     )
+    passages.spend_from(budget or WorkBudget())
+    return passages
 
 
 def _stands_in(quote: str, contents: list[str]) -> bool:
@@ -260,7 +267,7 @@ def _stands_in(quote: str, contents: list[str]) -> bool:
     return any(plain in " ".join(content[:MAX_PASSAGE].split()) for content in contents)
 
 
-@lru_cache(32)  # every field of a document asks about the same passages; at most 4 MB of text
+@lru_cache(8)  # every field of a document asks about the same passages; each may keep some 4 MB
 def _join(chunks: tuple[tuple[int, str], ...], locale: str | None) -> Passages:
     numbers: dict[str, int] = {}
     for number, content in chunks:
@@ -528,14 +535,16 @@ def read(
     most: int = MAX_VALUES,
     with_rivals: bool = True,
     documents: Collection[str] = (),
+    budget: WorkBudget | None = None,
 ) -> list[Reading]:
     """Read the single values of a record against its passages; empty where it has no value.
 
     ``most`` values are read. Without ``with_rivals`` nothing competes with them, which is cheaper.
-    ``documents`` are the addresses of the only documents that are read; none stands for all.
+    ``documents`` are the addresses of the only documents that are read; none stands for all. The
+    work is spent from ``budget``, by default that of one score.
     """
     values = [text for value in values_of(record)[:most] if (text := text_of(value))]
-    passages = passages_of(record, documents)
+    passages = passages_of(record, documents, budget)
     marks = Marks.of(passages.lowered, cues(record.field_config, record.request))
     forms = frozenset(map(normal, values))
     labels = _FieldLabels.of(record.field_config, passages)

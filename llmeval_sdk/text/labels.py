@@ -182,29 +182,33 @@ _SPECIFIC = (
 """Concepts whose names may hold the name of another one."""
 
 
-def nearest_label(
-    labels: list[Label], text: str, start: int, end: int
-) -> Iterator[tuple[Label, str]]:
-    """Yield the labels that a place may stand under, the likeliest first, and where each stands.
+def nearest_label(labels: list[Label], text: str, start: int, end: int) -> tuple[Label, str] | None:
+    """Return the label that a place stands under, and whether it is ``before`` or ``above`` that.
 
-    That is ``before`` it on its line, or ``above`` it on a line of its own.
+    A label before a place is on its line; one above it has a line of its own.
     """
     line = text.rfind("\n", 0, start) + 1
     last = _index(labels, start) - 1
     before = labels[last] if last >= 0 and labels[last].start >= line else None
     if before is not None and before.end <= start and _leads_to(text[before.end : start]):
-        yield before, "before"
-        return
-    above = text[:line].rstrip()
-    top = text.rfind("\n", 0, len(above)) + 1
-    own = labels[_index(labels, top) : _index(labels, len(above))]
-    if (
-        len(own) == 1
-        and not text[line:start].strip(" |\t*")
-        and _is_alone(text, own[0], top, len(above))
-    ):
-        yield own[0], "above"
-        return
+        return before, "before"
+    stop = _end_of_text(text, line)
+    top = text.rfind("\n", 0, stop) + 1
+    own = labels[_index(labels, top) : _index(labels, stop)]
+    is_first = not text[line:start].strip(" |\t*")
+    if len(own) == 1 and is_first and _is_alone(text, own[0], top, stop):
+        return own[0], "above"
+    return None
+
+
+_NEAR = 200
+
+
+def _end_of_text(text: str, stop: int) -> int:
+    """Return where the last text before a place ends. Usually that is near, so little is copied."""
+    first = max(0, stop - _NEAR)
+    near = text[first:stop].rstrip()
+    return first + len(near) if near else len(text[:first].rstrip())
 
 
 def label_of_column(labels: list[Label], text: str, start: int, end: int) -> Label | None:

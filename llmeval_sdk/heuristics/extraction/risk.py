@@ -490,8 +490,13 @@ class ExtractionRisk:
         readings = _read_asked(record, among.asked)
         if self.histories is not None:
             self.histories.remember(record, readings)
-        if not readings or not (readings[0].passages.text or len(record.extractions or ()) > 1):
+        if not readings:
             return Evaluation(NAME, None, NOT_CHECKED, _nothing_to_compare(record))
+        if len(record.extractions or ()) < 2:  # else they are compared with each other
+            reason = _unchecked_reason(record, readings)
+            if reason is not None:
+                return Evaluation(NAME, None, NOT_CHECKED, reason)
+            readings = [reading for reading in readings if reading.is_checked]
         field = _field_of(record)
         measured = [self._measure(record, reading, field, among) for reading in readings]
         worst = max(measured, key=lambda one: one.chance)
@@ -538,9 +543,9 @@ class ExtractionRisk:
             single = replace(alone, value=one.value, field_config=one.config)
             try:
                 budget.spend(0)  # raises once it was overdrawn
-                values = _read_asked(single, asked) if sources else []
+                values = _read_asked(single, asked, budget) if sources else []
                 budget.spend(_UNITS_OF_FIELD + sum(_UNITS_OF_RIVAL * len(v.rivals) for v in values))
-                reason = _unchecked_reason(record, one, values)
+                reason = _unchecked_field_reason(record, one, values)
             except TooLargeError:  # from here on, so that no answer holds up those behind it
                 values, reason = [], _TOO_MUCH
             if reason is None:
@@ -661,7 +666,7 @@ class Measured(NamedTuple):
             "path": path,
             "value": reading.value[:_SHOWN],
             "chance": self.chance,
-            "checked": True,
+            "checked": reading.is_checked,
             "reason": self.reason,
             "kind": reading.kind,
         }
@@ -680,11 +685,13 @@ def _at(passages: Passages, value: str, start: int, end: int) -> dict[str, Any]:
     return {**passages.shown(value, start, end), "start": first, "end": last}
 
 
-def _read_asked(record: Record, asked: frozenset[str]) -> list[Reading]:
+def _read_asked(
+    record: Record, asked: frozenset[str], budget: WorkBudget | None = None
+) -> list[Reading]:
     """Read values in the documents that were asked about; one that is in none of them, in all."""
-    readings = read(record, documents=asked)
+    readings = read(record, documents=asked, budget=budget)
     if asked and not all(reading.spans for reading in readings):
-        pairs = zip(readings, read(record), strict=True)
+        pairs = zip(readings, read(record, budget=budget), strict=True)
         readings = [other if not own.spans and other.spans else own for own, other in pairs]
     return readings
 
@@ -708,19 +715,26 @@ class _Sources(NamedTuple):
         return f"it stands in {there}, and the question is about {here}"
 
 
-def _unchecked_reason(answer: Record, field: Field, values: list[Reading]) -> str | None:
-    """Say why a field of a structured answer cannot be checked; ``None`` if it can."""
-    if abstained(field.value):
-        return "the answer has no value"
+def _unchecked_reason(answer: Record, values: Sequence[Reading]) -> str | None:
+    """Return why none of some values can be checked in the passages; ``None`` if one can."""
     if not values or not values[0].passages.text:
         return _nothing_to_compare(answer)
-    checked = [reading for reading in values if reading.is_checked]
-    if not checked:
-        is_boolean = any(reading.kind == "boolean" for reading in values)
-        return "no yes or no stands in the passages" if is_boolean else _TOO_MUCH
-    if all(reading.kind == "text" and not reading.spans for reading in checked):
-        return "it is free text in words of its own"
-    return None
+    if any(reading.is_checked for reading in values):
+        return None
+    is_boolean = any(reading.kind == "boolean" for reading in values)
+    return "no yes or no stands in the passages" if is_boolean else _TOO_MUCH
+
+
+def _unchecked_field_reason(answer: Record, field: Field, values: list[Reading]) -> str | None:
+    """Return why a field of a structured answer cannot be checked; ``None`` if it can."""
+    if abstained(field.value):
+        return "the answer has no value"
+    reason = _unchecked_reason(answer, values)
+    if reason is not None:
+        return reason
+    checked = (reading for reading in values if reading.is_checked)
+    is_prose = all(reading.kind == "text" and not reading.spans for reading in checked)
+    return "it is free text in words of its own" if is_prose else None
 
 
 def _unchecked(field: Field, reason: str) -> dict[str, Any]:

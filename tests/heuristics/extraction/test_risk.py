@@ -8,9 +8,11 @@ from machine import is_within
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.heuristics.extraction.abstention import abstention_risk
-from llmeval_sdk.heuristics.extraction.risk import _WHY, extraction_risk, shipped
+from llmeval_sdk.heuristics.extraction.risk import _WHY, NOT_CHECKED, extraction_risk, shipped
 from llmeval_sdk.model import Chunk, Extraction, Record
 from llmeval_sdk.testing import capture
+from llmeval_sdk.text.budget import limit_processor_time
+from llmeval_sdk.text.extraction import read
 
 
 CONTRACT = (
@@ -169,3 +171,29 @@ def test_at_once_and_in_the_background_it_knows_the_same_history():
         at_once, planned = plan.find("extraction_risk"), plan.background.get("extraction_risk")
     assert at_once is planned
     assert at_once.histories._fields["extract_field/"].values == 40
+
+
+def test_every_record_has_the_work_of_one_score_whatever_was_read_before():
+    """Passages are kept for the fields of a document, and the work spent on them is not."""
+    passage = "Invoice of 12 March 2024 over EUR 123.45 for Ada Lovelace, due in 30 days.\n" * 200
+    made = Record(retrieved_context=(Chunk(passage),), field_config={"name": "customer"})
+    for number in range(1_000):
+        (reading,) = read(replace(made, value=f"Nobody Here {number}"))
+        assert reading.is_checked
+
+
+def test_a_value_that_was_not_looked_for_has_no_chance():
+    """It is not checked, with the reason, and never an all-clear."""
+    made = Record(
+        value=True,
+        retrieved_context=(Chunk("Reverse charge applies to this invoice."),),
+        field_config={"name": "paid"},
+    )
+    limit_processor_time(0.0)
+    try:
+        slow = extraction_risk.evaluate(replace(made, value="12. August 1999"))
+    finally:
+        limit_processor_time(None)
+    for score, reason in ((extraction_risk.evaluate(made), "no yes or no"), (slow, "more work")):
+        assert (score.value, score.label) == (None, NOT_CHECKED)
+        assert reason in score.explanation
