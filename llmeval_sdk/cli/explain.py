@@ -232,15 +232,16 @@ def _ran(event: EvaluationEvent) -> list[str]:
     lines = [f"{value}  [{_by(event)}]"]
     if evaluation.explanation:
         lines.append(evaluation.explanation)
-    return lines + _doubtful(evaluation.metadata.get("fields"), evaluation.metadata)
+    return lines + _doubtful(evaluation.metadata)
 
 
 _MAX_FIELDS, _DOUBT = 10, 0.1
-"""Fields of an answer that are listed, and the chance of an error from which on one is."""
+"""How many fields of an answer are listed, and the least chance of an error of such a field."""
 
 
-def _doubtful(scored: object, metadata: Mapping[str, object]) -> list[str]:
+def _doubtful(metadata: Mapping[str, object]) -> list[str]:
     """List the doubtful fields of a structured answer, worst first, and count the others."""
+    scored = metadata.get("fields")
     if not isinstance(scored, list) or len(scored) < 2:
         return []
     entries = [entry for entry in scored if isinstance(entry, Mapping)]

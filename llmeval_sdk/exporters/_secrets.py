@@ -284,7 +284,7 @@ _ESCAPES = {
     "\\": re.compile(r"\\(?:u00|x[1-3]|033|e\[|/)"),
     "\x1b": re.compile(r"\x1b\["),
 }
-"""Escapes by the sign that they begin with: one search for all takes twelve times as long."""
+"""A pattern for each first sign of an escape. One pattern for all takes twelve times as long."""
 _COLOUR = re.compile(r"(?:\x1b|\\(?:u001[bB]|x1[bB]|033|e))\[[0-9;]{0,20}[A-Za-z]")
 _WRITTEN = (
     *((f"\\u00{ord(sign):02x}", sign) for sign in "\"'<>=:&"),
@@ -296,7 +296,7 @@ _WRITTEN = (
     ("<\\/", "</"), (":\\/\\/", "://"),
 )  # fmt: skip
 _REPLACED: dict[str, dict[str, str]] = defaultdict(dict)
-"""By the sign that they begin with: escapes, and as many characters to write for each."""
+"""Escapes by their first sign, each with the text that replaces it, which is as long."""
 for _escape, _sign in _WRITTEN:
     for _spelling in (_escape, _escape[:-2] + _escape[-2:].upper()):
         _REPLACED[_escape[0]][_spelling] = _sign.rjust(len(_escape))

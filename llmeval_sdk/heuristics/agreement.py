@@ -101,12 +101,14 @@ def _by_form(counts: dict[object, int]) -> dict[object, int]:
 
 
 _first: object = None
-"""The extractions for which values were first compared by their forms. That takes 70 ms, to read
-tables, so the worker does it for both scores of the record."""
+"""The first extractions of this process whose values were compared by their normal forms.
+
+Comparing them reads tables, which takes 70 ms, so the worker computes both scores of that record.
+Later records are compared at once."""
 
 
 def _reads_tables(record: Record) -> bool:
-    """Say whether values differ as written while nothing had read the tables before."""
+    """Return whether the scores of a record would read the tables, for the first time."""
     if _first is not None and _first is not record.extractions:
         return False
     values = (key(extraction.value) for extraction in record.extractions or ())

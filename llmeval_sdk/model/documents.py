@@ -24,9 +24,9 @@ from llmeval_sdk.model.chat import content_of, messages_of, role_of, text_of, un
 
 
 MIN_LONG = 400
-"""Characters from which on a message without any marks is a document."""
+"""A message without any marks is a document if it has at least so many characters."""
 _MIN_MARKED = 20
-"""Characters of a marked part, so that a format or a placeholder is none."""
+"""A marked part with fewer characters is a placeholder, or the form of the answer."""
 MAX_DOCUMENTS = 50
 MAX_TEXT = 200_000
 """Characters of a prompt that are read."""
@@ -52,14 +52,14 @@ _INSTRUCTS = re.compile(
 
 
 _SHOWS_FORM = re.compile(r"schema|format|example|output|respond|return|answer", re.IGNORECASE)
-"""Words before a block that shows the form of the answer."""
+"""Words in the line before a block that shows the form of the answer."""
 
 
 def sources_of(record: Record) -> tuple[Chunk, ...] | None:
-    """Return the passages that an answer can have been taken from.
+    """Return the passages that an answer may have been taken from.
 
-    They are the retrieved chunks; where nothing was retrieved, the documents of the request.
-    ``None`` says that there is neither.
+    They are the retrieved chunks, or the documents in the request if nothing was retrieved;
+    ``None`` if there are neither.
     """
     if record.retrieved_context is not None:
         return record.retrieved_context
@@ -148,5 +148,5 @@ def _headed(text: str) -> Iterator[Chunk]:
 
 
 def _is_schema(text: str) -> bool:
-    """Say whether a text describes the fields instead of having their values."""
+    """Return whether a text is a JSON schema, which names the fields and has no values."""
     return text[:1] in "{[" and '"type"' in text and ('"properties"' in text or '"string"' in text)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,10 +17,10 @@ from llmeval_sdk.model.json_object import NoObjectError, only_value
 
 
 MAX_FIELDS = 500
-"""Leaves of an answer that are read; the others are counted."""
+"""At most so many leaves of an answer become fields; the others are only counted."""
 MAX_DEPTH = 12
 _MAX_PARTS = 20_000
-"""Parts of an answer that are looked at, so that one that holds itself comes to an end."""
+"""At most so many parts of an answer are visited, because an object may contain itself."""
 _MAX_NAME = 100
 _CONFIG_KEYS = frozenset(
     ("name", "description", "format", "cues", "type", "unit", "guidelines", "examples", "locale")
@@ -32,10 +32,12 @@ _ANNOTATIONS = frozenset(("value", "confidence", "evidence", "chunk_number", "so
 _SAID_KEYS = (
     "answer", "content", "text", "message", "response", "output", "output_text", "reply", "refusal",
 )  # fmt: skip
-"""Keys under which a mapping has an answer in prose; what else it has, such as sources, goes with
-that."""
+"""A mapping with a text under one of these keys is an answer in prose, whatever else it has."""
 
 Config = Mapping[str, object]
+_Structure = Mapping[object, object] | list[object] | tuple[object, ...]
+_Leaf = tuple[str, str, object]
+"""The path, the last name of it, and the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +47,18 @@ class Field:
     Attributes:
         path: Where it stands, such as ``vendor.name`` or ``lines[2].amount``.
         value: What stands there; ``None`` where the answer has nothing.
-        name: The last name of the path.
-        description: What the app's configuration says about it.
         config: The configuration that evaluators get as `Record.field_config`; it has the name.
     """
 
     path: str
     value: object
-    name: str
-    description: str | None = None
-    config: Config = field(default_factory=dict)
+    config: Config
+
+    @property
+    def description(self) -> str | None:
+        """What the app's configuration says about the field."""
+        description = self.config.get("description")
+        return description if isinstance(description, str) else None
 
 
 class Fields(NamedTuple):
@@ -64,16 +68,19 @@ class Fields(NamedTuple):
     left_out: int = 0
 
 
-NONE = Fields()
-
-
 def is_structured(record: Record) -> bool:
-    """Say whether a record has a structured answer."""
-    return _may_be_structured(record) and bool(fields_of(record).fields)
+    """Return whether the answer of a record has fields, as `fields_of` reads them."""
+    structure = _structure_of(record)
+    return structure is not None and next(_leaves_of(structure), None) is not None
+
+
+def has_no_fields(record: Record) -> bool:
+    """Return whether the answer is one value or prose: what is not structured."""
+    return not is_structured(record)
 
 
 def _may_be_structured(record: Record) -> bool:
-    """Say whether a record may have a structured answer, without reading it."""
+    """Return whether a record may have a structured answer, by how the answer begins."""
     if _is_one_field(record.field_config):
         return False
     answer = record.value if record.value is not None else record.response
@@ -96,19 +103,27 @@ def fields_of(record: Record) -> Fields:
     ``field_config`` that has a ``name`` says that the whole value is one field, even if it is a
     table; one whose values are mappings configures fields by their path or name.
     """
+    structure = _structure_of(record)
+    if structure is None:
+        return Fields()
+    configs = record.field_config if isinstance(record.field_config, Mapping) else {}
+    leaves = list(_leaves_of(structure))
+    made = tuple(_field(path, name, value, configs) for path, name, value in leaves[:MAX_FIELDS])
+    return Fields(made, len(leaves) - len(made))
+
+
+def _structure_of(record: Record) -> _Structure | None:
+    """Return the object or list that an answer is, decoded from JSON where it is text."""
     if not _may_be_structured(record):
-        return NONE
+        return None
     answer = record.value if record.value is not None else record.response
     if not isinstance(answer, str) and _is_said(answer):
         answer = record.response
     if isinstance(answer, str):
         answer = _decoded(answer)
     if not isinstance(answer, (Mapping, list, tuple)) or _is_said(answer):
-        return NONE
-    configs = record.field_config if isinstance(record.field_config, Mapping) else {}
-    leaves = list(_leaves(answer, "", "", 0, [_MAX_PARTS]))
-    made = tuple(_field(path, name, value, configs) for path, name, value in leaves[:MAX_FIELDS])
-    return Fields(made, len(leaves) - len(made))
+        return None
+    return answer
 
 
 def _is_one_field(config: object) -> bool:
@@ -116,7 +131,7 @@ def _is_one_field(config: object) -> bool:
 
 
 def _is_said(answer: object) -> bool:
-    """Say whether a mapping or list is what a chat or a model's client holds."""
+    """Return whether an object is a chat, the response of a model's client, or holds prose."""
     if messages_of(answer) is not None or completion_messages(answer) is not None:
         return True
     return isinstance(answer, Mapping) and any(
@@ -132,10 +147,12 @@ def _decoded(text: str) -> object:
         return None
 
 
-def _leaves(
-    value: object, path: str, name: str, depth: int, room: list[int]
-) -> Iterator[tuple[str, str, object]]:
-    """Yield path, name and value of each leaf; what is too deep is a leaf without a value."""
+def _leaves_of(structure: _Structure) -> Iterator[_Leaf]:
+    return _leaves(structure, "", "", 0, [_MAX_PARTS])
+
+
+def _leaves(value: object, path: str, name: str, depth: int, room: list[int]) -> Iterator[_Leaf]:
+    """Yield the leaves below a value. One that is too deep has no value."""
     room[0] -= 1
     if room[0] < 0:
         return
@@ -160,9 +177,7 @@ def _field(path: str, name: str, value: object, configs: Config) -> Field:
     keys = (path, general_path(path), name)
     about = next((own for key in keys if isinstance(own := configs.get(key), Mapping)), {})
     config = {key: about[key] for key in _CONFIG_KEYS if key in about}
-    description = config.get("description")
-    described = description if isinstance(description, str) else None
-    return Field(path, value, name, described, {"name": _words_of(path), **config})
+    return Field(path, value, {"name": _words_of(path), **config})
 
 
 def general_path(path: str) -> str:
@@ -175,25 +190,15 @@ _INDEX = re.compile(r"\[\d+\]")
 
 _GENERAL = frozenset(
     (
-        "name",
-        "id",
-        "number",
-        "no",
-        "date",
-        "amount",
-        "value",
-        "total",
-        "type",
-        "code",
-        "rate",
+        "name", "id", "number", "no", "date", "amount", "value", "total", "type", "code", "rate",
         "text",
     )
-)
-"""Names that say little without the one above them."""
+)  # fmt: skip
+"""Last names of a path that say little without the name before them."""
 
 
 def _words_of(path: str) -> str:
-    """Name a field by the last name of its path, and by the one above where that says more."""
+    """Return the last name of a path, with the name before it where one name says too little."""
     names = [name for name in general_path(path).split(".") if name]
     in_list = len(names) > 1 and f"{names[-2]}[" in path
     several = in_list or (bool(names) and names[-1].lower() in _GENERAL)

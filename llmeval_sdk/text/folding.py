@@ -1,6 +1,6 @@
-"""Folds text, so that case, accents, compatibility forms, punctuation and spaces do not matter.
+"""Folded text, in which case, accents, compatibility forms, punctuation and spaces are gone.
 
-What is found in a folded text has a place in the text itself.
+`word_spans` and `plain_starts` lead back from a folded text to the text as it was written.
 """
 
 from __future__ import annotations

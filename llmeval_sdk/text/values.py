@@ -150,14 +150,9 @@ def form_of_amount(amount: Amount) -> str | None:
 
 def _typed_form(text: str) -> str | None:
     """Write a date, an amount or a code in its normal form; ``None`` for anything else."""
-    lowered = plain(text)
-    if any(map(str.isdecimal, text)):
-        readings, time = only_date(lowered)
-        if len(readings) == 1 and time is None:
-            return form_of_date(readings[0])
-        amounts = () if readings else only_amounts(lowered)
-        if len(amounts) == 1 and (form := form_of_amount(amounts[0])) is not None:
-            return form
+    forms = _readings(text, None)
+    if len(forms) == 1:
+        return forms[0]
     meanings = coded(text, fold(text))
     return f"{meanings[0].kind} {meanings[0].code.lower()}" if meanings else None
 
@@ -364,7 +359,7 @@ def currency_of(value: object) -> str | None:
 
 
 def same_value(one: object, other: object, *, locale: object = None) -> bool:
-    """Say whether two values are the same in some form that both may have.
+    """Return whether two values have a normal form in common.
 
     Amounts in two currencies are two values; one without a currency may be either.
     """

@@ -8,7 +8,7 @@ from typing import Any
 from llmeval_sdk.heuristics.extraction.risk import FULL_CUE, MAX_EXTRACTIONS, expected_kinds
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.structure import is_structured
+from llmeval_sdk.model.structure import has_no_fields
 from llmeval_sdk.model.values import ABSTAINED
 from llmeval_sdk.text.extraction import best_candidate, values_of
 from llmeval_sdk.text.values import abstained
@@ -55,13 +55,9 @@ def _abstention_risk(record: Record) -> Evaluation:
     return Evaluation(NAME, round(chance, 4), ABSTAINED, why, None, metadata)
 
 
-def _is_one_field(record: Record) -> bool:
-    return not is_structured(record)
-
-
 abstention_risk = FunctionHeuristic(
     _abstention_risk,
     NAME,
     needs=("extractions|field_config", "retrieved_context|extractions"),
-    applies=_is_one_field,
+    applies=has_no_fields,
 )

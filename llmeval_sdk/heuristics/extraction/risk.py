@@ -20,13 +20,13 @@ from llmeval_sdk.heuristics.aggregated_confidence import (
     aggregated_confidence,
     runs_code,
 )
-from llmeval_sdk.heuristics.extraction._document import (
+from llmeval_sdk.heuristics.extraction._answer import (
     asked_documents,
     documents_of_reading,
+    siblings,
     usual_document,
 )
 from llmeval_sdk.heuristics.extraction._history import Histories
-from llmeval_sdk.heuristics.extraction._siblings import siblings
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.chat import bounded_question, parts_without_text
 from llmeval_sdk.model.documents import sources_of
@@ -92,8 +92,7 @@ def _measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict
     the passages also have in lower case. ``unrelated``: a rival address has a word of the request
     that this one lacks.
     """
-    config = record.field_config if isinstance(record.field_config, Mapping) else {}
-    kinds = expected_kinds(config)
+    kinds = expected_kinds(_config_of(record))
     words = reading.value.count(" ") + 1
     return {
         "wrong_format": float(fits is False),
@@ -443,7 +442,8 @@ class ExtractionRisk:
     Reads what every record of an extraction has: whether the extractors agree and how sure they
     are, which other values of the same kind stand in the passages and whether the field's cue words
     stand nearer to one of those, how the value fits its field, where it comes from, and what the
-    field's values usually look like in this app. Compare ranks, not values, between applications.
+    field's values usually look like in this app. The score is a chance where one value in ten is
+    wrong; where the share is another one, compare ranks and not values.
 
     The cue words come from ``field_config`` (``name``, ``description``, and ``cues`` for more) and
     from the request. A list or table is as risky as its riskiest item. A record without a value has
@@ -505,7 +505,7 @@ class ExtractionRisk:
             metadata["value"] = worst.reading.value[:_SHOWN]
         if len(values) > MAX_VALUES:
             metadata["values_cut"] = True
-        name = (record.field_config or {}).get("name") if _is_config(record.field_config) else None
+        name = _config_of(record).get("name")
         metadata |= _summary([worst.entry(name if isinstance(name, str) else "value")])
         return Evaluation(NAME, worst.chance, None, worst.reason, None, metadata)
 
@@ -534,8 +534,10 @@ class ExtractionRisk:
         """Score each field of a structured answer as an answer of its own, in the same passages."""
         sources = sources_of(record) or ()
         asked = asked_documents(record, sources)
-        alone = replace(record, request=None, response=None, extractions=None, confidence=None)
-        alone = replace(alone, retrieved_context=sources)
+        alone = replace(
+            record, request=None, response=None, extractions=None, confidence=None,
+            retrieved_context=sources,
+        )  # fmt: skip
         budget = WorkBudget()
         entries: list[dict[str, Any]] = []
         readings: list[tuple[Field, Record, list[Reading]]] = []
@@ -623,23 +625,23 @@ class ExtractionRisk:
 
 
 NOT_CHECKED = "not_checked"
-"""The label of a record about which the score can say nothing."""
+"""The label of an evaluation that has no score, because nothing could be checked."""
 _SHOWN = 200
 _TOO_MUCH = "the answer and its passages take more work than one score may do"
 _UNITS_OF_FIELD, _UNITS_OF_RIVAL = 3_000, 40
 """Work of scoring one field, and what each of its rivals adds, as `text.budget` counts it."""
 _MAX_DETAILED = 30
-"""Fields of an answer, the worst ones, of which place and rival are told too."""
+"""The metadata give place and rival for so many fields of an answer, the worst ones."""
 
 
 class Measured(NamedTuple):
-    """One value with its chance of being wrong, and what raises that."""
+    """The chance that a value is wrong, and the reasons."""
 
     reading: Reading
     chance: float
     reasons: list[str]
     elsewhere: str | None = None
-    """Where the value stands in place of the document that was asked about, in a sentence."""
+    """A sentence about the other document in which the value stands, if it is in one."""
 
     @property
     def reason(self) -> str | None:
@@ -688,7 +690,10 @@ def _at(passages: Passages, value: str, start: int, end: int) -> dict[str, Any]:
 def _read_asked(
     record: Record, asked: frozenset[str], budget: WorkBudget | None = None
 ) -> list[Reading]:
-    """Read values in the documents that were asked about; one that is in none of them, in all."""
+    """Read values in the documents that were asked about, and in all documents where they fail.
+
+    A value that stands in none of the former is read in the others, so that its place is known.
+    """
     readings = read(record, documents=asked, budget=budget)
     if asked and not all(reading.spans for reading in readings):
         pairs = zip(readings, read(record, budget=budget), strict=True)
@@ -703,7 +708,7 @@ class _Sources(NamedTuple):
     asked: frozenset[str]
 
     def elsewhere(self, reading: Reading) -> str | None:
-        """Say in which other document a value stands; ``None`` if it is in one that was asked."""
+        """Say which other document a value stands in; ``None`` if it is in one asked about."""
         if not self.asked or not reading.spans:
             return None
         documents = documents_of_reading(reading, self.chunks)
@@ -768,14 +773,13 @@ def _nothing_to_compare(record: Record) -> str:
     return "there is neither a passage nor a second extraction to compare the value with"
 
 
-def _is_config(config: object) -> bool:
-    return isinstance(config, Mapping)
+def _config_of(record: Record) -> Mapping[str, object]:
+    return record.field_config if isinstance(record.field_config, Mapping) else {}
 
 
 def _field_of(record: Record) -> str:
     """Return what a record's history goes by: the span's name and the field's."""
-    config = record.field_config if isinstance(record.field_config, Mapping) else {}
-    return f"{record.span_name or ''}/{config.get('name', '')!s:.100}"
+    return f"{record.span_name or ''}/{_config_of(record).get('name', '')!s:.100}"
 
 
 _GENERAL = ("free_form", "opposed", "crowded", "lone")

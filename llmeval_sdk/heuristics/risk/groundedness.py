@@ -15,7 +15,7 @@ from llmeval_sdk.heuristics.risk._words import STOP_WORDS, Additive, squashed
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.fields import TOOL_RESULTS
 from llmeval_sdk.model.records import evidence_of
-from llmeval_sdk.model.structure import is_structured
+from llmeval_sdk.model.structure import has_no_fields
 from llmeval_sdk.text.budget import WorkBudget
 
 
@@ -236,15 +236,10 @@ def _explain(unsupported: int, count: int, absent: list[str], uncompared: list[s
     return summary
 
 
-def _is_prose(record: Record) -> bool:
-    """Say whether the answer has sentences; the fields of an object are `extraction_risk`'s."""
-    return not is_structured(record)
-
-
 groundedness_risk = FunctionHeuristic(
     evaluated,
     NAME,
     version="2",
     needs=("response", f"retrieved_context|{TOOL_RESULTS}"),
-    applies=_is_prose,
+    applies=has_no_fields,
 )

@@ -1,9 +1,9 @@
-"""Which document a question asks about, where passages of several were retrieved."""
+"""What stands around one value of an answer: the document asked about, and the other fields."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from llmeval_sdk.model import Chunk, Record
@@ -19,15 +19,15 @@ _NAME = re.compile(
     r"[^\W\d_a-z][\w&.'’-]+(?: [^\W\d_a-z][\w&.'’-]+){1,4}|[\"“']([^\"”']{3,60})[\"”']"
 )
 _MIN_FIELDS, _MAJORITY = 4, 0.6
-"""Fields that stand in one document each, and the share of them that one document has to have, so
-that the others of the answer are expected in it too."""
+"""How many fields have to stand in one document only, and how many of these in the same one, before
+the other fields of the answer are expected there too."""
 
 
 def asked_documents(record: Record, chunks: Sequence[Chunk]) -> frozenset[str]:
-    """Return the addresses of the documents that a question names; empty where it names none.
+    """Return the ``doc_uri`` of each document that a question names; none where it names no one.
 
-    It names one by its file, or by an identifier or a name that stands in the passages of some
-    documents and not of all. What the record's attributes say counts like the question.
+    A question names a document by its file, or by an identifier or a name that some of the
+    documents have and others have not. The record's attributes count like the question.
     """
     addresses = dict.fromkeys(_address(chunk) for chunk in chunks[:MAX_CHUNKS])
     if len(addresses) < 2 or "" in addresses:
@@ -73,13 +73,13 @@ def _identifiers(asked: str) -> Iterable[str]:
 
 
 def documents_of_reading(reading: Reading, chunks: Sequence[Chunk]) -> frozenset[str]:
-    """Return the addresses of the documents that a value stands in."""
+    """Return the ``doc_uri`` of each document in which a value stands."""
     numbers = {reading.passages.number_at(start) for start, _ in reading.spans} - {0}
     return frozenset(_address(chunks[number - 1]) for number in numbers if number <= len(chunks))
 
 
 def usual_document(readings: Iterable[Reading], chunks: Sequence[Chunk]) -> frozenset[str]:
-    """Return the document that most fields of an answer come from, where most come from one."""
+    """Return the ``doc_uri`` of the document that most fields of an answer come from, if any."""
     if len({_address(chunk) for chunk in chunks[:MAX_CHUNKS]}) < 2:
         return NONE
     places = [documents_of_reading(reading, chunks) for reading in readings]
@@ -88,3 +88,44 @@ def usual_document(readings: Iterable[Reading], chunks: Sequence[Chunk]) -> froz
         return NONE
     address, count = single.most_common(1)[0]
     return frozenset((address,)) if address and count >= _MAJORITY * single.total() else NONE
+
+
+# What the fields of one answer say about each other.
+
+
+def siblings(fields: Sequence[tuple[str, Reading]]) -> list[dict[str, float]]:
+    """Compare the fields of an answer, given by path and reading; one mapping of features for each.
+
+    ``shared``: more fields have this value than there are places where it stands, so that at least
+    one of them took a neighbour's. ``shared_unlabelled``: the same, and it is not this field that
+    the place's label names. ``off_row``: the value of an item stands on no line on which most of
+    the item's other values stand.
+    """
+    claims = Counter(reading.form for _, reading in fields)
+    lines = [_lines(reading) for _, reading in fields]
+    votes: dict[str, Counter[int]] = defaultdict(Counter)
+    for (path, _), own in zip(fields, lines, strict=True):
+        for line in own:
+            votes[_item(path)][line] += 1
+    made = []
+    for (path, reading), own in zip(fields, lines, strict=True):
+        shared = bool(reading.spans) and claims[reading.form] > len(reading.spans)
+        usual = votes[_item(path)].most_common(1) if own and _item(path) else []
+        made.append(
+            {
+                "shared": float(shared),
+                "shared_unlabelled": float(shared and not reading.stands_under_own),
+                "off_row": float(bool(usual) and usual[0][1] > 1 and usual[0][0] not in own),
+            }
+        )
+    return made
+
+
+def _item(path: str) -> str:
+    """Return the item of a list that a field belongs to: ``lines[2]`` of ``lines[2].amount``."""
+    return path[: path.rfind("]") + 1]
+
+
+def _lines(reading: Reading) -> set[int]:
+    text = reading.passages.text
+    return {text.rfind("\n", 0, start) for start, _ in reading.spans}
