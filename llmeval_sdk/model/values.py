@@ -28,6 +28,8 @@ BAD_BELOW = 0.4
 LOOKS = 5
 """How many looks at right values an unseen wrong one is worth. So a chance of an error is bad above
 1 in 5, which is where looking begins to pay, and fair above half of that."""
+DOUBTFUL_ABOVE = 1 / LOOKS
+"""The chance of an error above which a value is worth a look."""
 _CHANCES = frozenset(("extraction_risk",))
 """Scores that say how likely an error is, on the scale of chances."""
 
@@ -55,6 +57,8 @@ NEAR_CONSTANT = "near_constant"
 """Key of an evaluation's metadata that says: the value is nearly the same whatever happened."""
 BETTER = "better"
 """Key of a stored evaluation's metadata: which values of its evaluator are better."""
+FIELD = "field"
+"""Key of a label's metadata: the path of the one field of an answer that the label is about."""
 _better: dict[str, str] = {}
 """By evaluator, where it declares so itself; the names of the others decide."""
 _MEASURES = ("_count", "_seconds")

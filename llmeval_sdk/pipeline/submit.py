@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from time import time_ns
 from typing import Any
 
-from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target
+from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target, values
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.process.shield import caught, swallow
 from llmeval_sdk.tracing import Span, current_span
@@ -83,6 +83,7 @@ def submit_feedback(
     session_id: str | None = None,
     feedback_join_key: str | None = None,
     ml_app: str | None = None,
+    field: str | None = None,
 ) -> None:
     """Submit what a person thinks of an answer.
 
@@ -106,13 +107,15 @@ def submit_feedback(
         session_id: Instead of a span, in Datadog: the session that the feedback is about.
         feedback_join_key: Instead of a span, in Datadog: a key that the app gave to the span.
         ml_app: In Datadog: the app that it belongs to, if that is another one.
+        field: The path of the one field of a structured answer that it is about, such as
+            ``total`` or ``lines[2].amount``; the whole answer by default.
 
     Examples:
         >>> with llmeval.workflow("answer") as span:
         ...     span.response = "Slate."
         >>> llmeval.submit_feedback(label="helpful", value=True, span=span, submitter={"id": "42"})
     """
-    about: dict[str, Any] = {"submitter": submitter, "ml_app": ml_app}
+    about: dict[str, Any] = {"submitter": submitter, "ml_app": ml_app, values.FIELD: field or None}
     if span is None and span_id:
         span = {"span_id": span_id, **({"trace_id": trace_id} if trace_id else {})}
     elif span is None:

@@ -249,4 +249,26 @@ CREATE INDEX feedback_by_time ON feedback (name, time_ns);
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 """
 
-STORE = Schema(0x6C6C6D65, (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}",))
+_FIELDS = """
+-- The fields of answers, one row for each that an evaluation scored. What else the
+-- evaluation says of a field stands in its metadata, in the list ``fields`` at ``place``.
+CREATE TABLE fields (
+  seq INTEGER PRIMARY KEY,
+  id TEXT NOT NULL DEFAULT '',  -- of the evaluation
+  place INTEGER NOT NULL DEFAULT 0,
+  trace_id TEXT,
+  span_id TEXT NOT NULL DEFAULT '',
+  span_name TEXT,
+  name TEXT NOT NULL DEFAULT '',  -- of the evaluator
+  time_ns INTEGER NOT NULL DEFAULT 0,
+  field TEXT NOT NULL DEFAULT '',  -- the path as all items of its lists have it
+  path TEXT NOT NULL DEFAULT '',
+  value TEXT,
+  chance REAL  -- that the value is wrong; null: not checked
+);
+CREATE UNIQUE INDEX fields_by_span ON fields (span_id, id, place);
+CREATE INDEX fields_by_chance ON fields (name, chance, time_ns) WHERE chance IS NOT NULL;
+CREATE INDEX fields_summed ON fields (name, span_name, field, time_ns, chance);
+"""
+
+STORE = Schema(0x6C6C6D65, (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}", _FIELDS))

@@ -46,7 +46,7 @@ def damage_of(path: Path) -> str | None:
 
 
 def _wrong_types(connection: sqlite3.Connection) -> str | None:
-    for table in _READERS:
+    for table in COLUMNS:
         about = connection.execute(f"PRAGMA table_info({table})").fetchall()
         columns = {name: _KINDS.get(declared, _ANY) for _, name, declared, *_ in about}
         wrong = ", ".join(

@@ -33,6 +33,7 @@ from llmeval_sdk.model.chat import is_answer
 from llmeval_sdk.model.fields import DETAILS, to_details
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
+from llmeval_sdk.model.structure import MAX_FIELDS, general_path
 
 
 # Reads evaluations from the JSON that `store.encode.sparse` made of them.
@@ -218,6 +219,10 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "not_run": (*_TARGET, "evaluator", "time_ns", "reason", "detail"),
 }  # fmt: skip
 COLUMNS["feedback"] = COLUMNS["evaluations"]
+COLUMNS["fields"] = (
+    "id", "place", "trace_id", "span_id", "span_name", "name", "time_ns", "field", "path", "value",
+    "chance",
+)  # fmt: skip
 """The columns of each table, as rows are written and read; ``seq`` aside."""
 
 _NO_USAGE: Row = (None, None, None, None)
@@ -297,6 +302,41 @@ def evaluation_row(event: EvaluationEvent) -> Row:
         outcome.inclusion_probability, outcome.probability, *_of_usage(outcome.usage),
         outcome.explanation, dumps(metadata or None),
     )  # fmt: skip
+
+
+def field_rows(event: EvaluationEvent) -> list[Row]:
+    """Return a row for each field of an answer that an evaluation scored.
+
+    Any evaluator may have metadata of that name, so what does not name a field is left out.
+    """
+    outcome = event.evaluation
+    entries = outcome.metadata.get("fields")
+    if not isinstance(entries, (list, tuple)):
+        return []
+    target = event.target
+    return [
+        (
+            event.id, place, target.trace_id, target.span_id or "", target.span_name, outcome.name,
+            event.timestamp_ns, general_path(entry["path"])[:MAX_FIELD_TEXT],
+            entry["path"][:MAX_FIELD_TEXT], _beginning(entry.get("value")),
+            _chance(entry.get("chance")),
+        )
+        for place, entry in enumerate(entries[:MAX_FIELDS])
+        if isinstance(entry, Mapping) and isinstance(entry.get("path"), str)
+    ]  # fmt: skip
+
+
+MAX_FIELD_TEXT = 200
+"""Characters of a field's path and value that the table of fields holds."""
+
+
+def _beginning(text: object) -> str | None:
+    return text[:MAX_FIELD_TEXT] if isinstance(text, str) else None
+
+
+def _chance(value: object) -> float | None:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if is_number and 0 <= value <= 1 else None
 
 
 def evaluation_of(row: Row) -> EvaluationEvent:

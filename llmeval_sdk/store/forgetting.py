@@ -53,11 +53,12 @@ def forget(path: Path, theirs: Belongings) -> None:
     """
     with closing(open_file(path)) as connection, _overwriting(connection):
         drop_traces(connection, {*theirs.traces, *theirs.judge_traces})
-        chosen = _ON_SESSIONS.format("seq")
-        connection.execute(
-            f"DELETE FROM evaluations WHERE seq IN ({chosen})",  # noqa: S608 - constants
-            _listed(theirs.sessions),
-        )
+        for table, column in (("fields", "span_id, id"), ("evaluations", "seq")):
+            chosen = _ON_SESSIONS.format(column)
+            connection.execute(
+                f"DELETE FROM {table} WHERE ({column}) IN ({chosen})",  # noqa: S608 - constants
+                _listed(theirs.sessions),
+            )
 
 
 def forget_in_state(

@@ -6,8 +6,10 @@ A label whose record was drawn with a known chance says so in its metadata, such
 
 All other feedback, and all with ``metadata={"source": "user"}``, is the opinion of users of the
 app. Users decide which answers they rate, so reports show their feedback and correct no mean with
-it. Of several opinions on a span under one name the latest counts. Feedback on a session counts
-each time, because nothing tells which earlier feedback it would replace.
+it. A label of one field of an answer has the field's path in its metadata, as ``field``; it says
+nothing of the whole answer. Of several opinions on a span, or on one field of its answer, under one
+name the latest counts. Feedback on a session counts each time, because nothing tells which earlier
+feedback it would replace.
 """
 
 from __future__ import annotations
@@ -25,6 +27,12 @@ from llmeval_sdk.statistics.detection import caught_at, caught_interval
 from llmeval_sdk.store.latest import StoredValue, chance_of, is_verdict
 from llmeval_sdk.store.scores import MAX_SCORES, RecentEvaluations
 from llmeval_sdk.text.terminal import plural, printable
+
+
+def field_of(f: str) -> str:
+    """Return SQL for the field that a row of the table ``feedback`` is about, or NULL."""
+    path = f"json_extract({f}.metadata, '$.{values.FIELD}')"
+    return f"CASE WHEN json_valid({f}.metadata) THEN {path} END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +54,15 @@ def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
 
 
 def read_label(value: object, metadata: str | None) -> Label | None:
-    """Read a label from the store; ``None`` for a user's click, and for what is no label."""
+    """Read a label of a whole answer from the store.
+
+    Returns ``None`` for a user's click, a label of one field, and what is no label.
+    """
     number = values.number(value)
-    if is_of_user(metadata) or number is None or not 0 <= number <= 1:
+    details = _json_object(metadata)
+    if is_of_user(metadata) or values.FIELD in details or number is None or not 0 <= number <= 1:
         return None
-    return Label(number, _chance(_json_object(metadata).get("inclusion_probability")))
+    return Label(number, _chance(details.get("inclusion_probability")))
 
 
 def is_of_user(metadata: str | None) -> bool:
@@ -121,7 +133,8 @@ def is_latest_feedback(f: str) -> str:
     """
     return f"""
 NOT EXISTS (SELECT 1 FROM feedback o WHERE o.span_id = {f}.span_id AND +o.name = {f}.name
-  AND {f}.span_id != '' AND (o.time_ns, o.seq) > ({f}.time_ns, {f}.seq))
+  AND {f}.span_id != '' AND (o.time_ns, o.seq) > ({f}.time_ns, {f}.seq)
+  AND {field_of("o")} IS {field_of(f)})
 """  # noqa: S608 - the name of a table
 
 
@@ -292,7 +305,8 @@ def user_feedback(
     for seq, name, span_id, trace_id, value, metadata, matches in connection.execute(
         _ALL_FEEDBACK, (since_ns or 0,)
     ):
-        if value is not None and (name not in judges or is_of_user(metadata)):
+        is_label = name in judges or values.FIELD in _json_object(metadata)
+        if value is not None and (not is_label or is_of_user(metadata)):
             by_name.setdefault(name, {})[trace_id or span_id or seq] = value, bool(matches)
     if not by_name:
         return []
@@ -469,13 +483,14 @@ def percents(interval: tuple[float, float]) -> str:
 _CHECKED = f"""
 WITH checked AS (
   SELECT span_id, max(value) AS label, NULL AS verdict, NULL AS chance
-  FROM feedback WHERE time_ns >= ? AND span_id != '' GROUP BY span_id
+  FROM feedback AS f WHERE time_ns >= ? AND span_id != '' AND {field_of("f")} IS NULL
+  GROUP BY span_id
   UNION ALL
   SELECT span_id, NULL, value, {chance_of("evaluations")}
   FROM evaluations
   WHERE name = ? AND time_ns >= ? AND error_type IS NULL AND span_id != ''
     AND {is_verdict("evaluations")}
-    AND span_id NOT IN (SELECT span_id FROM feedback)
+    AND span_id NOT IN (SELECT span_id FROM feedback AS f WHERE {field_of("f")} IS NULL)
   LIMIT ?
 )
 SELECT checked.label, checked.verdict, checked.chance, risk.value, recall.value, warning.value

@@ -244,6 +244,7 @@ def _slices(
     """Yield the rows of a batch by table, as many at a time as fit into one transaction."""
     people = [e for e in batch.evaluations if e.evaluation.evaluator_kind == "human"]
     others = [e for e in batch.evaluations if e.evaluation.evaluator_kind != "human"]
+    fields = [row for event in others for row in encode.field_rows(event)]
     ready: list[tuple[str, list[Row]]] = []
     room = size
     for table, nouns, to_row in (
@@ -251,6 +252,7 @@ def _slices(
         ("evaluations", others, encode.evaluation_row),
         ("feedback", people, encode.evaluation_row),
         ("not_run", batch.not_run, encode.not_run_row),  # plain text, which SQLite never refuses
+        ("fields", fields, tuple),
     ):
         start = 0
         while start < len(nouns):
@@ -329,7 +331,7 @@ _LIVE = """
 SELECT (page_count - freelist_count) * page_size
 FROM pragma_page_count, pragma_freelist_count, pragma_page_size
 """
-_FOLLOWERS = ("evaluations", "not_run", "feedback")
+_FOLLOWERS = ("evaluations", "not_run", "feedback", "fields")
 
 
 def _live_bytes(connection: sqlite3.Connection) -> int:

@@ -1,0 +1,159 @@
+"""The fields of answers: what is doubtful, what people said of it, and what is forgotten."""
+
+from contextlib import closing
+
+import pytest
+
+from llmeval_sdk.model import Batch
+from llmeval_sdk.store.fields import doubtful_fields, field_summaries, worst_fields
+from llmeval_sdk.store.forgetting import belongings_of, forget
+from llmeval_sdk.store.labelling import add_feedback, human_label
+from llmeval_sdk.store.labels import labels_of
+from llmeval_sdk.store.reader import StoreReader
+
+
+def entry(path, chance, value="41.50", **more):
+    return {"path": path, "value": value, "chance": chance, "checked": chance is not None, **more}
+
+
+@pytest.fixture
+def answer(writer, make):
+    """Store an answer with some fields, and return its span."""
+
+    def store(*entries, **options):
+        span = make.span(**options)
+        risk = make.evaluation(span, "extraction_risk", 0.5, metadata={"fields": list(entries)})
+        writer.write(Batch((span,), (risk,)))
+        return span
+
+    return store
+
+
+@pytest.fixture
+def read(path):
+    """Do one reading of the store."""
+
+    def reading(work):
+        with closing(StoreReader(path)) as reader:
+            return reader.read(work)
+
+    return reading
+
+
+def paths(read, **options):
+    return [each.path for each in read(lambda store: doubtful_fields(store, **options))]
+
+
+def test_doubtful_fields_come_worst_first(answer, read):
+    """What is above one chance in five is listed; what was not checked is not."""
+    answer(entry("total", 0.9, reason="it stands under 'Subtotal'"), entry("vendor", 0.1))
+    answer(entry("due", 0.95), entry("note", None), entry("id", 0.21))
+    assert paths(read) == ["due", "total", "id"]
+    total = read(doubtful_fields)[1]
+    assert (total.value, total.reason, total.is_only) == (
+        "41.50",
+        "it stands under 'Subtotal'",
+        False,
+    )
+
+
+def test_a_field_that_is_always_doubtful_does_not_hide_the_others(answer, read):
+    """A list has a few values of each field, also where they stand in one list of one answer."""
+    answer(*(entry(f"lines[{place}].amount", 0.9) for place in range(9)), entry("vendor", 0.3))
+    assert paths(read, most_of_a_field=2)[2:] == ["vendor"]
+    assert {each.field for each in read(doubtful_fields)} == {"lines.amount", "vendor"}
+
+
+def test_a_labelled_field_needs_no_second_look(answer, path, read):
+    """A label of one field leaves the other fields of the answer in the list."""
+    span = answer(entry("total", 0.9), entry("due", 0.8))
+    add_feedback(path, human_label(span, "extraction_correctness", "no", field="total"))
+    assert paths(read) == ["due"]
+    add_feedback(path, human_label(span, "extraction_correctness", "yes"))
+    assert paths(read) == []
+
+
+def test_a_label_of_a_field_is_no_label_of_the_answer(answer, path, read):
+    """Judges are measured by what people say of the answers that they judged."""
+    span = answer(entry("total", 0.9), entry("due", 0.8))
+    add_feedback(path, human_label(span, "extraction_correctness", "no", field="total"))
+    assert read(lambda store: labels_of(store, "extraction_correctness")) == {}
+
+
+def test_fields_are_summed_up_by_name(answer, path, read):
+    """How many are doubtful, not checked, probably wrong, labelled and wrong by the labels."""
+    span = answer(
+        entry("total", 0.9), entry("lines[0].amount", 0.1), entry("lines[1].amount", None)
+    )
+    answer(entry("total", 0.3))
+    for value in ("yes", "no"):  # the later one counts
+        add_feedback(path, human_label(span, "extraction_correctness", value, field="total"))
+    total, amount = read(field_summaries)
+    assert (total.field, total.count, total.doubtful, total.labelled, total.wrong) == (
+        "total",
+        2,
+        2,
+        1,
+        1,
+    )
+    assert total.expected_wrong == pytest.approx(1.2)
+    assert (amount.field, amount.count, amount.not_checked, amount.labelled) == (
+        "lines.amount",
+        2,
+        1,
+        0,
+    )
+
+
+def test_the_label_of_an_answer_with_one_field_counts_for_the_field(answer, path, read):
+    """An extraction of a single value is labelled as a whole."""
+    span = answer(entry("total", 0.9))
+    add_feedback(path, human_label(span, "extraction_correctness", "no"))
+    (total,) = read(field_summaries)
+    assert (total.labelled, total.wrong) == (1, 1)
+
+
+def test_the_worst_field_of_an_answer_is_known(answer, read):
+    """Lists of requests show it beside the score."""
+    span, other = answer(entry("total", 0.9), entry("due", 0.95)), answer(entry("id", None))
+    worst = read(lambda store: worst_fields(store, [span.span_id, other.span_id]))
+    assert {key: each.path for key, each in worst.items()} == {span.span_id: "due"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "total",
+        [None, 3, {"path": 7}, {"value": "x"}],
+        [{"path": "a" * 5_000, "chance": 7}, {"path": "b", "chance": float("nan")}, {"path": "c", "chance": True}],
+        [{"path": "\ud800", "value": "\ud800", "chance": 0.9}] * 20_000,
+    ],
+)  # fmt: skip
+def test_metadata_of_a_stranger_does_not_stop_the_store(writer, make, read, fields):
+    """Any evaluator may call its metadata so; what is no field is left out, and all is bounded."""
+    span = make.span()
+    strange = make.evaluation(span, "extraction_risk", 0.5, metadata={"fields": fields})
+    assert writer.write(Batch((span,), (strange,))) is None
+    listed = read(
+        lambda store: doubtful_fields(store, above=-1.0, most_of_a_field=1_000, most=9_999)
+    )
+    assert len(listed) <= 500
+    assert all(len(each.path) <= 200 and 0 <= each.chance <= 1 for each in listed)
+
+
+def test_an_answer_that_is_delivered_twice_has_its_fields_once(writer, make, read):
+    """Delivery may repeat a batch."""
+    span = make.span()
+    risk = make.evaluation(span, "extraction_risk", 0.5, metadata={"fields": [entry("total", 0.9)]})
+    for _ in range(2):
+        writer.write(Batch((span,), (risk,)))
+    assert paths(read) == ["total"]
+    assert read(field_summaries)[0].count == 1
+
+
+def test_fields_are_forgotten_with_their_user(answer, path, read):
+    """A value of a user's document is personal data."""
+    answer(entry("total", 0.9), tags={"user_id": "user-1"})
+    answer(entry("due", 0.9), tags={"user_id": "user-2"})
+    forget(path, read(lambda store: belongings_of(store, ("user-1",))))
+    assert read(lambda store: store.execute("SELECT path FROM fields").fetchall()) == [("due",)]
