@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 
 from llmeval_sdk import config
-from llmeval_sdk.cli import Commands
+from llmeval_sdk.cli import Commands, field_report
 from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, pricing, since
 from llmeval_sdk.cli.output import bar, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
@@ -648,8 +648,9 @@ def add(subparsers: Commands) -> None:
         "--by",
         type=checked(_grouping),
         metavar="WHAT",
-        help="day or hour: also show the trend of the judges. name, request, model, user, session"
-        " or tag:KEY: show the app's own traffic alone, in these groups",
+        help="day or hour: also show the trend of the judges. field: show what is known of each"
+        " field of the answers. name, request, model, user, session or tag:KEY: show the app's own"
+        " traffic alone, in these groups",
     )
     parser.add_argument(
         "--prices",
@@ -684,13 +685,15 @@ def add(subparsers: Commands) -> None:
 
 def _grouping(text: str) -> str:
     try:
-        return text if text in PERIODS else check(text)
+        return text if text in (*PERIODS, field_report.BY) else check(text)
     except ConfigurationError as error:
-        raise ConfigurationError(f"{error}, or day or hour") from None
+        raise ConfigurationError(f"{error}, or field, day or hour") from None
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
+    if args.by == field_report.BY:
+        return field_report.report_fields(args)
     if args.by not in (None, *PERIODS):
         return _report_traffic(args)
     with open_store(args.store) as reader:

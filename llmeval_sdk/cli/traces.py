@@ -11,9 +11,10 @@ from typing import Any
 
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
-from llmeval_sdk.cli.output import say_json, say_wrapped, table
+from llmeval_sdk.cli.output import columns, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
+from llmeval_sdk.store.fields import RISK, ScoredField, worst_fields
 from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.span_lists import (
@@ -23,6 +24,7 @@ from llmeval_sdk.store.span_lists import (
     newest_spans,
     outcomes_by_span,
     queries_of_session,
+    tags_of,
     unscored_sentence,
     worst_spans,
 )
@@ -94,6 +96,8 @@ def run(args: argparse.Namespace) -> int:
         evaluations = outcomes_by_span(reader, requests)
         ids = [each.span_id for each in requests]
         unanswered = reader.read(lambda store: why_unanswered(store, ids))
+        fields = reader.read(lambda store: worst_fields(store, ids)) if args.worst == RISK else {}
+        tags = reader.read(lambda store: tags_of(store, ids)) if args.worst else {}
         why = "" if requests else _nothing_matches(reader, args)
         if hidden and not requests:
             raise ConfigurationError(f"no request was found by the id as it is, but {UNREADABLE}")
@@ -105,12 +109,14 @@ def run(args: argparse.Namespace) -> int:
                     **asdict(each),
                     "no_answer": unanswered.get(each.span_id),
                     "scores": _plain(evaluations[each.span_id]),
+                    **_worst(each.span_id, fields, tags),
                 }
                 for each in requests
             ]
             say_json(rows)
         elif requests:
             _show(requests, evaluations, unanswered, args.worst)
+            _explain(requests, fields, tags)
         else:
             say_wrapped(why)
         return 0 if requests else 1
@@ -150,6 +156,44 @@ def _show(
         for each in requests
     ]
     table(titles, rows, numbers="took")
+
+
+def _explain(
+    requests: list[ListedSpan],
+    fields: Mapping[str, ScoredField],
+    tags: Mapping[str, Mapping[str, str]],
+) -> None:
+    """Print below the list, for each request, its worst field with value and reason, and its tags.
+
+    A column of its own would leave no room for the sentence.
+    """
+    rows = []
+    for each in requests:
+        field = fields.get(each.span_id)
+        said = [f"{field.path} = {field.value!r}: {field.reason}".rstrip(": ")] if field else []
+        said += [f"{key}={value}" for key, value in tags.get(each.span_id, {}).items()]
+        if said:
+            rows.append((each.span_id, printable("; ".join(said), 400)))
+    if rows:
+        say()
+        columns(rows)
+
+
+def _worst(
+    span_id: str,
+    fields: Mapping[str, ScoredField],
+    tags: Mapping[str, Mapping[str, str]],
+) -> dict[str, Any]:
+    """Return the worst field and the tags of a request, as ``--worst`` has them in JSON."""
+    about: dict[str, Any] = {}
+    if field := fields.get(span_id):
+        about["worst_field"] = {
+            "path": field.path, "value": field.value, "chance": field.chance,
+            "reason": field.reason,
+        }  # fmt: skip
+    if span_id in tags:
+        about["tags"] = tags[span_id]
+    return about
 
 
 _WHY = {"lost": "no answer", values.ABSTAINED: values.ABSTAINED}

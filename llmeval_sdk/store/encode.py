@@ -335,8 +335,9 @@ def _beginning(text: object) -> str | None:
 
 
 def _chance(value: object) -> float | None:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return float(value) if is_number and 0 <= value <= 1 else None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value <= 1 else None
 
 
 def evaluation_of(row: Row) -> EvaluationEvent:

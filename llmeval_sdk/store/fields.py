@@ -9,13 +9,13 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from typing import Any
 
 from llmeval_sdk.model import values
 from llmeval_sdk.store.encode import loads
-from llmeval_sdk.store.labels import EXTRACTION_JUDGE, field_of
+from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of
 from llmeval_sdk.store.latest import is_latest
 
 
@@ -42,8 +42,6 @@ class ScoredField:
     """The path in the answer, such as ``lines[2].amount``."""
     value: str | None
     chance: float
-    is_only: bool = True
-    """Whether it is the only field of its answer."""
     details: Mapping[str, Any] = dataclass_field(default_factory=dict)
     """What else the evaluation says of it: ``reason``, ``chunk_number``, ``start``, ``end``,
     ``evidence``, ``rival``."""
@@ -87,7 +85,7 @@ def doubtful_fields(
         kind = scored.span_name, scored.field
         if counts[kind] < most_of_a_field:
             counts[kind] += 1
-            chosen.append(_with_details(connection, row, evaluation_id, place))
+            chosen.append(_with_details(connection, scored, evaluation_id, place))
         if len(chosen) == most:
             break
     return chosen
@@ -100,20 +98,19 @@ def worst_fields(connection: sqlite3.Connection, span_ids: list[str]) -> dict[st
         row = connection.execute(_WORST, {"risk": RISK, "span_id": span_id}).fetchone()
         if row is not None:
             *columns, evaluation_id, place = row
-            worst[span_id] = _with_details(connection, columns, evaluation_id, place)
+            worst[span_id] = _with_details(connection, ScoredField(*columns), evaluation_id, place)
     return worst
 
 
 def _with_details(
-    connection: sqlite3.Connection, row: list[Any], evaluation_id: str, place: int
+    connection: sqlite3.Connection, scored: ScoredField, evaluation_id: str, place: int
 ) -> ScoredField:
-    span_id = row[1]
-    metadata = connection.execute(_METADATA, (span_id, evaluation_id)).fetchone()
+    metadata = connection.execute(_METADATA, (scored.span_id, evaluation_id)).fetchone()
     parsed = loads(metadata[0], {}) if metadata else {}
     entries = parsed.get("fields") if isinstance(parsed, dict) else None
     entries = entries if isinstance(entries, list) else []
     entry = entries[place] if place < len(entries) and isinstance(entries[place], dict) else {}
-    return ScoredField(*row, is_only=len(entries) < 2, details=entry)
+    return replace(scored, details=entry)
 
 
 _COLUMNS = """
@@ -176,12 +173,13 @@ def field_summaries(
         number = values.number(value)
         if number is not None:
             labels.setdefault((name, field), []).append(number)
-    summaries = [
-        FieldSummary(
-            *row, len(said := labels.get((row[0], row[1]), [])), sum(each < 0.5 for each in said)
+    summaries = []
+    for name, field, count, not_checked, expected, doubtful in connection.execute(_SUMMED, about):
+        said = labels.get((name, field), [])
+        wrong = sum(label < 0.5 for label in said)
+        summaries.append(
+            FieldSummary(name, field, count, not_checked, expected, doubtful, len(said), wrong)
         )
-        for row in connection.execute(_SUMMED, about)
-    ]
     return sorted(summaries, key=lambda each: (-each.expected_wrong, each.field))
 
 
@@ -196,6 +194,7 @@ _LABELLED = f"""
 SELECT f.span_name, f.field, f.span_id, f.path, l.value
 FROM feedback l JOIN fields f ON f.span_id = l.span_id AND +f.name = :risk
 WHERE l.name = :judge AND l.error_type IS NULL AND f.time_ns >= :since
+  AND ifnull({detail_of("l", "source")}, '') != 'user'
   AND (:span_name IS NULL OR f.span_name = :span_name) AND {_IS_ABOUT_FIELD}
   AND ({field_of("l")} IS NOT NULL
     OR (SELECT count(*) FROM fields o WHERE o.span_id = f.span_id AND o.id = f.id) = 1)

@@ -31,8 +31,12 @@ from llmeval_sdk.text.terminal import plural, printable
 
 def field_of(f: str) -> str:
     """Return SQL for the field that a row of the table ``feedback`` is about, or NULL."""
-    path = f"json_extract({f}.metadata, '$.{values.FIELD}')"
-    return f"CASE WHEN json_valid({f}.metadata) THEN {path} END"
+    return detail_of(f, values.FIELD)
+
+
+def detail_of(f: str, key: str) -> str:
+    """Return SQL for what the metadata of a row of the table ``feedback`` have for a key."""
+    return f"CASE WHEN json_valid({f}.metadata) THEN json_extract({f}.metadata, '$.{key}') END"
 
 
 @dataclass(frozen=True, slots=True)

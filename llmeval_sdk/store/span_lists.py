@@ -562,6 +562,22 @@ def outcomes_by_span(
     return {span_id: scores.get(span_id, {}) for span_id in ids}
 
 
+def tags_of(connection: sqlite3.Connection, span_ids: Iterable[str]) -> dict[str, dict[str, str]]:
+    """Return the tags of those spans that have any, by the id of the span."""
+    tags: dict[str, dict[str, str]] = {}
+    for span_id, text in connection.execute(_TAGS_OF, (dumps(list(span_ids)),)):
+        stored = loads(text, {})
+        if isinstance(stored, dict) and stored:
+            tags[span_id] = {str(key): str(value) for key, value in stored.items()}
+    return tags
+
+
+_TAGS_OF = """
+SELECT span_id, tags FROM spans
+WHERE span_id IN (SELECT value FROM json_each(?)) AND tags IS NOT NULL AND json_valid(tags)
+"""
+
+
 def refs_of_trace(reader: StoreReader, prefix: str) -> list[SpanRef]:
     """Return the spans of the one trace whose id begins so, those with scores first."""
     found = {trace for trace, span in reader.read(lambda c: traces_like(c, prefix)) if not span}

@@ -1,0 +1,66 @@
+"""``llmeval report --by field``: what is known of each field of the app's answers."""
+
+from __future__ import annotations
+
+import argparse
+
+from llmeval_sdk.cli.options import open_store
+from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model.values import DOUBTFUL_ABOVE
+from llmeval_sdk.store.fields import FieldSummary, field_summaries
+from llmeval_sdk.text.terminal import moment
+
+
+BY = "field"
+_MAX_ROWS = 50
+"""How many fields the table shows; ``--json`` has all of them."""
+
+
+def report_fields(args: argparse.Namespace) -> int:
+    """Print the report, and return the exit code."""
+    for option in ("evaluator", "alert", "labels"):
+        if getattr(args, option):
+            raise ConfigurationError(
+                f"--by {BY} is about the values of extraction_risk: it has no --{option}"
+            )
+    with open_store(args.store) as reader:
+        summaries = reader.read(
+            lambda store: field_summaries(store, args.since or 0, args.span_name)
+        )
+        location = reader.location
+    if args.json:
+        say_json({"store": location, "since_ns": args.since, "fields": summaries})
+        return 0
+    say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
+    if not summaries:
+        say("No answer with fields was scored by extraction_risk.")
+        return 0
+    heading("Fields of answers")
+    titles = (
+        "span", "field", "values", "not checked", "doubtful", "expected wrong", "labelled", "wrong",
+    )  # fmt: skip
+    shown = summaries[:_MAX_ROWS]
+    table(titles, [_row(each) for each in shown], numbers="values doubtful labelled wrong")
+    if len(summaries) > len(shown):
+        say(f"{len(summaries) - len(shown):,} more fields with fewer wrong values are left out.")
+    say_wrapped(
+        f"Doubtful is a value with a chance of an error above {DOUBTFUL_ABOVE:g}. The number that"
+        " is expected to be wrong is the sum of the chances, which are stated for traffic with one"
+        " wrong value in ten. What people called wrong is no share of the traffic unless they were"
+        " given values at random."
+    )
+    return 0
+
+
+def _row(each: FieldSummary) -> tuple[str, ...]:
+    return (
+        each.span_name or "-",
+        each.field,
+        f"{each.count:,}",
+        f"{each.not_checked:,}",
+        f"{each.doubtful:,}",
+        f"{each.expected_wrong:.1f}",
+        f"{each.labelled:,}" if each.labelled else "-",
+        f"{each.wrong:,}" if each.labelled else "-",
+    )
