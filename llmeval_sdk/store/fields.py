@@ -32,6 +32,8 @@ MAX_LOOKED_AT = 5_000
 class ScoredField:
     """One field of an answer, and the chance that its value is wrong."""
 
+    seq: int
+    """The row in the table of fields."""
     trace_id: str
     span_id: str
     span_name: str | None
@@ -102,6 +104,15 @@ def worst_fields(connection: sqlite3.Connection, span_ids: list[str]) -> dict[st
     return worst
 
 
+def scored_field(connection: sqlite3.Connection, seq: int) -> ScoredField | None:
+    """Return the field in a row of the table; ``None`` if there is none or nothing checked it."""
+    row = connection.execute(_ROW, (seq,)).fetchone()
+    if row is None:
+        return None
+    *columns, evaluation_id, place = row
+    return _with_details(connection, ScoredField(*columns), evaluation_id, place)
+
+
 def _with_details(
     connection: sqlite3.Connection, scored: ScoredField, evaluation_id: str, place: int
 ) -> ScoredField:
@@ -114,7 +125,8 @@ def _with_details(
 
 
 _COLUMNS = """
-f.trace_id, f.span_id, f.span_name, f.time_ns, f.field, f.path, f.value, f.chance, f.id, f.place
+f.seq, f.trace_id, f.span_id, f.span_name, f.time_ns, f.field, f.path, f.value, f.chance,
+f.id, f.place
 """
 _IS_LATEST = f"""
 EXISTS (SELECT 1 FROM evaluations e
@@ -134,6 +146,7 @@ SELECT {_COLUMNS} FROM fields f
 WHERE f.span_id = :span_id AND +f.name = :risk AND f.chance IS NOT NULL AND {_IS_LATEST}
 ORDER BY f.chance DESC, f.place LIMIT 1
 """  # noqa: S608 - constants
+_ROW = f"SELECT {_COLUMNS} FROM fields f WHERE f.seq = ? AND f.chance IS NOT NULL"  # noqa: S608
 _METADATA = "SELECT metadata FROM evaluations WHERE span_id = ? AND id = ?"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import Chunk, Evaluation, EvaluationEvent, Extraction, SpanData, Target
+from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.model.records import evidence_of, record_of, rolled_up
 from llmeval_sdk.process import private
 from llmeval_sdk.statistics.labels import Candidate, Choice, choose, doubt_about, side_of
@@ -113,6 +114,8 @@ class Shown:
     span: SpanData
     chunks: tuple[Chunk, ...]
     """What the answer can go by: retrieved passages, and what tools returned."""
+    sources: tuple[Chunk, ...]
+    """The passages that values may have been taken from, as scores number them from 1."""
     unsupported: tuple[tuple[int, int], ...]
     """Characters of the response, [start, end), that the context seems not to support."""
 
@@ -170,11 +173,13 @@ def shown(reader: StoreReader, span_id: str) -> Shown | None:
     if span is None:
         return None
     below = rolled_up(span, reader.trace(span.trace_id))
-    chunks = evidence_of(record_of(span, below))
+    record = record_of(span, below)
+    chunks = evidence_of(record)
     unsupported: set[tuple[int, int]] = set()
     for event in latest_of_span(reader.evaluations_of(span_id)):
         unsupported.update(_ranges(event.evaluation.metadata.get("unsupported_spans")))
-    return Shown(span, tuple(chunks or ()), tuple(sorted(unsupported)))
+    sources = sources_of(record) or ()
+    return Shown(span, tuple(chunks or ()), sources, tuple(sorted(unsupported)))
 
 
 def doubt(reader: StoreReader, judge: str) -> str:

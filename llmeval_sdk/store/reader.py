@@ -343,8 +343,9 @@ def dimensions(connection: sqlite3.Connection) -> list[str]:
 def contents_of(connection: sqlite3.Connection, kinds: Iterable[str]) -> set[str]:
     """Return which are there of ``sessions``, ``agents``, ``scores``, ``verdicts``, ``versions``.
 
-    Versions are there where judges answered, since they are compared by that. Each question is
-    answered by an index, or by the first row that is found.
+    ``doubtful`` stands for fields of answers that are worth a look. Versions are there where judges
+    answered, since they are compared by that. Each question is answered by an index, or by the
+    first row that is found.
     """
     wanted = set(kinds)
     found = {kind for kind in wanted & _ANY.keys() if _is_any(connection, kind)}
@@ -364,6 +365,8 @@ _ANY = {
     "agents": "SELECT 1 FROM (SELECT kind FROM spans ORDER BY seq DESC LIMIT 2000)"
     " WHERE kind IN ('agent', 'tool') LIMIT 1",
     "verdicts": "SELECT 1 FROM evaluations WHERE evaluator_kind = 'judge' LIMIT 1",
+    "doubtful": f"SELECT 1 FROM fields WHERE name = 'extraction_risk'"  # noqa: S608 - a number
+    f" AND chance > {values.DOUBTFUL_ABOVE} LIMIT 1",
 }
 
 _TAGS = """

@@ -21,6 +21,7 @@ from llmeval_sdk.viewer import (
     _comparisons,
     _labelling,
     _overview,
+    _review,
     _scores,
     _sessions,
     _trace,
@@ -50,6 +51,11 @@ class Viewer(Guard):
     ) -> None:
         super().__init__(inner, token=token, hosts=hosts)
         self._site: Site = inner.state.site
+
+    @property
+    def first_page(self) -> str:
+        """The path of the page to begin with: what needs review, or all traces if nothing does."""
+        return "/review" if "/review" in self._site.menu.pages() else "/"
 
     def begin(self) -> None:
         """Begin to count the traffic, so that the first overview need not wait for it."""
@@ -82,6 +88,8 @@ def build(
         Route("/compare", _comparisons.show_traces),
         Route("/scores", _scores.overview),
         Route("/scores/{evaluator:path}", _scores.detail),
+        Route("/review", _review.show),
+        Route("/review", _review.submit, methods=["POST"]),
         Route("/label", _labelling.show),
         Route("/label", _labelling.submit, methods=["POST"]),
         Route("/versions", _comparisons.show_versions),

@@ -379,7 +379,9 @@ def busy_page(request: Request, error: Exception) -> Response:
 
 _NEEDS = {
     "/sessions": "sessions", "/scores": "scores", "/versions": "versions", "/label": "verdicts",
+    "/review": "doubtful",
 }  # fmt: skip
+_OF_LABELS = ("/label", "/review")
 
 
 class SavedReportsBeside:
@@ -404,7 +406,9 @@ class Menu:
     def __init__(self, readers: Readers, reports: SavedReportsBeside, *, labels: bool) -> None:
         self._readers = readers
         self._reports = reports
-        self._needs = {path: need for path, need in _NEEDS.items() if labels or path != "/label"}
+        self._needs = {
+            path: need for path, need in _NEEDS.items() if labels or path not in _OF_LABELS
+        }
         self._held: set[str] = set()
 
     def pages(self) -> set[str]:
