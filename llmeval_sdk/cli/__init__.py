@@ -36,6 +36,7 @@ _COMMANDS = (
     "export",
     "prune",
     "backup",
+    "accept",
     "agreement",
     "calibrate",
     "doctor",

@@ -6,30 +6,34 @@ import argparse
 import getpass
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from llmeval_sdk import registry
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_store, open_store, since
 from llmeval_sdk.cli.output import say, say_json, say_wrapped
-from llmeval_sdk.errors import ConfigurationError, ExportError
+from llmeval_sdk.errors import ConfigurationError, ExportError, did_you_mean
 from llmeval_sdk.model import SpanData
 from llmeval_sdk.statistics.labels import Choice
+from llmeval_sdk.store.fields import ACCEPT, draw_values, field_summaries, scored_field
 from llmeval_sdk.store.labelling import (
     MOST,
     PLANNED,
     Queue,
     Shown,
+    add_feedback,
     add_label,
     doubt,
+    human_label,
     judges_of,
     pruned_sentence,
     queue,
     shown,
 )
+from llmeval_sdk.store.labels import EXTRACTION_JUDGE
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.text.terminal import plural, printable
 
@@ -44,6 +48,7 @@ example:
   llmeval label groundedness --labels 200       # go on after the first hundred
   llmeval label groundedness --list             # read what waits, without labelling
   llmeval label groundedness --list --json > queue.jsonl
+  llmeval label --for accept --field total      # values of a field, drawn at random
 
 Keys: y the answer is good by this judge's question, n it is not, s skip, u undo the last
 answer, q quit. Where the input is no terminal, each key is a line. The judge's verdict is
@@ -87,6 +92,13 @@ def add(subparsers: Commands) -> None:
         help="only records that were judged from this time on: 24h, 7d or an ISO date",
     )
     parser.add_argument(
+        "--for", dest="purpose", choices=(ACCEPT,),
+        help="accept: label values of a field that are drawn at random, from which `llmeval accept`"
+        " learns which values need no look",
+    )  # fmt: skip
+    parser.add_argument("--field", metavar="FIELD", help="with --for: the field, such as total")
+    parser.add_argument("--span-name", metavar="NAME", help="with --for: only spans of this name")
+    parser.add_argument(
         "--list", action="store_true",
         help="print the records that wait for a label and what the judge asks, and label none",
     )  # fmt: skip
@@ -101,6 +113,10 @@ def add(subparsers: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Hand out records until all are labelled or somebody quits."""
     with open_store(args.store) as reader:
+        if args.purpose:
+            return _label_values(reader, args)
+        if args.field or args.span_name:
+            raise ConfigurationError("--field and --span-name go with --for accept")
         if args.json and not args.list:
             raise ConfigurationError("--json goes with --list: labelling asks a person")
         judge = args.judge or next(iter(judges_of(reader)), None)
@@ -111,23 +127,49 @@ def run(args: argparse.Namespace) -> int:
             _list(reader, waiting, as_json=args.json)
             return 0
         _ask_for(judge)
-        session = _Session(reader, waiting)
-        try:
-            session.run()
-        except (KeyboardInterrupt, EOFError):
-            pass
-        finally:
-            session.store_pending()
-        if waiting.waiting and len(session.pruned) == len(waiting.waiting):
-            raise ConfigurationError(pruned_sentence(len(session.pruned)))
-        if session.pruned:
-            say(
-                f"\n{len(session.pruned)} chosen records were passed over: their spans were pruned."
-            )
+        if not waiting.waiting:
+            say(f"All {len(waiting.chosen)} chosen records have a label: ask for more with"
+                f" --labels {2 * len(waiting.chosen)}.")  # fmt: skip
+        session = _Session([_JudgedRecord(reader, each, judge) for each in waiting.waiting])
+        session.run_until_quit()
+        _say_pruned(session, len(waiting.waiting))
         say(f"\n{session.stored} labels stored, {len(waiting.labelled) + session.stored} of"
             f" {len(waiting.chosen)} chosen records have one.")  # fmt: skip
         if doubted := doubt(reader, judge):
             say_wrapped(doubted)
+    return 0
+
+
+def _say_pruned(session: _Session, waiting: int) -> None:
+    if waiting and session.pruned == waiting:
+        raise ConfigurationError(pruned_sentence(session.pruned))
+    if session.pruned:
+        say(f"\n{session.pruned} chosen records were passed over: their spans were pruned.")
+
+
+def _label_values(reader: StoreReader, args: argparse.Namespace) -> int:
+    """Hand out values of a field that were drawn at random."""
+    if args.judge or args.list or args.json:
+        raise ConfigurationError("--for accept is about a field: it has no judge and no --list")
+    field = args.field or ""
+    drawn = reader.read(
+        lambda store: draw_values(store, field, args.labels, args.since or 0, args.span_name)
+    )
+    if not drawn.total:
+        known = reader.read(lambda store: [each.field for each in field_summaries(store)])
+        hint = did_you_mean(field, known) if field else ""
+        names = ", ".join(printable(name, 60) for name in known[:10])
+        raise ConfigurationError(
+            f"--for accept needs --field, and there is no value of {field!r}"
+            f"{hint and f': {hint}'}. Fields of this store: {names or 'none'}"
+        )
+    session = _Session([_DrawnValue(reader, row, drawn.chance) for row in drawn.rows])
+    session.run_until_quit()
+    _say_pruned(session, len(drawn.rows))
+    labelled = drawn.count - len(drawn.rows) + session.stored
+    say(f"\n{session.stored} labels stored, {labelled} of {drawn.count} values that were drawn"
+        f" have one.")  # fmt: skip
+    say(f"`llmeval accept --field {printable(field)}` says what they promise.")
     return 0
 
 
@@ -196,38 +238,107 @@ def _row(judge: str, choice: Choice, record: Shown) -> dict[str, object]:
 class _Pending:
     """The last answer, which is stored when the next one is given, so that it can be undone."""
 
-    choice: Choice
+    item: _Item
     span: SpanData
     value: str
+
+
+class _Item(Protocol):
+    """What is shown to be labelled."""
+
+    def show(self, place: int, count: int, /) -> SpanData | None:
+        """Print it, and return its span; ``None`` if that is no longer in the store."""
+
+    def store(self, span: SpanData, value: str, /) -> None:
+        """Store its label, ``yes`` or ``no``."""
+
+
+@dataclass(frozen=True)
+class _JudgedRecord:
+    """A record whose judge's verdict is to be corrected."""
+
+    reader: StoreReader
+    choice: Choice
+    judge: str
+
+    def show(self, place: int, count: int) -> SpanData | None:
+        record = shown(self.reader, self.choice.id)
+        if record is None:
+            return None
+        _show(record, place, count, self.judge)
+        return record.span
+
+    def store(self, span: SpanData, value: str) -> None:
+        add_label(
+            self.reader.location, self.judge, span,
+            value=value, chance=self.choice.chance, by=_user(),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _DrawnValue:
+    """A value that was drawn at random from all values of its field."""
+
+    reader: StoreReader
+    row: int
+    chance: float
+
+    def show(self, place: int, count: int) -> SpanData | None:
+        field = self.reader.read(lambda store: scored_field(store, self.row))
+        if field is None:
+            return None
+        record = shown(self.reader, field.span_id)
+        if record is None:
+            return None
+        name = printable(record.span.name)
+        say()
+        say_wrapped(f"--- {place} of {count}, {name} {record.span.trace_id}")
+        for number, chunk in enumerate(record.sources[:CHUNKS], 1):
+            say_wrapped(f"[{number}] {_text(chunk.content, MAX_LENGTH)}")
+        say_wrapped(f"Request: {_text(record.span.request, LISTED)}")
+        say_wrapped(f"Is this right?  {printable(field.path)} = {_text(field.value, LISTED)}")
+        return record.span
+
+    def store(self, span: SpanData, value: str) -> None:
+        field = self.reader.read(lambda store: scored_field(store, self.row))
+        if field is None:
+            return
+        label = human_label(
+            span, EXTRACTION_JUDGE, value, field=field.path, purpose=ACCEPT,
+            inclusion_probability=self.chance, submitter={"id": _user()},
+        )  # fmt: skip
+        add_feedback(self.reader.location, label)
 
 
 class _Session:
     """One sitting of somebody who labels."""
 
-    def __init__(self, reader: StoreReader, waiting: Queue) -> None:
+    def __init__(self, items: Sequence[_Item]) -> None:
         self.stored = 0
-        self.pruned: set[str] = set()
-        """Records that could not be shown, because their spans are no longer in the store."""
-        self._reader = reader
-        self._queue = waiting
+        self.pruned = 0
+        """How many could not be shown, because their spans are no longer in the store."""
+        self._items = items
         self._pending: _Pending | None = None
-        self._by = _user()
 
-    def run(self) -> None:
-        """Show one record after the other, until none is left or somebody quits."""
-        records = self._queue.waiting
-        if not records:
-            say(f"All {len(self._queue.chosen)} chosen records have a label: ask for more with"
-                f" --labels {2 * len(self._queue.chosen)}.")  # fmt: skip
+    def run_until_quit(self) -> None:
+        """Show one after the other, until none is left or somebody quits or ends the input."""
+        try:
+            self._run()
+        except (KeyboardInterrupt, EOFError):
+            pass
+        finally:
+            self._store_pending()
+
+    def _run(self) -> None:
+        records = self._items
         place, before = 0, 0
         with _keys() as keys:
             while place < len(records):
-                record = shown(self._reader, records[place].id)
-                if record is None:
-                    self.pruned.add(records[place].id)
+                span = records[place].show(place + 1, len(records))
+                if span is None:
+                    self.pruned += 1
                     place += 1
                     continue
-                _show(record, place + 1, len(records), self._queue.judge)
                 key = next(keys)
                 if key == "q":
                     return
@@ -238,22 +349,18 @@ class _Session:
                         self._pending, place = None, before
                     continue
                 if key in ("y", "n"):
-                    self.store_pending()
+                    self._store_pending()
                     value = "yes" if key == "y" else "no"
-                    self._pending = _Pending(records[place], record.span, value)
+                    self._pending = _Pending(records[place], span, value)
                     before = place
                 place += 1
 
-    def store_pending(self) -> None:
-        """Store the last answer."""
+    def _store_pending(self) -> None:
         pending, self._pending = self._pending, None
         if pending is None:
             return
         try:
-            add_label(
-                self._reader.location, self._queue.judge, pending.span,
-                value=pending.value, chance=pending.choice.chance, by=self._by,
-            )  # fmt: skip
+            pending.item.store(pending.span, pending.value)
         except ExportError as error:
             raise ConfigurationError(f"the label could not be stored: {error}") from None
         self.stored += 1

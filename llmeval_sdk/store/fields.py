@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from hashlib import blake2b
 from typing import Any
 
 from llmeval_sdk.model import values
+from llmeval_sdk.statistics.acceptance import LabelledScore
 from llmeval_sdk.store.encode import loads
 from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of
 from llmeval_sdk.store.latest import is_latest
@@ -43,7 +45,8 @@ class ScoredField:
     path: str
     """The path in the answer, such as ``lines[2].amount``."""
     value: str | None
-    chance: float
+    chance: float | None
+    """That the value is wrong, 0..1; ``None`` where nothing could be checked."""
     details: Mapping[str, Any] = dataclass_field(default_factory=dict)
     """What else the evaluation says of it: ``reason``, ``chunk_number``, ``start``, ``end``,
     ``evidence``, ``rival``."""
@@ -105,7 +108,7 @@ def worst_fields(connection: sqlite3.Connection, span_ids: list[str]) -> dict[st
 
 
 def scored_field(connection: sqlite3.Connection, seq: int) -> ScoredField | None:
-    """Return the field in a row of the table; ``None`` if there is none or nothing checked it."""
+    """Return the field in a row of the table; ``None`` if there is no such row."""
     row = connection.execute(_ROW, (seq,)).fetchone()
     if row is None:
         return None
@@ -146,7 +149,7 @@ SELECT {_COLUMNS} FROM fields f
 WHERE f.span_id = :span_id AND +f.name = :risk AND f.chance IS NOT NULL AND {_IS_LATEST}
 ORDER BY f.chance DESC, f.place LIMIT 1
 """  # noqa: S608 - constants
-_ROW = f"SELECT {_COLUMNS} FROM fields f WHERE f.seq = ? AND f.chance IS NOT NULL"  # noqa: S608
+_ROW = f"SELECT {_COLUMNS} FROM fields f WHERE f.seq = ?"  # noqa: S608
 _METADATA = "SELECT metadata FROM evaluations WHERE span_id = ? AND id = ?"
 
 
@@ -211,5 +214,111 @@ WHERE l.name = :judge AND l.error_type IS NULL AND f.time_ns >= :since
   AND (:span_name IS NULL OR f.span_name = :span_name) AND {_IS_ABOUT_FIELD}
   AND ({field_of("l")} IS NOT NULL
     OR (SELECT count(*) FROM fields o WHERE o.span_id = f.span_id AND o.id = f.id) = 1)
+ORDER BY l.time_ns, l.seq
+"""  # noqa: S608 - constants
+
+
+# Values drawn at random, whose labels say which values need no look.
+
+ACCEPT = "accept"
+"""What labels of values that were drawn at random are for, in their metadata."""
+PURPOSE = "purpose"
+"""The key of a label's metadata that says so."""
+MAX_TRAFFIC = 200_000
+"""How many values of a field are read: the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Values of one field that were drawn at random, each with the same chance."""
+
+    field: str
+    total: int
+    """How many values they were drawn from."""
+    rows: tuple[int, ...]
+    """The rows of those without a label, in the order in which to show them."""
+    count: int
+    """How many were drawn, with those that have a label."""
+
+    @property
+    def chance(self) -> float:
+        """Return the chance of each value to be drawn, 0..1."""
+        return self.count / self.total if self.total else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FieldTraffic:
+    """The scores of a field's values, and what people said of those drawn at random."""
+
+    scores: tuple[float | None, ...]
+    labels: tuple[LabelledScore, ...]
+    span_names: tuple[str, ...]
+
+
+def draw_values(
+    connection: sqlite3.Connection,
+    field: str,
+    count: int,
+    since_ns: int = 0,
+    span_name: str | None = None,
+) -> Drawn:
+    """Draw values of a field at random, the same ones as long as the traffic is the same.
+
+    The order is that of a hash of span and path, which nothing that is said of a value moves.
+    """
+    about = _about_traffic(field, since_ns, span_name)
+    rows = connection.execute(_TRAFFIC, about).fetchall()
+    rows.sort(key=lambda row: _lot(row[1], row[2]))
+    chosen = rows[:count]
+    labelled = _labels_for_accept(connection, about)
+    waiting = tuple(row[0] for row in chosen if (row[1], row[2]) not in labelled)
+    return Drawn(field, len(rows), waiting, len(chosen))
+
+
+def field_traffic(
+    connection: sqlite3.Connection, field: str, since_ns: int = 0, span_name: str | None = None
+) -> FieldTraffic:
+    """Return the scores of a field, and the labels of its values that were drawn at random."""
+    about = _about_traffic(field, since_ns, span_name)
+    rows = connection.execute(_TRAFFIC, about).fetchall()
+    said = _labels_for_accept(connection, about)
+    labels = tuple(
+        LabelledScore(chance, said[span_id, path] < 0.5)
+        for _, span_id, path, chance, _ in rows
+        if (span_id, path) in said
+    )
+    names = tuple(sorted({name or "" for *_, name in rows}))
+    return FieldTraffic(tuple(row[3] for row in rows), labels, names)
+
+
+def _about_traffic(field: str, since_ns: int, span_name: str | None) -> dict[str, Any]:
+    return {
+        "risk": RISK, "judge": EXTRACTION_JUDGE, "field": field, "since": since_ns,
+        "span_name": span_name, "limit": MAX_TRAFFIC, "purpose": ACCEPT,
+    }  # fmt: skip
+
+
+def _labels_for_accept(
+    connection: sqlite3.Connection, about: Mapping[str, Any]
+) -> dict[tuple[str, str], float]:
+    """Return the latest label, 0..1, of each value that was drawn, by span and path."""
+    rows = connection.execute(_FOR_ACCEPT, about)
+    numbers = ((span_id, path, values.number(value)) for span_id, path, value in rows)
+    return {(span_id, path): number for span_id, path, number in numbers if number is not None}
+
+
+def _lot(span_id: str, path: str) -> bytes:
+    return blake2b(f"{span_id} {path}".encode("utf-8", "replace"), digest_size=8).digest()
+
+
+_TRAFFIC = """
+SELECT seq, span_id, path, chance, span_name FROM fields
+WHERE name = :risk AND field = :field AND time_ns >= :since
+  AND (:span_name IS NULL OR span_name = :span_name)
+ORDER BY seq DESC LIMIT :limit
+"""
+_FOR_ACCEPT = f"""
+SELECT l.span_id, {field_of("l")}, l.value FROM feedback l
+WHERE l.name = :judge AND l.error_type IS NULL AND {detail_of("l", PURPOSE)} = :purpose
 ORDER BY l.time_ns, l.seq
 """  # noqa: S608 - constants

@@ -1,0 +1,106 @@
+"""`label --for accept` and `accept`: which values of a field need no look."""
+
+import json
+
+import pytest
+from command_line import run_command
+
+from llmeval_sdk.store.fields import ACCEPT
+from llmeval_sdk.store.labelling import add_feedback, human_label
+from llmeval_sdk.store.reader import StoreReader
+
+
+def fill(store, count, *, is_wrong, **label):
+    """Store totals with rising chances, and a label for each where ``label`` says what it is for."""
+    for number in range(count):
+        span = store.span(f"{number:016x}", "read_invoice", request="Read it.")
+        chance = number / count
+        fields = [{"path": "total", "value": f"{number}.50", "chance": chance}]
+        store.evaluation(span, "extraction_risk", chance, metadata={"fields": fields})
+        if label:
+            value = "no" if is_wrong(number) else "yes"
+            said = human_label(span, "extraction_correctness", value, field="total", **label)
+            add_feedback(store.path, said)
+
+
+def accept(llmeval, store, *options):
+    done = llmeval("accept", "--field", "total", "--store", store.path, "--json", *options)
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_values_below_a_threshold_need_no_look(llmeval, store):
+    """Labels of values drawn at random prove it, and the text tells both promises apart."""
+    fill(store, 300, is_wrong=lambda number: number > 270, purpose=ACCEPT)
+    code, said = accept(llmeval, store, "--error", "2%")
+    assert (code, said["labels"]) == (0, 300)
+    assert 0.5 <= said["sure"]["share"] <= 0.92
+    assert said["sure"]["of_accepted"] <= 0.02
+    assert said["average"]["share"] >= said["sure"]["share"]
+    text = llmeval("accept", "--field", "total", "--store", store.path).stdout
+    assert "With 95 % confidence, at most 2.00% of the accepted values is wrong" in text
+    assert "On average, at most 2.00% of all values is both wrong and unseen" in text
+    assert "may exceed it" in text
+
+
+@pytest.mark.parametrize("label", [{}, {"purpose": "review"}, {"source": "user"}])
+def test_only_labels_of_values_drawn_at_random_count(llmeval, store, label):
+    """Labels chosen by risk are no sample; without others nothing is promised."""
+    fill(store, 60, is_wrong=lambda number: number > 50, submitter={"id": "me"}, **label)
+    code, said = accept(llmeval, store)
+    assert (code, said["labels"], said["sure"]["threshold"]) == (1, 0, None)
+    assert "too few" in said["sure"]["reason"]
+
+
+def test_nothing_is_promised_of_few_labels_and_their_number_is_said(llmeval, store):
+    """The command says how many labels are missing, and how to give them."""
+    fill(store, 60, is_wrong=lambda number: number > 50, purpose=ACCEPT)
+    code, said = accept(llmeval, store, "--error", "0.01")
+    assert code == 1
+    assert said["sure"]["missing"] > 100
+    text = llmeval("accept", "--field", "total", "--error", "1%", "--store", store.path).stdout
+    assert "llmeval label --for accept --field total --labels" in text
+
+
+@pytest.mark.parametrize("error", ["0", "1", "200%", "nan", "two"])
+def test_an_error_that_is_no_share_is_refused(llmeval, store, error):
+    fill(store, 3, is_wrong=lambda number: False)
+    done = llmeval("accept", "--field", "total", "--error", error, "--store", store.path)
+    assert done.returncode == 2
+    assert "is no share between 0 and 1" in done.stderr
+
+
+def test_an_unknown_field_is_refused_by_name(llmeval, store):
+    """`totl` names the field that was probably meant."""
+    fill(store, 3, is_wrong=lambda number: False)
+    for command in (("accept",), ("label", "--for", "accept")):
+        done = llmeval(*command, "--field", "totl", "--store", store.path)
+        assert done.returncode == 2
+        assert "did you mean" in done.stderr.lower()
+        assert "total" in done.stderr
+
+
+def test_values_are_drawn_at_random_and_labelled_by_field(store, tmp_path):
+    """The draw does not follow the chances; each label keeps the chance of its draw."""
+    fill(store, 200, is_wrong=lambda number: False)
+    asked = (
+        "label",
+        "--for",
+        "accept",
+        "--field",
+        "total",
+        "--labels",
+        "40",
+        "--store",
+        store.path,
+    )
+    done = run_command(*asked, folder=tmp_path, env={}, keys="y\nn\n" * 15)
+    assert "30 labels stored, 30 of 40 values that were drawn have one" in done.stdout
+    assert "Is this right?  total = " in done.stdout
+    with StoreReader(store.path) as reader:
+        labels = reader.feedback("extraction_correctness")
+    numbers = sorted(int(each.target.span_id, 16) for each in labels)
+    assert len(set(numbers)) == 30
+    assert numbers[5] < 100 < numbers[-5]
+    assert {each.evaluation.metadata["inclusion_probability"] for each in labels} == {0.2}
+    again = run_command(*asked, folder=tmp_path, env={}, keys="y\n" * 40)
+    assert "10 labels stored, 40 of 40" in again.stdout
