@@ -24,12 +24,10 @@ example:
   llmeval label --for accept --field total --labels 300
   llmeval accept --field total --error 2%
 
-Only labels of values that were drawn at random count here: labels of values that were
-chosen by their risk, verdicts of judges and users' feedback are no sample. The promises
-hold for traffic like that from which the labels were drawn, and for one field; of several
-fields each promise stands alone.
+Only labels of values drawn at random count, and each promise is about one field and
+traffic like that of its labels.
 
-Exit codes: 0 there is a threshold with 95 % confidence; 1 there is none yet; 2 the command
+Exit codes: 0 there is a threshold with 95 % confidence; 1 there is none; 2 the command
 could not run.
 """
 
@@ -39,8 +37,7 @@ def add(subparsers: Commands) -> None:
     parser = subparsers.add_parser(
         "accept",
         help="say which values of a field need no look, and what that promises",
-        description="Find the chance of an error below which a value of a field need not be looked "
-        "at, from people's labels of values drawn at random.",
+        description="Find below which chance of an error a value needs no look, by people's labels.",
         epilog=_EPILOG,
         formatter_class=Help,
     )

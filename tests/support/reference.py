@@ -152,9 +152,9 @@ def store() -> str:
         f"## The store, `llmeval.db` (version {_schema.STORE.version})\n",
         "What happened: spans, scores, what people said, and judges that did not run. The store of",
         "offline runs, `experiments.db`, has the same tables. Times are nanoseconds since the Unix",
-        "epoch. `seq` is the order of arrival. Texts from `tags` on are JSON. `value` is real for a",
-        "score, an integer for pass or fail, text for a category and null where the evaluator did",
-        "not apply.",
+        "epoch. A column is text where no type is named. `seq` is the order of arrival. Texts from",
+        "`tags` on are JSON. `value` is real for a score, an integer for pass or fail, text for a",
+        "category and null where the evaluator did not apply.",
         *_tables(_schema.STORE),
         f"\n## The ledger, `llmeval.ledger` (version {LEDGER.version})\n",
         "What judges have used, written at every judgement: the books of the budgets as texts that",
@@ -182,6 +182,7 @@ def _tables(schema, *of_plugins):
         for (table,) in names.fetchall():
             owners.setdefault(table, owner)
     of_plugin = {}
+    described: dict[str, list[tuple[str, str]]] = {}
     for table, owner in owners.items():
         if table.startswith("sqlite_"):
             continue
@@ -189,9 +190,12 @@ def _tables(schema, *of_plugins):
             of_plugin.setdefault(owner, []).append(f"`{table}`")
             continue
         columns = connection.execute(f"PRAGMA table_info({table})").fetchall()
-        shown = (f"`{column}` {kind.lower() or 'any'}" for _, column, kind, *_ in columns)
+        named = [(column, kind.lower() or "any") for _, column, kind, *_ in columns]
+        twin = next((name for name, held in described.items() if held == named), None)
+        described.setdefault(table, named)
+        shown = (f"`{name}`{'' if kind == 'text' else f' {kind}'}" for name, kind in named)
         yield f"\n### {table}\n"
-        yield f"Columns: {', '.join(shown)}."
+        yield f"Columns: those of {twin}." if twin else f"Columns: {', '.join(shown)}."
         indices = [row[1] for row in connection.execute(f"PRAGMA index_list({table})")]
         ours = sorted(index for index in indices if not index.startswith("sqlite_"))
         if ours:
