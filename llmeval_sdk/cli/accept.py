@@ -37,7 +37,7 @@ def add(subparsers: Commands) -> None:
     parser = subparsers.add_parser(
         "accept",
         help="say which values of a field need no look, and what that promises",
-        description="Find below which chance of an error a value needs no look, by people's labels.",
+        description="Find below which chance of an error values need no look, by people's labels.",
         epilog=_EPILOG,
         formatter_class=Help,
     )

@@ -83,6 +83,7 @@ def run(options: Namespace) -> int:
         show.tiers(console, results, next(iter(tiers), None), stand_ins=stand_ins)
     show.times(console, results, phases, overhead)
     show.delivery(console, stats)
+    show.errors(console, results)
     show.next_steps(console, settings.store, results, threshold)
     if options.json:
         document = summary(settings.store, judge, results, phases, stats)

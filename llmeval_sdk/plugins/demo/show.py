@@ -503,6 +503,65 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
     section(console, "Which score finds a wrong answer?", made, note)
 
 
+LISTED = 5
+"""How many of the errors that were found, and of those that were missed, are listed."""
+
+
+MAX_SHOWN = 22
+"""Characters of an answer, and of the truth, that the list has room for."""
+
+
+def errors(console: Console, results: Sequence[Result]) -> None:
+    """Show which wrong answers `extraction_risk` doubts, which it misses, and at what cost."""
+    answered = [row for row in results if row.answered]
+    bad = [row for row in answered if row.outcome != "right"]
+    if not bad:
+        return
+    bad.sort(key=lambda row: -risk_of(row, FREE))
+    found = [row for row in bad if risk_of(row, FREE) > _values.DOUBTFUL_ABOVE]
+    missed = bad[len(found) :]
+    looks = sum(risk_of(row, FREE) > _values.DOUBTFUL_ABOVE for row in answered)
+    made = table(console, "chance", "field", "answer", "truth", "why")
+    for column in made.columns:
+        column.justify = "left"
+    made.columns[-1].no_wrap, made.columns[-1].overflow = False, "fold"
+    for word, rows in (("found", found[:LISTED]), ("missed", missed[-LISTED:])):
+        for row in rows:
+            truth, risk = row.evaluations.get("against_header"), row.evaluations.get(FREE)
+            header = (truth.explanation or "") if truth is not None else ""
+            made.add_row(
+                f"{word} {risk_of(row, FREE):.2f}", row.field, _short(str(row.span.response)),
+                _short(header.removeprefix("header: ")), (risk.explanation or "") if risk else "",
+            )  # fmt: skip
+    note = (
+        f"Found: {len(found)} of {len(bad)} wrong or invented answers have a chance of an error"
+        f" above {_values.DOUBTFUL_ABOVE:g}, where a look is worth it; {len(missed)} were missed."
+        f" That takes {looks} looks at {len(answered)} answers, {looks - len(found)} of them at"
+        f" right ones. {_against_formulas(answered)}"
+    )
+    section(console, f"The errors: {len(found)} found, {len(missed)} missed", made, note)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+
+
+def _against_formulas(answered: Sequence[Result]) -> str:
+    """Say whether `extraction_risk` finds more by a fifth of the looks than any other score."""
+    bad = [row.outcome != "right" for row in answered]
+    caught = {
+        name: caught_at(SHARE, [risk_of(row, name) for row in answered], bad) or 0.0
+        for name in RANKED_SCORES
+    }
+    own = caught.pop(FREE)
+    best = max(caught, key=lambda name: caught[name])
+    verb = "finds more than" if own > caught[best] else "does not find more than"
+    return (
+        f"By looking at the riskiest {SHARE:.0%}, {FREE} ({own:.0%}) {verb} the best of the other"
+        f" scores, {best} ({caught[best]:.0%})."
+    )
+
+
 def rivalled(console: Console, results: Sequence[Result]) -> None:
     """Show a wrong value that stands in the document, with the rival that was right."""
     row = wrong_but_present(results)

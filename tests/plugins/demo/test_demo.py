@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from llmeval_sdk.model import Evaluation, SpanData
 from llmeval_sdk.plugins.demo import command
 from llmeval_sdk.plugins.demo.command import main
 from llmeval_sdk.store.reader import StoreReader
@@ -23,7 +25,7 @@ for needed in command.NEEDED:
 
 from rich.console import Console  # noqa: E402 - it comes with the demo
 
-from llmeval_sdk.plugins.demo.show import next_steps  # noqa: E402
+from llmeval_sdk.plugins.demo.show import Result, errors, next_steps  # noqa: E402
 
 
 ROOT = Path(command.__file__).parents[3]
@@ -206,3 +208,28 @@ def test_a_cascade_shows_three_tiers_and_calls_stand_ins_stand_ins(tmp_path):
             if event.evaluation.name == "extraction_correctness"
         }
     assert "decision" in kinds
+
+
+def answered(outcome, chance, number):
+    """Return a request with an outcome, and the chance that its value is wrong."""
+    span = SpanData(
+        trace_id=f"{number:032x}", span_id=f"{number:016x}", parent_id=None, name="extract_field",
+        kind="workflow", start_ns=1, end_ns=2, response=f"value {number}", tags={"field": "license"},
+    )  # fmt: skip
+    said = (
+        Evaluation("extraction_risk", chance, explanation="it stands in none of the passages"),
+        Evaluation("against_header", outcome, explanation="header: MIT"),
+    )
+    return Result(span, {each.name: each for each in said}, {}, (), (), {})
+
+
+def test_the_demo_ends_with_the_errors_it_found_and_those_it_missed():
+    """Both are counted and listed, with the looks at right answers that finding them takes."""
+    rows = [("wrong", 0.9), ("invented", 0.4), ("wrong", 0.1), ("right", 0.3), ("right", 0.02)]
+    console = Console(width=120, record=True, file=io.StringIO())
+    errors(console, [answered(*row, number) for number, row in enumerate(rows)])
+    text = " ".join(console.export_text().split())
+    assert "The errors: 2 found, 1 missed" in text
+    assert "found 0.90 license value 0 MIT it stands in none of the passages" in text
+    assert "missed 0.10 license value 2 MIT" in text
+    assert "3 looks at 5 answers, 1 of them at right ones" in text
