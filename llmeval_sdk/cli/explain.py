@@ -10,7 +10,7 @@ from dataclasses import fields
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
 from llmeval_sdk.cli.output import heading, say, say_wrapped
-from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in
+from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, is_stand_in, values
 from llmeval_sdk.statistics.reasons import FAILED, step_of
 from llmeval_sdk.statistics.reasons import explain as explain_reason
 from llmeval_sdk.store import encode
@@ -224,7 +224,9 @@ def _section(title: str, entries: list[list[str]]) -> None:
 
 def _ran(event: EvaluationEvent) -> list[str]:
     evaluation = event.evaluation
-    value = f"{evaluation.name}  {score(evaluation.value)}"
+    field = evaluation.metadata.get(values.FIELD) if evaluation.evaluator_kind == "human" else None
+    name = f"{evaluation.name} of {field}" if isinstance(field, str) else evaluation.name
+    value = f"{name}  {score(evaluation.value)}"
     if evaluation.label:
         value += f" {evaluation.label}"
     if evaluation.value is None:

@@ -2,6 +2,9 @@
 
 import json
 
+from llmeval_sdk.store.labelling import add_feedback, human_label
+from llmeval_sdk.store.reader import StoreReader
+
 
 def fill(store):
     """Store an invoice with a doubtful total, and one whose note nothing could check."""
@@ -24,6 +27,16 @@ def test_a_report_by_field_says_what_is_probably_wrong(llmeval, store):
     assert ["read_invoice", "note", "2", "1", "0", "0.1", "-", "-"] in rows
     asked = llmeval("report", "--by", "field", "--json", "--store", store.path)
     assert [each["field"] for each in json.loads(asked.stdout)["fields"]] == ["total", "note"]
+
+
+def test_a_label_of_a_field_is_shown_with_the_field(llmeval, store):
+    """Otherwise it would read as a label of the whole answer."""
+    fill(store)
+    with StoreReader(store.path) as reader:
+        span = reader.span("01" * 8)
+    add_feedback(store.path, human_label(span, "extraction_correctness", "no", field="total"))
+    shown = llmeval("explain", "01" * 8, "--store", store.path).stdout
+    assert "extraction_correctness of total  no" in shown
 
 
 def test_a_report_by_field_refuses_what_it_cannot_do(llmeval, store):

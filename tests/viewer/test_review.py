@@ -72,6 +72,8 @@ def test_values_are_labelled_one_after_the_other(site, store):
         }
     assert {field: each.value for field, each in said.items()} == {"total": "no", "buyer": "yes"}
     assert said["total"].name == "extraction_correctness"
+    trace = site.get(f"/traces/{span.trace_id}").text
+    assert "extraction_correctness</bdi></b> of <bdi>total</bdi>" in trace
     back = re.search(r'href="([^"]*)" data-key="u"', second.text)[1].replace("&amp;", "&")
     assert seq(site.get(back)) == seq(first)
     assert "Nothing needs review" in label(site, fourth, "yes").text
