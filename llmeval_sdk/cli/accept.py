@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from math import ceil
 
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, since
@@ -12,8 +13,10 @@ from llmeval_sdk.statistics.acceptance import (
     MOST_LABELS,
     Promise,
     average_acceptance,
+    fewest_labels,
     sure_acceptance,
 )
+from llmeval_sdk.statistics.labels import FEWEST
 from llmeval_sdk.store.fields import FieldTraffic, field_summaries, field_traffic
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.text.terminal import plural, printable
@@ -86,7 +89,7 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
     )
     heading(f"With 95 % confidence, at most {error:.2%} of the accepted values is wrong")
     if sure.threshold is None:
-        _refuse(sure, field, len(traffic.labels))
+        _refuse(sure, field, len(traffic.labels), fewest_labels(error))
     else:
         say_wrapped(
             f"Accept values with a chance of an error up to {sure.threshold:.4f}: {sure.share:.0%}"
@@ -95,7 +98,7 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
         )
     heading(f"On average, at most {error:.2%} of all values is both wrong and unseen")
     if average.threshold is None:
-        _refuse(average, field, len(traffic.labels))
+        _refuse(average, field, len(traffic.labels), ceil(1 / error))
     else:
         say_wrapped(
             f"Accept values with a chance of an error up to {average.threshold:.4f}:"
@@ -105,14 +108,21 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
         )
 
 
-def _refuse(promise: Promise, field: str, labels: int) -> None:
+def _refuse(promise: Promise, field: str, labels: int, fewest: int) -> None:
+    """Say why nothing is promised, and how many labels may change that.
+
+    ``fewest`` is the number below which no labels can, however good the values are.
+    """
     say_wrapped(f"Nothing can be promised. {promise.reason}")
     if promise.missing:
-        needed = min(labels + promise.missing, MOST_LABELS)
-        say_wrapped(
-            f"{plural(promise.missing, 'more label')} would do if they are like those so far:"
-            f" llmeval label --for accept --field {printable(field)} --labels {needed}"
+        needed = min(max(labels + promise.missing, fewest), MOST_LABELS)
+        said = (
+            f"At least {needed:,} labels are needed"
+            if labels < FEWEST
+            else f"{plural(needed - labels, 'more label')} would do if they are like those so far"
         )
+        command = f"llmeval label --for accept --field {printable(field)} --labels {needed}"
+        say_wrapped(f"{said}: {command}")
 
 
 def _no_field(reader: StoreReader, field: str) -> str:

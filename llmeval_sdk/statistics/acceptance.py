@@ -90,6 +90,12 @@ def at_most(wrong: int, count: int, confidence: float = CONFIDENCE) -> float:
     return high
 
 
+def fewest_labels(error: float) -> int:
+    """Return how many labels a sure promise takes at least: none of the accepted half is wrong."""
+    _check(error)
+    return ceil(log(1 - CONFIDENCE) / log1p(-error) / START - 1e-9)
+
+
 def doubt_about_labels(labels: Sequence[LabelledScore]) -> str:
     """Return a sentence on why labels cannot set any threshold; empty where they can."""
     if len(labels) < FEWEST:

@@ -61,6 +61,13 @@ def test_nothing_is_promised_of_few_labels_and_their_number_is_said(llmeval, sto
     assert "llmeval label --for accept --field total --labels" in text
 
 
+def test_without_labels_the_fewest_that_can_do_are_named(llmeval, store):
+    """With none wrong among 59 accepted values, at most 5 % is; they are half of those drawn."""
+    fill(store, 60, is_wrong=lambda number: False)
+    text = llmeval("accept", "--field", "total", "--error", "5%", "--store", store.path).stdout
+    assert "At least 117 labels are needed: llmeval label --for accept --field total" in text
+
+
 @pytest.mark.parametrize("error", ["0", "1", "200%", "nan", "two"])
 def test_an_error_that_is_no_share_is_refused(llmeval, store, error):
     fill(store, 3, is_wrong=lambda number: False)
