@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from math import ceil
 
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, since
 from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped
-from llmeval_sdk.errors import ConfigurationError, did_you_mean
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.statistics.acceptance import (
     MOST_LABELS,
     Promise,
@@ -17,8 +18,7 @@ from llmeval_sdk.statistics.acceptance import (
     sure_acceptance,
 )
 from llmeval_sdk.statistics.labels import FEWEST
-from llmeval_sdk.store.fields import FieldTraffic, field_summaries, field_traffic
-from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.fields import FieldTraffic, field_traffic, unknown_field
 from llmeval_sdk.text.terminal import plural, printable
 
 
@@ -66,13 +66,14 @@ def run(args: argparse.Namespace) -> int:
             lambda store: field_traffic(store, args.field, args.since or 0, args.span_name)
         )
         if not traffic.scores:
-            raise ConfigurationError(_no_field(reader, args.field))
+            raise ConfigurationError(reader.read(lambda store: unknown_field(store, args.field)))
     sure = sure_acceptance(traffic.scores, traffic.labels, args.error)
     average = average_acceptance(traffic.scores, traffic.labels, args.error)
     if args.json:
         say_json({
             "field": args.field, "error": args.error, "values": len(traffic.scores),
-            "labels": len(traffic.labels), "span_names": traffic.span_names,
+            "labels": len(traffic.labels), "unlabelled": traffic.unlabelled,
+            "span_names": traffic.span_names,
             "sure": sure, "average": average,
         })  # fmt: skip
     else:
@@ -87,6 +88,8 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
         f" {plural(len(traffic.scores), 'value')}, {unchecked:,} not checked,"
         f" {plural(len(traffic.labels), 'label')} of values drawn at random"
     )
+    for caution in _cautions(traffic):
+        say_wrapped(caution)
     heading(f"With 95 % confidence, at most {error:.2%} of the accepted values is wrong")
     if sure.threshold is None:
         _refuse(sure, field, len(traffic.labels), fewest_labels(error))
@@ -108,6 +111,21 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
         )
 
 
+def _cautions(traffic: FieldTraffic) -> Iterator[str]:
+    """Yield what may make the promises below claim too much."""
+    yield "Answers of which no field could be checked are not counted."
+    if traffic.unlabelled:
+        yield (
+            f"{plural(traffic.unlabelled, 'value')} that were shown have no label. If people skip"
+            " the hard ones, more is wrong than the labels say."
+        )
+    if traffic.in_lists:
+        yield (
+            "Values of one answer are counted as independent. If they are wrong together, less is"
+            " certain than stands below."
+        )
+
+
 def _refuse(promise: Promise, field: str, labels: int, fewest: int) -> None:
     """Say why nothing is promised, and how many labels may change that.
 
@@ -123,12 +141,6 @@ def _refuse(promise: Promise, field: str, labels: int, fewest: int) -> None:
         )
         command = f"llmeval label --for accept --field {printable(field)} --labels {needed}"
         say_wrapped(f"{said}: {command}")
-
-
-def _no_field(reader: StoreReader, field: str) -> str:
-    known = reader.read(lambda store: [each.field for each in field_summaries(store)])
-    hint = did_you_mean(field, known)
-    return f"no value of {field!r} was scored in this store{hint and f': {hint}'}"
 
 
 def _share(text: str) -> float:

@@ -48,7 +48,7 @@ def report_fields(args: argparse.Namespace) -> int:
         f"Doubtful is a value with a chance of an error above {DOUBTFUL_ABOVE:g}. The number that"
         " is expected to be wrong is the sum of the chances, which are stated for traffic with one"
         " wrong value in ten. What people called wrong is no share of the traffic unless they were"
-        " given values at random."
+        " given values at random. Answers of which no field could be checked are not counted."
     )
     return 0
 

@@ -15,10 +15,10 @@ from llmeval_sdk import registry
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_store, open_store, since
 from llmeval_sdk.cli.output import say, say_json, say_wrapped
-from llmeval_sdk.errors import ConfigurationError, ExportError, did_you_mean
+from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import SpanData
 from llmeval_sdk.statistics.labels import Choice
-from llmeval_sdk.store.fields import ACCEPT, draw_values, field_summaries, scored_field
+from llmeval_sdk.store.fields import ACCEPT, Drawn, draw_values, scored_field, unknown_field
 from llmeval_sdk.store.labelling import (
     MOST,
     PLANNED,
@@ -151,22 +151,18 @@ def _label_values(reader: StoreReader, args: argparse.Namespace) -> int:
     """Hand out values of a field that were drawn at random."""
     if args.judge or args.list or args.json:
         raise ConfigurationError("--for accept is about a field: it has no judge and no --list")
-    field = args.field or ""
+    if not args.field:
+        raise ConfigurationError("--for accept needs --field, such as --field total")
+    field = args.field
     drawn = reader.read(
         lambda store: draw_values(store, field, args.labels, args.since or 0, args.span_name)
     )
     if not drawn.total:
-        known = reader.read(lambda store: [each.field for each in field_summaries(store)])
-        hint = did_you_mean(field, known) if field else ""
-        names = ", ".join(printable(name, 60) for name in known[:10])
-        raise ConfigurationError(
-            f"--for accept needs --field, and there is no value of {field!r}"
-            f"{hint and f': {hint}'}. Fields of this store: {names or 'none'}"
-        )
-    session = _Session([_DrawnValue(reader, row, drawn.chance) for row in drawn.rows])
+        raise ConfigurationError(reader.read(lambda store: unknown_field(store, field)))
+    session = _Session([_DrawnValue(reader, *value, drawn) for value in drawn.waiting])
     session.run_until_quit()
-    _say_pruned(session, len(drawn.rows))
-    labelled = drawn.count - len(drawn.rows) + session.stored
+    _say_pruned(session, len(drawn.waiting))
+    labelled = drawn.count - len(drawn.waiting) + session.stored
     say(f"\n{session.stored} labels stored, {labelled} of {drawn.count} values that were drawn"
         f" have one.")  # fmt: skip
     say(f"`llmeval accept --field {printable(field)}` says what they promise.")
@@ -244,13 +240,13 @@ class _Pending:
 
 
 class _Item(Protocol):
-    """What is shown to be labelled."""
+    """A record or a value that somebody is to label."""
 
     def show(self, place: int, count: int, /) -> SpanData | None:
-        """Print it, and return its span; ``None`` if that is no longer in the store."""
+        """Print the item and return its span, or ``None`` if the store no longer has it."""
 
     def store(self, span: SpanData, value: str, /) -> None:
-        """Store its label, ``yes`` or ``no``."""
+        """Store what somebody said of the item: ``yes`` or ``no``."""
 
 
 @dataclass(frozen=True)
@@ -281,7 +277,8 @@ class _DrawnValue:
 
     reader: StoreReader
     row: int
-    chance: float
+    path: str
+    drawn: Drawn
 
     def show(self, place: int, count: int) -> SpanData | None:
         field = self.reader.read(lambda store: scored_field(store, self.row))
@@ -300,12 +297,10 @@ class _DrawnValue:
         return record.span
 
     def store(self, span: SpanData, value: str) -> None:
-        field = self.reader.read(lambda store: scored_field(store, self.row))
-        if field is None:
-            return
         label = human_label(
-            span, EXTRACTION_JUDGE, value, field=field.path, purpose=ACCEPT,
-            inclusion_probability=self.chance, submitter={"id": _user()},
+            span, EXTRACTION_JUDGE, value, field=self.path, purpose=ACCEPT,
+            drawn=self.drawn.draw._asdict(), inclusion_probability=self.drawn.chance,
+            submitter={"id": _user()},
         )  # fmt: skip
         add_feedback(self.reader.location, label)
 
@@ -321,7 +316,7 @@ class _Session:
         self._pending: _Pending | None = None
 
     def run_until_quit(self) -> None:
-        """Show one after the other, until none is left or somebody quits or ends the input."""
+        """Show the items one by one until all are labelled, somebody quits or the input ends."""
         try:
             self._run()
         except (KeyboardInterrupt, EOFError):

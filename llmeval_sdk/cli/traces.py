@@ -14,7 +14,7 @@ from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
 from llmeval_sdk.cli.output import columns, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
-from llmeval_sdk.store.fields import RISK, ScoredField, worst_fields
+from llmeval_sdk.store.fields import ScoredField, worst_fields
 from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.span_lists import (
@@ -96,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
         evaluations = outcomes_by_span(reader, requests)
         ids = [each.span_id for each in requests]
         unanswered = reader.read(lambda store: why_unanswered(store, ids))
-        fields = reader.read(lambda store: worst_fields(store, ids)) if args.worst == RISK else {}
+        has_fields = args.worst == values.EXTRACTION_RISK
+        fields = reader.read(lambda store: worst_fields(store, ids)) if has_fields else {}
         tags = reader.read(lambda store: tags_of(store, ids)) if args.worst else {}
         why = "" if requests else _nothing_matches(reader, args)
         if hidden and not requests:
@@ -163,9 +164,9 @@ def _explain(
     fields: Mapping[str, ScoredField],
     tags: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """Print below the list, for each request, its worst field with value and reason, and its tags.
+    """Print a line for each request below the list: its worst field, why, and its tags.
 
-    A column of its own would leave no room for the sentence.
+    In a column of the list there would be no room for the reason.
     """
     rows = []
     for each in requests:

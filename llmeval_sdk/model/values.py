@@ -30,7 +30,9 @@ LOOKS = 5
 1 in 5, which is where looking begins to pay, and fair above half of that."""
 DOUBTFUL_ABOVE = 1 / LOOKS
 """The chance of an error above which a value is worth a look."""
-_CHANCES = frozenset(("extraction_risk",))
+EXTRACTION_RISK = "extraction_risk"
+"""The evaluator whose chances say which fields of an answer are doubtful."""
+_CHANCES = frozenset((EXTRACTION_RISK,))
 """Scores that say how likely an error is, on the scale of chances."""
 
 _YES = ("yes", "y", "true", "pass", "passed", "good", "correct", "right", "ok", "up")

@@ -67,8 +67,9 @@ class Promise:
     """What the promise means for the accepted values alone: at most this part of them is wrong,
     with 95 % confidence or on average, as the promise is; ``None`` where nothing is promised."""
     missing: int | None
-    """How many more labels would do if they are as those so far; 0 where there is a promise,
-    ``None`` where no number of them would."""
+    """How many more labels would do if they are like those so far, or, where these are too few to
+    tell, how many are missing until they are not. It is 0 where there is a promise, and ``None``
+    where no number of labels would do."""
     reason: str = ""
     """Why nothing is promised; empty where there is a promise."""
 

@@ -33,7 +33,6 @@ from llmeval_sdk.model.chat import is_answer
 from llmeval_sdk.model.fields import DETAILS, to_details
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
-from llmeval_sdk.model.structure import MAX_FIELDS, general_path
 
 
 # Reads evaluations from the JSON that `store.encode.sparse` made of them.
@@ -305,14 +304,18 @@ def evaluation_row(event: EvaluationEvent) -> Row:
 
 
 def field_rows(event: EvaluationEvent) -> list[Row]:
-    """Return a row for each field of an answer that an evaluation scored.
+    """Return the rows of the table ``fields`` for one evaluation, one for each field it scored.
 
-    Any evaluator may have metadata of that name, so what does not name a field is left out.
+    They come from the list ``fields`` in its metadata. An evaluator of the app may have something
+    else there, so an entry that names no path is left out.
     """
     outcome = event.evaluation
     entries = outcome.metadata.get("fields")
     if not isinstance(entries, (list, tuple)):
         return []
+    # Only here: the module takes a millisecond of every first `configure`, which loads this one.
+    from llmeval_sdk.model.structure import MAX_FIELDS, general_path
+
     target = event.target
     return [
         (

@@ -8,26 +8,26 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
+from llmeval_sdk.errors import did_you_mean
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.acceptance import LabelledScore
 from llmeval_sdk.store.encode import loads
-from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of
+from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of, is_good
 from llmeval_sdk.store.latest import is_latest
+from llmeval_sdk.text.terminal import printable
 
 
-RISK = "extraction_risk"
-"""The evaluator whose chances say which fields are doubtful."""
 MAX_OF_A_FIELD = 5
-"""How many values of one field a list of doubtful ones has: a field that is always doubtful must
-not hide the others."""
+"""The most values of one field that a list of doubtful values shows, so that a field which is
+always doubtful does not hide the others."""
 MAX_LOOKED_AT = 5_000
-"""How many doubtful fields are read for one list."""
+"""The most doubtful values that are read to make one list, the worst ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,6 @@ class ScoredField:
     trace_id: str
     span_id: str
     span_name: str | None
-    time_ns: int
     field: str
     """The path as all items of its lists have it, such as ``lines.amount``."""
     path: str
@@ -62,9 +61,6 @@ def doubtful_fields(
     connection: sqlite3.Connection,
     *,
     above: float = values.DOUBTFUL_ABOVE,
-    since_ns: int = 0,
-    span_name: str | None = None,
-    field: str | None = None,
     most: int = 50,
     most_of_a_field: int = MAX_OF_A_FIELD,
 ) -> list[ScoredField]:
@@ -73,52 +69,57 @@ def doubtful_fields(
     Args:
         connection: a store that is open.
         above: only fields with a greater chance of an error, 0..1.
-        since_ns: only fields that were scored from this time on, in nanoseconds since the epoch.
-        span_name: only answers of spans with this name.
-        field: only this field; `ScoredField.field` says what it is called.
         most: how many fields to return at most.
         most_of_a_field: how many values of one field of one span name to return at most.
     """
     about = {
-        "risk": RISK, "judge": EXTRACTION_JUDGE, "above": above, "since": since_ns,
-        "span_name": span_name, "field": field, "limit": MAX_LOOKED_AT,
+        "risk": values.EXTRACTION_RISK, "judge": EXTRACTION_JUDGE, "above": above,
+        "limit": MAX_LOOKED_AT,
     }  # fmt: skip
     chosen: list[ScoredField] = []
     counts: Counter[tuple[str | None, str]] = Counter()
-    for *row, evaluation_id, place in connection.execute(_DOUBTFUL, about):
-        scored = ScoredField(*row)
-        kind = scored.span_name, scored.field
+    for row in connection.execute(_DOUBTFUL, about):
+        kind = row[_SPAN_NAME], row[_FIELD]
         if counts[kind] < most_of_a_field:
             counts[kind] += 1
-            chosen.append(_with_details(connection, scored, evaluation_id, place))
+            chosen.append(_field_in(connection, row))
         if len(chosen) == most:
             break
     return chosen
 
 
-def worst_fields(connection: sqlite3.Connection, span_ids: list[str]) -> dict[str, ScoredField]:
+def worst_fields(connection: sqlite3.Connection, span_ids: Iterable[str]) -> dict[str, ScoredField]:
     """Return the field of each answer that is most probably wrong, by the id of its span."""
     worst: dict[str, ScoredField] = {}
     for span_id in span_ids:
-        row = connection.execute(_WORST, {"risk": RISK, "span_id": span_id}).fetchone()
+        about = {"risk": values.EXTRACTION_RISK, "span_id": span_id}
+        row = connection.execute(_WORST, about).fetchone()
         if row is not None:
-            *columns, evaluation_id, place = row
-            worst[span_id] = _with_details(connection, ScoredField(*columns), evaluation_id, place)
+            worst[span_id] = _field_in(connection, row)
     return worst
 
 
 def scored_field(connection: sqlite3.Connection, seq: int) -> ScoredField | None:
     """Return the field in a row of the table; ``None`` if there is no such row."""
     row = connection.execute(_ROW, (seq,)).fetchone()
-    if row is None:
-        return None
+    return None if row is None else _field_in(connection, row)
+
+
+def unknown_field(connection: sqlite3.Connection, field: str) -> str:
+    """Say that a field has no scored value in a store, and which one was probably meant."""
+    known = [summary.field for summary in field_summaries(connection)]
+    hint = did_you_mean(field, known)
+    named = ", ".join(printable(name, 60) for name in dict.fromkeys(known[:10]))
+    return (
+        f"no value of the field {field!r} was scored in this store{hint and f': {hint}'}."
+        f" Its fields: {named or 'none'}"
+    )
+
+
+def _field_in(connection: sqlite3.Connection, row: tuple[Any, ...]) -> ScoredField:
+    """Make a field of `_COLUMNS`, with what its evaluation says of it beyond these."""
     *columns, evaluation_id, place = row
-    return _with_details(connection, ScoredField(*columns), evaluation_id, place)
-
-
-def _with_details(
-    connection: sqlite3.Connection, scored: ScoredField, evaluation_id: str, place: int
-) -> ScoredField:
+    scored = ScoredField(*columns)
     metadata = connection.execute(_METADATA, (scored.span_id, evaluation_id)).fetchone()
     parsed = loads(metadata[0], {}) if metadata else {}
     entries = parsed.get("fields") if isinstance(parsed, dict) else None
@@ -127,19 +128,20 @@ def _with_details(
     return replace(scored, details=entry)
 
 
+_SPAN_NAME, _FIELD = 3, 4
+"""Where these two stand in a row of `_COLUMNS`."""
 _COLUMNS = """
-f.seq, f.trace_id, f.span_id, f.span_name, f.time_ns, f.field, f.path, f.value, f.chance,
-f.id, f.place
+f.seq, f.trace_id, f.span_id, f.span_name, f.field, f.path, f.value, f.chance, f.id, f.place
 """
 _IS_LATEST = f"""
 EXISTS (SELECT 1 FROM evaluations e
   WHERE e.span_id = f.span_id AND e.id = f.id AND {is_latest("e")})
 """  # noqa: S608 - constants
+_IS_OF_PEOPLE = f"ifnull({detail_of('l', 'source')}, '') != 'user'"
 _IS_ABOUT_FIELD = f"ifnull({field_of('l')} = f.path, 1)"
 _DOUBTFUL = f"""
 SELECT {_COLUMNS} FROM fields f INDEXED BY fields_by_chance
-WHERE f.name = :risk AND f.chance IS NOT NULL AND f.chance > :above AND f.time_ns >= :since
-  AND (:span_name IS NULL OR f.span_name = :span_name) AND (:field IS NULL OR f.field = :field)
+WHERE f.name = :risk AND f.chance IS NOT NULL AND f.chance > :above
   AND {_IS_LATEST} AND NOT EXISTS (SELECT 1 FROM feedback l
     WHERE l.span_id = f.span_id AND +l.name = :judge AND l.error_type IS NULL AND {_IS_ABOUT_FIELD})
 ORDER BY f.chance DESC, f.time_ns DESC LIMIT :limit
@@ -155,7 +157,7 @@ _METADATA = "SELECT metadata FROM evaluations WHERE span_id = ? AND id = ?"
 
 @dataclass(frozen=True, slots=True)
 class FieldSummary:
-    """What is known of one field of the answers of one span name."""
+    """The scores and labels of one field, over all answers of the spans with one name."""
 
     span_name: str | None
     field: str
@@ -167,51 +169,50 @@ class FieldSummary:
     doubtful: int
     """How many values have a chance above `model.values.DOUBTFUL_ABOVE`."""
     labelled: int
-    """How many values people labelled."""
+    """How many values have a label by a person."""
     wrong: int
-    """How many of those they called wrong."""
+    """How many of the labelled values were called wrong."""
 
 
 def field_summaries(
     connection: sqlite3.Connection, since_ns: int = 0, span_name: str | None = None
 ) -> list[FieldSummary]:
-    """Return what is known of each field, those with the most values that are wrong first."""
+    """Return a summary of each field; those with the most values that are wrong come first."""
     about: dict[str, Any] = {
-        "risk": RISK, "judge": EXTRACTION_JUDGE, "since": since_ns, "span_name": span_name,
-        "above": values.DOUBTFUL_ABOVE,
+        "risk": values.EXTRACTION_RISK, "judge": EXTRACTION_JUDGE, "since": since_ns,
+        "span_name": span_name, "above": values.DOUBTFUL_ABOVE,
     }  # fmt: skip
-    labels: dict[tuple[str | None, str], list[float]] = {}
+    labels: dict[tuple[str | None, str], list[bool]] = {}
     latest = {
         (span_id, path): (span_name, field, value)
         for span_name, field, span_id, path, value in connection.execute(_LABELLED, about)
     }
     for name, field, value in latest.values():
-        number = values.number(value)
-        if number is not None:
-            labels.setdefault((name, field), []).append(number)
+        if (good := is_good(value)) is not None:
+            labels.setdefault((name, field), []).append(good)
     summaries = []
     for name, field, count, not_checked, expected, doubtful in connection.execute(_SUMMED, about):
         said = labels.get((name, field), [])
-        wrong = sum(label < 0.5 for label in said)
+        wrong = said.count(False)
         summaries.append(
             FieldSummary(name, field, count, not_checked, expected, doubtful, len(said), wrong)
         )
     return sorted(summaries, key=lambda each: (-each.expected_wrong, each.field))
 
 
-_SUMMED = """
+_SUMMED = f"""
 SELECT span_name, field, count(*), count(*) - count(chance), ifnull(sum(chance), 0.0),
   ifnull(sum(chance > :above), 0)
-FROM fields INDEXED BY fields_summed
+FROM fields f INDEXED BY fields_summed
 WHERE name = :risk AND time_ns >= :since AND (:span_name IS NULL OR span_name = :span_name)
+  AND {_IS_LATEST}
 GROUP BY span_name, field
-"""
+"""  # noqa: S608 - constants
 _LABELLED = f"""
 SELECT f.span_name, f.field, f.span_id, f.path, l.value
 FROM feedback l JOIN fields f ON f.span_id = l.span_id AND +f.name = :risk
 WHERE l.name = :judge AND l.error_type IS NULL AND f.time_ns >= :since
-  AND ifnull({detail_of("l", "source")}, '') != 'user'
-  AND (:span_name IS NULL OR f.span_name = :span_name) AND {_IS_ABOUT_FIELD}
+  AND {_IS_OF_PEOPLE} AND (:span_name IS NULL OR f.span_name = :span_name) AND {_IS_ABOUT_FIELD}
   AND ({field_of("l")} IS NOT NULL
     OR (SELECT count(*) FROM fields o WHERE o.span_id = f.span_id AND o.id = f.id) = 1)
 ORDER BY l.time_ns, l.seq
@@ -219,26 +220,65 @@ ORDER BY l.time_ns, l.seq
 
 
 # Values drawn at random, whose labels say which values need no look.
+#
+# The values of a field are handed out in the order of a hash. So those that somebody has seen in
+# one draw, from the first to the last that was labelled, are a random sample of the values that
+# were there when they were drawn. Labels of several draws are no such sample together: the traffic
+# grew between them, and the values that were there before had more chances.
 
 ACCEPT = "accept"
-"""What labels of values that were drawn at random are for, in their metadata."""
-PURPOSE = "purpose"
-"""The key of a label's metadata that says so."""
+"""The purpose, in a label's metadata, of the labels of values that were drawn at random."""
+PURPOSE, DRAWN = "purpose", "drawn"
+"""Keys of a label's metadata: what the label is for, and the `Draw` that its value comes from."""
 MAX_TRAFFIC = 200_000
-"""How many values of a field are read: the latest."""
+"""The most values of a field that are read, the latest ones."""
+MAX_DRAWS = 20
+"""The most draws among which the one with the most labels is looked for."""
+
+
+class Draw(NamedTuple):
+    """The values of a field from which some were drawn at random."""
+
+    up_to: int
+    """The last row of the table of fields that was there."""
+    since_ns: int
+    """The values were scored from this time on, in nanoseconds since the epoch."""
+    span_name: str | None
+    """The name of their spans; ``None`` stands for all names."""
+
+
+class _Value(NamedTuple):
+    """One scored value of a field."""
+
+    seq: int
+    span_id: str
+    path: str
+    chance: float | None
+    span_name: str | None
+    time_ns: int
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.span_id, self.path
+
+    @property
+    def lot(self) -> bytes:
+        """Its place in the order of all draws, which nothing that is said of the value moves."""
+        text = f"{self.span_id} {self.path}"
+        return blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Values of one field that were drawn at random, each with the same chance."""
+    """Some values of a field, each of which was drawn with the same chance."""
 
-    field: str
+    draw: Draw
     total: int
-    """How many values they were drawn from."""
-    rows: tuple[int, ...]
-    """The rows of those without a label, in the order in which to show them."""
+    """The number of values from which they were drawn."""
     count: int
-    """How many were drawn, with those that have a label."""
+    """The number of values that were drawn, whether or not they have a label."""
+    waiting: tuple[tuple[int, str], ...]
+    """The row and the path of each value without a label, in the order in which to show them."""
 
     @property
     def chance(self) -> float:
@@ -248,11 +288,17 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class FieldTraffic:
-    """The scores of a field's values, and what people said of those drawn at random."""
+    """The values of a field, and the labels of a random sample of them."""
 
     scores: tuple[float | None, ...]
+    """The chance of an error of each value; ``None`` where nothing could be checked."""
     labels: tuple[LabelledScore, ...]
+    unlabelled: int
+    """How many values of the sample were handed out and have no label, because they were skipped.
+    If people skip the hard ones, the labels promise too much."""
     span_names: tuple[str, ...]
+    in_lists: bool
+    """Whether one answer may hold several of the values."""
 
 
 def draw_values(
@@ -262,63 +308,105 @@ def draw_values(
     since_ns: int = 0,
     span_name: str | None = None,
 ) -> Drawn:
-    """Draw values of a field at random, the same ones as long as the traffic is the same.
-
-    The order is that of a hash of span and path, which nothing that is said of a value moves.
-    """
-    about = _about_traffic(field, since_ns, span_name)
-    rows = connection.execute(_TRAFFIC, about).fetchall()
-    rows.sort(key=lambda row: _lot(row[1], row[2]))
-    chosen = rows[:count]
-    labelled = _labels_for_accept(connection, about)
-    waiting = tuple(row[0] for row in chosen if (row[1], row[2]) not in labelled)
-    return Drawn(field, len(rows), waiting, len(chosen))
+    """Draw values of a field at random, the same ones as long as the traffic is the same."""
+    traffic = _traffic(connection, field, since_ns, span_name)
+    chosen = sorted(traffic, key=lambda value: value.lot)[:count]
+    labelled, _ = _labels_for_accept(connection)
+    waiting = tuple((value.seq, value.path) for value in chosen if value.key not in labelled)
+    draw = Draw(max((value.seq for value in traffic), default=0), since_ns, span_name)
+    return Drawn(draw, len(traffic), len(chosen), waiting)
 
 
 def field_traffic(
     connection: sqlite3.Connection, field: str, since_ns: int = 0, span_name: str | None = None
 ) -> FieldTraffic:
-    """Return the scores of a field, and the labels of its values that were drawn at random."""
-    about = _about_traffic(field, since_ns, span_name)
-    rows = connection.execute(_TRAFFIC, about).fetchall()
-    said = _labels_for_accept(connection, about)
-    labels = tuple(
-        LabelledScore(chance, said[span_id, path] < 0.5)
-        for _, span_id, path, chance, _ in rows
-        if (span_id, path) in said
+    """Return the values of a field, with the largest random sample of them that has labels."""
+    traffic = _traffic(connection, field, since_ns, span_name)
+    labelled, keys_by_draw = _labels_for_accept(connection)
+    lots = {value.key: value.lot for value in traffic}
+    draws = sorted(keys_by_draw, key=lambda draw: -len(keys_by_draw[draw]))[:MAX_DRAWS]
+    labels: list[LabelledScore] = []
+    unlabelled = 0
+    for draw in draws:
+        seen = [lots[key] for key in keys_by_draw[draw] if key in lots]
+        if not seen or (draw is not None and draw.span_name not in (None, span_name)):
+            continue
+        last = max(seen)
+        sample = [
+            value
+            for value in traffic
+            if (
+                value.key in keys_by_draw[None]
+                if draw is None
+                else value.seq <= draw.up_to
+                and value.time_ns >= draw.since_ns
+                and lots[value.key] <= last
+            )
+        ]
+        own = [
+            LabelledScore(value.chance, not labelled[value.key])
+            for value in sample
+            if value.key in labelled
+        ]
+        if len(own) > len(labels):
+            labels, unlabelled = own, len(sample) - len(own)
+    return FieldTraffic(
+        tuple(value.chance for value in traffic),
+        tuple(labels),
+        unlabelled,
+        tuple(sorted({value.span_name or "" for value in traffic})),
+        any("[" in value.path for value in traffic),
     )
-    names = tuple(sorted({name or "" for *_, name in rows}))
-    return FieldTraffic(tuple(row[3] for row in rows), labels, names)
 
 
-def _about_traffic(field: str, since_ns: int, span_name: str | None) -> dict[str, Any]:
-    return {
-        "risk": RISK, "judge": EXTRACTION_JUDGE, "field": field, "since": since_ns,
-        "span_name": span_name, "limit": MAX_TRAFFIC, "purpose": ACCEPT,
+def _traffic(
+    connection: sqlite3.Connection, field: str, since_ns: int, span_name: str | None
+) -> list[_Value]:
+    """Return the values of a field that the newest version of the evaluator scored, each once."""
+    about = {
+        "risk": values.EXTRACTION_RISK, "field": field, "since": since_ns, "span_name": span_name,
+        "limit": MAX_TRAFFIC,
     }  # fmt: skip
+    rows = connection.execute(_TRAFFIC, about).fetchall()
+    traffic: dict[tuple[str, str], _Value] = {}
+    for *columns, version in rows:
+        if version == rows[0][-1]:
+            value = _Value(*columns)
+            traffic.setdefault(value.key, value)
+    return list(traffic.values())
 
 
 def _labels_for_accept(
-    connection: sqlite3.Connection, about: Mapping[str, Any]
-) -> dict[tuple[str, str], float]:
-    """Return the latest label, 0..1, of each value that was drawn, by span and path."""
-    rows = connection.execute(_FOR_ACCEPT, about)
-    numbers = ((span_id, path, values.number(value)) for span_id, path, value in rows)
-    return {(span_id, path): number for span_id, path, number in numbers if number is not None}
+    connection: sqlite3.Connection,
+) -> tuple[dict[tuple[str, str], bool], dict[Draw | None, set[tuple[str, str]]]]:
+    """Return whether each labelled value is right, and the values that were labelled in each draw.
+
+    Values are named by span and path. ``None`` stands for the draw of an app that draws by itself.
+    """
+    labelled: dict[tuple[str, str], bool] = {}
+    keys_by_draw: dict[Draw | None, set[tuple[str, str]]] = {}
+    about = {"judge": EXTRACTION_JUDGE, "purpose": ACCEPT}
+    for span_id, path, value, up_to, since, name in connection.execute(_FOR_ACCEPT, about):
+        if (good := is_good(value)) is not None:
+            labelled[span_id, path] = good
+            is_known = isinstance(up_to, int) and isinstance(since, int)
+            draw = Draw(up_to, since, name) if is_known else None
+            keys_by_draw.setdefault(draw, set()).add((span_id, path))
+    return labelled, keys_by_draw
 
 
-def _lot(span_id: str, path: str) -> bytes:
-    return blake2b(f"{span_id} {path}".encode("utf-8", "replace"), digest_size=8).digest()
-
-
-_TRAFFIC = """
-SELECT seq, span_id, path, chance, span_name FROM fields
-WHERE name = :risk AND field = :field AND time_ns >= :since
-  AND (:span_name IS NULL OR span_name = :span_name)
-ORDER BY seq DESC LIMIT :limit
-"""
+_TRAFFIC = f"""
+SELECT f.seq, f.span_id, f.path, f.chance, f.span_name, f.time_ns, e.evaluator_version
+FROM fields f JOIN evaluations e ON e.span_id = f.span_id AND e.id = f.id
+WHERE f.name = :risk AND f.field = :field AND f.time_ns >= :since
+  AND (:span_name IS NULL OR f.span_name = :span_name) AND {is_latest("e")}
+ORDER BY f.seq DESC LIMIT :limit
+"""  # noqa: S608 - constants
 _FOR_ACCEPT = f"""
-SELECT l.span_id, {field_of("l")}, l.value FROM feedback l
-WHERE l.name = :judge AND l.error_type IS NULL AND {detail_of("l", PURPOSE)} = :purpose
+SELECT l.span_id, {field_of("l")}, l.value, {detail_of("l", f"{DRAWN}.up_to")},
+  {detail_of("l", f"{DRAWN}.since_ns")}, {detail_of("l", f"{DRAWN}.span_name")}
+FROM feedback l
+WHERE l.name = :judge AND l.error_type IS NULL AND {_IS_OF_PEOPLE}
+  AND {detail_of("l", PURPOSE)} = :purpose AND {field_of("l")} IS NOT NULL
 ORDER BY l.time_ns, l.seq
 """  # noqa: S608 - constants

@@ -159,10 +159,10 @@ EXISTS (SELECT 1 FROM feedback f WHERE f.span_id = s.span_id AND f.error_type IS
 
 def add_feedback_function(connection: sqlite3.Connection) -> None:
     """Give a connection the SQL function that says which feedback is good."""
-    connection.create_function(_THUMB, 1, _is_good, deterministic=True)
+    connection.create_function(_THUMB, 1, is_good, deterministic=True)
 
 
-def _is_good(value: object) -> bool | None:
+def is_good(value: object) -> bool | None:
     """Say whether feedback is good, half of its scale or more; ``None`` for what is neither."""
     number = values.number(value)
     return None if number is None or not 0 <= number <= 1 else number >= 0.5
@@ -196,7 +196,7 @@ class FeedbackInPeriod:
     @property
     def can_be_bad(self) -> bool:
         """Whether any of it counts as good or bad; stars and free text count as neither."""
-        return any(_is_good(value) is not None for value in self.values)
+        return any(is_good(value) is not None for value in self.values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -365,7 +365,7 @@ _ANY = {
     "agents": "SELECT 1 FROM (SELECT kind FROM spans ORDER BY seq DESC LIMIT 2000)"
     " WHERE kind IN ('agent', 'tool') LIMIT 1",
     "verdicts": "SELECT 1 FROM evaluations WHERE evaluator_kind = 'judge' LIMIT 1",
-    "doubtful": f"SELECT 1 FROM fields WHERE name = 'extraction_risk'"  # noqa: S608 - a number
+    "doubtful": f"SELECT 1 FROM fields WHERE name = '{values.EXTRACTION_RISK}'"  # noqa: S608 - constants
     f" AND chance > {values.DOUBTFUL_ABOVE} LIMIT 1",
 }
 

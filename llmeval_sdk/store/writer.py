@@ -244,7 +244,8 @@ def _slices(
     """Yield the rows of a batch by table, as many at a time as fit into one transaction."""
     people = [e for e in batch.evaluations if e.evaluation.evaluator_kind == "human"]
     others = [e for e in batch.evaluations if e.evaluation.evaluator_kind != "human"]
-    fields = [row for event in others for row in encode.field_rows(event)]
+    # What cannot be read as fields is in the evaluation itself, which is stored or counted below.
+    fields = [row for rows in _built(others, encode.field_rows, {}) for row in rows]
     ready: list[tuple[str, list[Row]]] = []
     room = size
     for table, nouns, to_row in (

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from llmeval_sdk.model import values
-from llmeval_sdk.store.fields import RISK, ScoredField, doubtful_fields, scored_field
+from llmeval_sdk.store.fields import ScoredField, doubtful_fields, scored_field
 from llmeval_sdk.store.labelling import Shown, add_feedback, human_label, shown
 from llmeval_sdk.store.labels import EXTRACTION_JUDGE
 from llmeval_sdk.store.reader import StoreReader
@@ -20,8 +20,9 @@ from llmeval_sdk.viewer._trace import form_of, labelled_site, storing, submitter
 
 
 MAX_LISTED = 50
-"""How many doubtful values wait on the page."""
+"""The most doubtful values that the page lists."""
 MAX_SKIPPED = 50
+"""How many values somebody may skip before the first of them comes again."""
 VALUES = ("yes", "no")
 MAX_CHARACTERS = 20_000
 """Characters of a passage that are shown, more where the marked value stands behind them."""
@@ -58,13 +59,17 @@ def show(request: Request) -> Response:
     rival = chosen.details.get("rival") if chosen else None
     return page(
         request, "review.html",
-        chosen=chosen, chance=chosen and cell(RISK, chosen.chance), record=record, state=state,
+        chosen=chosen, chance=chosen and _chance(chosen), record=record, state=state,
         rival=rival if isinstance(rival, dict) else None,
         passages=_passages(chosen, record) if chosen and record else [],
         request_text=record and marked(as_text(record.span.request), limit=MAX_CHARACTERS),
-        waiting=[Waiting(each, cell(RISK, each.chance)) for each in order if each != chosen],
+        waiting=[Waiting(each, _chance(each)) for each in order if each != chosen],
         skip=",".join(map(str, skipped)), last=params.get("last", ""), above=values.DOUBTFUL_ABOVE,
     )  # fmt: skip
+
+
+def _chance(field: ScoredField) -> Cell:
+    return cell(values.EXTRACTION_RISK, field.chance)
 
 
 async def submit(request: Request) -> Response:
@@ -97,22 +102,23 @@ def _store(request: Request, form: dict[str, str]) -> Response:
 
 
 def _wanted(reader: StoreReader, seq: str) -> ScoredField | None:
-    """Return the field that a number in an address or a form stands for."""
-    if not (seq.isdecimal() and seq.isascii() and len(seq) < 19):
-        return None
-    return reader.read(lambda store: scored_field(store, int(seq)))
+    """Return the field whose row number an address or a form holds, if there is one."""
+    row = _row(seq)
+    return None if row is None else reader.read(lambda store: scored_field(store, row))
 
 
 def _skipped(text: str) -> list[int]:
-    return [
-        int(seq)
-        for seq in text[:2_000].split(",")
-        if seq.isdecimal() and seq.isascii() and len(seq) < 19
-    ][-MAX_SKIPPED:]
+    rows = map(_row, text[:2_000].split(","))
+    return [row for row in rows if row is not None][-MAX_SKIPPED:]
+
+
+def _row(text: str) -> int | None:
+    """Read the number of a row, which SQLite keeps in 63 bits."""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 19 else None
 
 
 def _passages(field: ScoredField, record: Shown) -> list[Passage]:
-    """Return the passages in which the value and its rival stand, or the first ones if none."""
+    """Return the passages that hold the value or its rival; if none does, the first passages."""
     ranges: dict[int, list[tuple[int, int, str]]] = {}
     for role, place in (("value", field.details), ("rival", field.details.get("rival"))):
         if not isinstance(place, dict):

@@ -86,6 +86,25 @@ def test_an_unknown_field_is_refused_by_name(llmeval, store):
         assert "total" in done.stderr
 
 
+def test_skipped_values_are_told(store, llmeval, tmp_path):
+    """People skip the hard ones, so the labels of the others promise too much."""
+    fill(store, 60, is_wrong=lambda number: False)
+    asked = (
+        "label",
+        "--for",
+        "accept",
+        "--field",
+        "total",
+        "--labels",
+        "30",
+        "--store",
+        store.path,
+    )
+    run_command(*asked, folder=tmp_path, env={}, keys="y\ns\n" * 15 + "y\n")
+    text = llmeval("accept", "--field", "total", "--store", store.path).stdout
+    assert "14 values that were shown have no label" in text
+
+
 def test_values_are_drawn_at_random_and_labelled_by_field(store, tmp_path):
     """The draw does not follow the chances; each label keeps the chance of its draw."""
     fill(store, 200, is_wrong=lambda number: False)

@@ -5,7 +5,15 @@ from contextlib import closing
 import pytest
 
 from llmeval_sdk.model import Batch
-from llmeval_sdk.store.fields import doubtful_fields, field_summaries, worst_fields
+from llmeval_sdk.store.fields import (
+    ACCEPT,
+    doubtful_fields,
+    draw_values,
+    field_summaries,
+    field_traffic,
+    scored_field,
+    worst_fields,
+)
 from llmeval_sdk.store.forgetting import belongings_of, forget
 from llmeval_sdk.store.labelling import add_feedback, human_label
 from llmeval_sdk.store.labels import labels_of
@@ -135,6 +143,113 @@ def test_metadata_of_a_stranger_does_not_stop_the_store(writer, make, read, fiel
     )
     assert len(listed) <= 500
     assert all(len(each.path) <= 200 and 0 <= each.chance <= 1 for each in listed)
+
+
+class Hostile(dict):
+    """A mapping of the app that raises whatever it is asked."""
+
+    def get(self, *_):
+        raise RuntimeError("no")
+
+
+def test_metadata_that_cannot_be_read_costs_no_other_record(writer, make, read):
+    """Neither the batch is lost nor the evaluation itself, and nothing is counted twice."""
+    span = make.span()
+    strange = make.evaluation(span, "odd", 0.5, metadata={"fields": [Hostile(path="total")]})
+    risk = make.evaluation(span, "extraction_risk", 0.5, metadata={"fields": [entry("due", 0.9)]})
+    assert writer.write(Batch((span,), (strange, risk))) is None
+    assert paths(read) == ["due"]
+    names = read(
+        lambda store: store.execute("SELECT name FROM evaluations ORDER BY name").fetchall()
+    )
+    assert names == [("extraction_risk",), ("odd",)]
+
+
+def test_a_value_that_was_scored_twice_counts_once(writer, make, path, read):
+    """Otherwise a promise would rest on twice the labels that there are."""
+    spans = [make.span() for _ in range(30)]
+    for turn in ("first", "again"):
+        scores = [
+            make.evaluation(
+                span, "extraction_risk", 0.5, id=f"{span.span_id}-{turn}",
+                time_ns=span.end_ns + len(turn), metadata={"fields": [entry("total", 0.9)]},
+            )
+            for span in spans
+        ]  # fmt: skip
+        writer.write(Batch(tuple(spans), tuple(scores)))
+    for span in spans:
+        label = human_label(span, "extraction_correctness", "no", field="total", purpose=ACCEPT)
+        add_feedback(path, label)
+    traffic = read(lambda store: field_traffic(store, "total"))
+    assert (len(traffic.scores), len(traffic.labels)) == (30, 30)
+    assert read(field_summaries)[0].count == 30
+    assert read(lambda store: draw_values(store, "total", 10)).total == 30
+
+
+def test_scores_of_former_versions_are_no_traffic(writer, make, read):
+    """A threshold on one version's chances says nothing of another's."""
+    for version, count in (("1", 5), ("2", 3)):
+        spans = [make.span() for _ in range(count)]
+        given = {"evaluator_version": version, "metadata": {"fields": [entry("total", 0.9)]}}
+        scores = [make.evaluation(span, "extraction_risk", 0.5, **given) for span in spans]
+        writer.write(Batch(tuple(spans), tuple(scores)))
+    assert len(read(lambda store: field_traffic(store, "total")).scores) == 3
+
+
+@pytest.fixture
+def label_drawn(path, read):
+    """Draw values, and label the first of those that wait as ``right`` says of their span."""
+
+    def label(count, right, most=None, **options):
+        drawn = read(lambda store: draw_values(store, "total", count, **options))
+        with closing(StoreReader(path)) as reader:
+            for row, field in drawn.waiting[:most]:
+                scored = reader.read(lambda store, row=row: scored_field(store, row))
+                span = reader.span(scored.span_id)
+                value = "yes" if right(span) else "no"
+                said = human_label(
+                    span, "extraction_correctness", value, field=field, purpose=ACCEPT,
+                    drawn=drawn.draw._asdict(),
+                )  # fmt: skip
+                add_feedback(path, said)
+        return drawn
+
+    return label
+
+
+def test_labels_of_two_draws_are_not_one_sample(answer, label_drawn, read):
+    """The traffic that was there at the first draw would count more often than it happens."""
+    for _ in range(60):
+        answer(entry("total", 0.5), name="old")
+    label_drawn(30, lambda span: True)
+    for _ in range(540):
+        answer(entry("total", 0.5), name="new")
+    label_drawn(60, lambda span: span.name == "old")
+    traffic = read(lambda store: field_traffic(store, "total"))
+    assert len(traffic.scores) == 600
+    assert 50 <= len(traffic.labels) <= 60
+    assert traffic.unlabelled == 0
+    wrong = sum(label.wrong for label in traffic.labels)
+    assert wrong / len(traffic.labels) > 0.75  # nine tenths of the traffic is new
+
+
+def test_a_sitting_that_ended_early_counts_as_far_as_it_went(answer, label_drawn, read):
+    """What nobody was shown is no part of the sample, and what was skipped is counted."""
+    for _ in range(40):
+        answer(entry("total", 0.5))
+    drawn = label_drawn(20, lambda span: True, most=8)
+    traffic = read(lambda store: field_traffic(store, "total"))
+    assert (len(drawn.waiting), len(traffic.labels), traffic.unlabelled) == (20, 8, 0)
+
+
+def test_a_draw_of_one_span_name_says_nothing_of_the_others(answer, label_drawn, read):
+    """Labels of invoices are no sample of invoices and letters together."""
+    for name in ("invoice", "letter") * 20:
+        answer(entry("total", 0.5), name=name)
+    label_drawn(10, lambda span: True, span_name="invoice")
+    assert read(lambda store: field_traffic(store, "total")).labels == ()
+    of_invoices = read(lambda store: field_traffic(store, "total", 0, "invoice"))
+    assert len(of_invoices.labels) == 10
 
 
 def test_an_answer_that_is_delivered_twice_has_its_fields_once(writer, make, read):

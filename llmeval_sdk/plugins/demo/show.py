@@ -504,7 +504,7 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
 
 
 LISTED = 5
-"""How many of the errors that were found, and of those that were missed, are listed."""
+"""The most errors that are listed as found, and as missed."""
 
 
 MAX_SHOWN = 22
@@ -516,11 +516,13 @@ def errors(console: Console, results: Sequence[Result]) -> None:
     answered = [row for row in results if row.answered]
     bad = [row for row in answered if row.outcome != "right"]
     if not bad:
+        section(console, "The errors", Text(f"None of {len(answered)} answers is wrong."))
         return
-    bad.sort(key=lambda row: -risk_of(row, FREE))
-    found = [row for row in bad if risk_of(row, FREE) > _values.DOUBTFUL_ABOVE]
+    bad.sort(key=lambda row: -(_chance(row) or 0.0))
+    found = [row for row in bad if _is_doubted(row)]
     missed = bad[len(found) :]
-    looks = sum(risk_of(row, FREE) > _values.DOUBTFUL_ABOVE for row in answered)
+    looks = sum(map(_is_doubted, answered))
+    unscored = sum(_chance(row) is None for row in answered)
     made = table(console, "chance", "field", "answer", "truth", "why")
     for column in made.columns:
         column.justify = "left"
@@ -530,7 +532,7 @@ def errors(console: Console, results: Sequence[Result]) -> None:
             truth, risk = row.evaluations.get("against_header"), row.evaluations.get(FREE)
             header = (truth.explanation or "") if truth is not None else ""
             made.add_row(
-                f"{word} {risk_of(row, FREE):.2f}", row.field, _short(str(row.span.response)),
+                f"{word} {average([_chance(row)])}", row.field, _short(str(row.span.response)),
                 _short(header.removeprefix("header: ")), (risk.explanation or "") if risk else "",
             )  # fmt: skip
     note = (
@@ -539,7 +541,18 @@ def errors(console: Console, results: Sequence[Result]) -> None:
         f" That takes {looks} looks at {len(answered)} answers, {looks - len(found)} of them at"
         f" right ones. {_against_formulas(answered)}"
     )
+    if unscored:
+        note += f" {unscored} answers have no {FREE}, so nothing was found among them."
     section(console, f"The errors: {len(found)} found, {len(missed)} missed", made, note)
+
+
+def _chance(row: Result) -> float | None:
+    """Return the chance of an error; ``None`` where the score failed or did not run."""
+    return _values.number(row.value(FREE))
+
+
+def _is_doubted(row: Result) -> bool:
+    return (_chance(row) or 0.0) > _values.DOUBTFUL_ABOVE
 
 
 def _short(text: str) -> str:

@@ -233,3 +233,20 @@ def test_the_demo_ends_with_the_errors_it_found_and_those_it_missed():
     assert "found 0.90 license value 0 MIT it stands in none of the passages" in text
     assert "missed 0.10 license value 2 MIT" in text
     assert "3 looks at 5 answers, 1 of them at right ones" in text
+
+
+def test_an_answer_that_was_not_scored_is_not_found():
+    """A score that failed or never ran must not look like one that doubted the answer."""
+    console = Console(width=120, record=True, file=io.StringIO())
+    errors(console, [answered("wrong", None, 0), answered("right", 0.1, 1)])
+    text = " ".join(console.export_text().split())
+    assert "The errors: 0 found, 1 missed" in text
+    assert "missed – license value 0 MIT" in text
+    assert "1 answers have no extraction_risk" in text
+
+
+def test_a_run_without_errors_says_so():
+    """Otherwise the end of the demo would look as if it had not been reached."""
+    console = Console(width=120, record=True, file=io.StringIO())
+    errors(console, [answered("right", 0.1, 0)])
+    assert "None of 1 answers is wrong." in console.export_text()
