@@ -200,12 +200,15 @@ def field_summaries(
     return sorted(summaries, key=lambda each: (-each.expected_wrong, each.field))
 
 
+# Whether an evaluation is the latest is asked once, and not again for each of its fields: of
+# answers with twenty fields, that is less than half of the time.
 _SUMMED = f"""
 SELECT span_name, field, count(*), count(*) - count(chance), ifnull(sum(chance), 0.0),
   ifnull(sum(chance > :above), 0)
-FROM fields f INDEXED BY fields_summed
+FROM fields f
 WHERE name = :risk AND time_ns >= :since AND (:span_name IS NULL OR span_name = :span_name)
-  AND {_IS_LATEST}
+  AND (f.span_id, f.id) IN (
+    SELECT e.span_id, e.id FROM evaluations e WHERE e.name = :risk AND {is_latest("e")})
 GROUP BY span_name, field
 """  # noqa: S608 - constants
 _LABELLED = f"""
