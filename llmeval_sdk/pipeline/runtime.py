@@ -40,7 +40,7 @@ from llmeval_sdk.pipeline.spool import children_of
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.process import shield
 from llmeval_sdk.process.distribution import namesake_warning
-from llmeval_sdk.process.exits import after_children, before_hard_exit, seconds_left
+from llmeval_sdk.process.exits import after_children, before_hard_exit, prompt_turns, seconds_left
 from llmeval_sdk.process.forks import wait_for_imports
 from llmeval_sdk.process.threads import in_background
 from llmeval_sdk.store.identities import identities
@@ -315,7 +315,7 @@ def _set_up_for_children() -> None:
 def _at_exit() -> None:
     """Deliver what is there, and again after multiprocessing has ended this process's children."""
     if after_children(_end_of_all):
-        with shield.shield("exit"):
+        with shield.shield("exit"), prompt_turns():
             deliver(in_force.exit_seconds / 2)
     else:
         _end_of_all()
@@ -323,7 +323,7 @@ def _at_exit() -> None:
 
 def _end_of_all() -> None:
     """Deliver what is there by the deadline, and tell what was not delivered."""
-    with shield.shield("exit"):
+    with shield.shield("exit"), prompt_turns():
         result = in_force.shutdown(monotonic() + in_force.exit_seconds)
         if losses := result.losses:
             shield.tell("exit", f"{losses}; see stats()")
