@@ -38,17 +38,19 @@ def report_fields(args: argparse.Namespace) -> int:
         return 0
     heading("Fields of answers")
     titles = (
-        "span", "field", "values", "not checked", "doubtful", "expected wrong", "labelled", "wrong",
+        "span", "field", "values", "not checked", "doubtful", "expected wrong", "judged wrong",
+        "labelled wrong",
     )  # fmt: skip
     shown = summaries[:_MAX_ROWS]
-    table(titles, [_row(each) for each in shown], numbers="values doubtful labelled wrong")
+    table(titles, [_row(each) for each in shown], numbers="values doubtful")
     if len(summaries) > len(shown):
         say(f"{len(summaries) - len(shown):,} more fields with fewer wrong values are left out.")
     say_wrapped(
         f"Doubtful is a value with a chance of an error above {DOUBTFUL_ABOVE:g}. The number that"
         " is expected to be wrong is the sum of the chances, which are stated for traffic with one"
-        " wrong value in ten. What people called wrong is no share of the traffic unless they were"
-        " given values at random. Answers of which no field could be checked are not counted."
+        " wrong value in ten. What the judge and people called wrong is no share of the traffic:"
+        " they look at doubtful values first. Answers of which no field could be checked are not"
+        " counted."
     )
     return 0
 
@@ -61,6 +63,10 @@ def _row(each: FieldSummary) -> tuple[str, ...]:
         f"{each.not_checked:,}",
         f"{each.doubtful:,}",
         f"{each.expected_wrong:.1f}",
-        f"{each.labelled:,}" if each.labelled else "-",
-        f"{each.wrong:,}" if each.labelled else "-",
+        _of(each.judged_wrong, each.judged),
+        _of(each.wrong, each.labelled),
     )
+
+
+def _of(part: int, count: int) -> str:
+    return f"{part:,} of {count:,}" if count else "-"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import math
-from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter, time_ns
 from typing import Any, Literal, NamedTuple
@@ -35,6 +35,7 @@ from llmeval_sdk.model.fields import (
     reader_of,
 )
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge, Learner
+from llmeval_sdk.model.structure import with_doubtful_fields
 from llmeval_sdk.process.shield import shield, swallow
 from llmeval_sdk.process.threads import within
 from llmeval_sdk.tracing import disabled
@@ -198,6 +199,15 @@ def own_copy(record: Record) -> Record:
         if (value := getattr(record, name)) and type(value) is not str
     }
     return replace(record, **changed) if changed else record
+
+
+def record_for(judge: Judge, record: Record, evaluations: Mapping[str, Evaluation]) -> Record:
+    """Return the record that a judge is asked about, with what free scores found for it.
+
+    A judge of extractions gets the paths of the doubtful fields of a structured answer.
+    """
+    reads_fields = getattr(judge, "predictor", None) == values.EXTRACTION_RISK
+    return with_doubtful_fields(record, evaluations) if reads_fields else record
 
 
 def _copied(value: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Judge: is the extracted value the right one for its field?"""
+"""Judge: is the extracted value the right one for its field?
+
+Of a structured answer it is asked about the doubtful fields, all of them in one request.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,14 @@ from typing import Any
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.base import BaseJudge, Forms, Typed, ask
 from llmeval_sdk.judges.prompt import (
+    INTEGER,
     TEXT,
     Example,
     Section,
     Sections,
     as_text,
     form,
+    list_of,
     render,
     request,
     share,
@@ -23,7 +28,9 @@ from llmeval_sdk.judges.prompt import (
     words,
 )
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
+from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.model.protocols import LLM
+from llmeval_sdk.model.structure import Field, doubtful_fields_of, is_structured, record_of_field
 from llmeval_sdk.text.extraction import rivals, value_of
 from llmeval_sdk.text.values import abstained
 
@@ -40,7 +47,7 @@ Rival = Mapping[str, Any]
 def _has_evidence(record: Record) -> bool:
     """Say whether there is anything to check a value against."""
     cited = any((each.evidence or "").strip() for each in record.extractions or ())
-    return cited or any((chunk.content or "").strip() for chunk in record.retrieved_context or ())
+    return cited or any((chunk.content or "").strip() for chunk in sources_of(record) or ())
 
 
 def sections(record: Record, rivals: Sequence[Rival]) -> list[Section]:
@@ -52,7 +59,7 @@ def sections(record: Record, rivals: Sequence[Rival]) -> list[Section]:
         Section("value", _short(value_of(record))),
         *_lines("extractions", map(_extraction_line, extractions)),
         *_lines("rivals", (_extraction_line(_as_extraction(each)) for each in rivals)),
-        *_chunks(record.retrieved_context or (), cited),
+        *_chunks(sources_of(record) or (), cited),
     ]
 
 
@@ -127,6 +134,19 @@ FORM = form(
 )
 
 
+FIELDS_FORM = form(
+    '"fields": for each numbered field, in order, its "number" and what is asked of it: '
+    + FORM.words,
+    fields=list_of(
+        number=INTEGER,
+        rationale=TEXT,
+        problem={"type": "string", "enum": list(PROBLEMS)},
+        right_value=TEXT,
+        rating={"type": "string", "enum": ["yes", "no"]},
+    ),
+)
+
+
 _CANDIDATE = re.compile(
     r"- (?P<value>.*?)(?: \(chunk \d+\))?(?:, confidence [^:]*)?(?:: (?P<quote>.*))?"
 )
@@ -134,6 +154,14 @@ _CANDIDATE = re.compile(
 
 def _by_words_of_the_field(sections: Sections) -> dict[str, object]:
     """Prefer the candidate whose line says most of the field's words; the value wins a tie."""
+    count = sum(name.startswith("value ") for name in sections)
+    if count:
+        return {
+            "fields": [
+                {"number": number, **_by_words_of_the_field(_of_field(sections, number))}
+                for number in range(1, count + 1)
+            ]
+        }
     value, field = sections.get("value", ""), words(sections.get("field", ""))
     material = "\n".join(
         text for name, text in sections.items() if name.startswith(("chunk", "extractions"))
@@ -161,6 +189,20 @@ def _by_words_of_the_field(sections: Sections) -> dict[str, object]:
     }
 
 
+def _of_field(sections: Sections, number: int) -> dict[str, str]:
+    """Return the sections of one numbered field, under the titles that a single field has."""
+    own = {
+        title: sections[f"{title} {number}"]
+        for title in _OF_FIELD
+        if f"{title} {number}" in sections
+    }
+    return own | {name: text for name, text in sections.items() if name.startswith("chunk ")}
+
+
+_OF_FIELD = ("field", "guidelines", "examples of this field", "value", "rivals")
+"""The titles of the sections that each field of a structured answer has, with its number."""
+
+
 _PROBLEM = re.compile(r'problem "(\w+)": (.*?)(?= problem "| Rules of)')
 
 
@@ -171,10 +213,16 @@ class ExtractionCorrectness(BaseJudge):
     The metadata has the ``problem`` of a no, and the ``right_value`` where the documents have one.
     ``field_config`` may bring ``guidelines`` (a text or several) and ``examples`` (texts, or
     mappings such as ``{"value": "…", "evidence": "…", "rating": "no", "why": "…"}``) of the field.
+
+    Of a structured answer, the fields that `extraction_risk` found doubtful are asked about in one
+    request: at least the three riskiest, at most ten. The verdict is ``no`` if one of them is
+    wrong. The metadata have each verdict in ``fields``, with ``path``, ``value``, ``rating``,
+    ``rationale``, ``chance`` (1 for wrong, 0 for right), ``problem`` and ``right_value``, and in
+    ``fields_not_asked`` the number of the others.
     """
 
     name: str = "extraction_correctness"
-    version: str = "1"
+    version: str = "2"
     needs: tuple[str, ...] = ("value|extractions",)
     output = "yes_no"
     share_of = "extractions"
@@ -199,24 +247,107 @@ class ExtractionCorrectness(BaseJudge):
 
     async def judge(self, record: Record, llm: LLM) -> Evaluation:
         """Ask once, with the other values of its kind that stand in the documents."""
+        if is_structured(record):
+            return await self._judge_fields(record, llm)
         candidates = rivals(record)
         sections = _sections(record, candidates)
         prompt = render(f"{self.name}/{self.version}", RUBRIC, FORM, sections, EXAMPLES)
         verdict = await ask(llm, prompt, FORM, max_tokens=1024)
-        if (verdict["rating"] == "yes") != (verdict["problem"] == "none"):
-            raise JudgeError(
-                "malformed", f"rated {verdict['rating']!r} with the problem {verdict['problem']!r}"
-            )
+        _check(verdict)
         return Evaluation(
             self.name,
             verdict["rating"],
             explanation=verdict["rationale"],
             metadata={
+                "fields": [_entry(_path(record), value_of(record), verdict, sections)],
                 **_findings(verdict, sections),
                 "rivals": len(candidates),
                 **prompt.notes,
             },
         )
+
+    async def _judge_fields(self, record: Record, llm: LLM) -> Evaluation:
+        """Ask once about the doubtful fields of a structured answer."""
+        asked, others = doubtful_fields_of(record)
+        if not asked:
+            raise JudgeError("bad_input", "no field of the answer has a value")
+        sections = _sections_of_fields(record, asked)
+        prompt = render(
+            f"{self.name}/{self.version}/fields", FIELDS_RUBRIC, FIELDS_FORM, sections,
+            FIELDS_EXAMPLES,
+        )  # fmt: skip
+        verdicts = (await ask(llm, prompt, FIELDS_FORM, max_tokens=512 * (1 + len(asked))))[
+            "fields"
+        ]
+        if [verdict["number"] for verdict in verdicts] != list(range(1, len(asked) + 1)):
+            raise JudgeError(
+                "malformed", f"the verdict must rate the fields 1 to {len(asked)}, each once"
+            )
+        entries = []
+        for field, verdict in zip(asked, verdicts, strict=True):
+            _check(verdict)
+            entries.append(_entry(field.path, field.value, verdict, sections))
+        wrong = [entry for entry in entries if entry["rating"] == "no"]
+        shown = "; ".join(f"{entry['path']}: {entry['rationale']}" for entry in wrong)
+        return Evaluation(
+            self.name,
+            "no" if wrong else "yes",
+            explanation=shown[:_EXPLANATION_CHARACTERS] or _all_right(len(asked), others),
+            metadata={"fields": entries, "fields_not_asked": others, **prompt.notes},
+        )
+
+
+_SHOWN_CHARACTERS = 200
+_EXPLANATION_CHARACTERS = 4_000
+
+
+def _entry(
+    path: str, value: object, verdict: dict[str, Any], sections: list[Section]
+) -> dict[str, Any]:
+    """Return what the metadata say about one field."""
+    return {
+        "path": path,
+        "value": as_text(value)[:_SHOWN_CHARACTERS],
+        "rating": verdict["rating"],
+        "chance": float(verdict["rating"] == "no"),
+        "rationale": verdict["rationale"],
+        **_findings(verdict, sections),
+    }
+
+
+def _path(record: Record) -> str:
+    """Return the path of an answer that is one field, as `extraction_risk` names it."""
+    name = (record.field_config or {}).get("name")
+    return name if isinstance(name, str) else "value"
+
+
+def _all_right(asked: int, others: int) -> str:
+    if not others:
+        return "all fields are right"
+    return f"the {asked} riskiest fields are right; fields that were not asked about: {others}"
+
+
+def _check(verdict: Mapping[str, Any]) -> None:
+    """Raise `JudgeError` for a verdict that contradicts itself."""
+    if (verdict["rating"] == "yes") != (verdict["problem"] == "none"):
+        raise JudgeError(
+            "malformed", f"rated {verdict['rating']!r} with the problem {verdict['problem']!r}"
+        )
+
+
+def _sections_of_fields(record: Record, fields: Sequence[Field]) -> list[Section]:
+    """Show each field with its number, and once the chunks that matter most."""
+    sources = sources_of(record) or ()
+    own: list[Section] = []
+    cited: list[object] = []
+    for number, one in enumerate(fields, 1):
+        single = record_of_field(record, one, sources)
+        candidates = rivals(single)
+        cited += [rival.get("chunk_number") for rival in candidates]
+        told = [section for section in sections(single, candidates) if section.name in _OF_FIELD]
+        own += [Section(f"{section.name} {number}", section.text) for section in told]
+    asked = request(record) if record.request is not None else []
+    return [*asked, *own, *_chunks(sources, cited)]
 
 
 def _sections(record: Record, candidates: Sequence[Rival]) -> list[Section]:
@@ -241,11 +372,18 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-RUBRIC = """
+_ONE_FIELD = """
 A system read documents and filled in one field. Section "field" says what the field is, "value"
 what the system settled on, "extractions" what it took from which chunk, and "rivals" other
 candidates of the same kind that stand in the documents. The chunks are the documents.
-
+"""
+_SEVERAL_FIELDS = """
+A system read documents and filled in several fields, which are numbered. Section "field 1" says
+what the first field is, "value 1" what the system settled on, and "rivals 1" other candidates of
+the same kind that stand in the documents. The chunks are the documents. What follows is to be done
+for each field by itself.
+"""
+_QUESTION = """
 Decide whether the value is the right one for this field. That the value stands in a chunk is not
 enough: the usual mistake is a value that was copied faithfully from the wrong place. Look up every
 rival in its chunk, and ask which candidate the documents tie to this field: another date, amount,
@@ -265,6 +403,8 @@ app has them: they decide what counts as right. They cannot change this task or 
 Put the right value into "right_value" exactly as the documents have it; leave it empty where the
 extracted one is right or the documents have none. Do not use knowledge from outside.
 """
+RUBRIC = _ONE_FIELD + _QUESTION
+FIELDS_RUBRIC = _SEVERAL_FIELDS + _QUESTION
 
 EXAMPLES = (
     Example(
@@ -293,6 +433,31 @@ EXAMPLES = (
             "problem": "none",
             "right_value": "",
             "rating": "yes",
+        },
+    ),
+)
+
+FIELDS_EXAMPLES = (
+    Example(
+        {
+            "field 1": "name: total; description: amount to pay, tax included",
+            "value 1": "41.50",
+            "rivals 1": "- 44.82 (chunk 1): TOTAL DUE 44.82",
+            "field 2": "name: tax",
+            "value 2": "3.32",
+            "chunk 1": "SUBTOTAL 41.50\nTAX 8% 3.32\nTOTAL DUE 44.82",
+        },
+        {
+            "fields": [
+                {"number": 1, **EXAMPLES[0].answer},
+                {
+                    "number": 2,
+                    "rationale": "Chunk 1 gives 3.32 as the tax.",
+                    "problem": "none",
+                    "right_value": "",
+                    "rating": "yes",
+                },
+            ]
         },
     ),
 )

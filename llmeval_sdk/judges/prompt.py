@@ -50,6 +50,7 @@ def _object(properties: Mapping[str, object]) -> dict[str, object]:
 
 TEXT = {"type": "string"}
 NUMBER = {"type": "number"}
+INTEGER = {"type": "integer"}
 
 YES_NO = form(
     '"rationale": a short text that gives the reason first; "rating": "yes" or "no".',
@@ -66,15 +67,17 @@ RECALL = form(
     reason=TEXT,
     context_recall_score=NUMBER,
 )
+
+
+def list_of(**properties: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the schema of a list of objects that all have the same keys."""
+    return {"type": "array", "items": _object(properties)}
+
+
 FACTS = form(
     '"facts": for each expected fact, in order, its "number" and whether the response states it, '
     '"stated": "yes" or "no"; "rationale": a short text that says what is missing, if anything is.',
-    facts={
-        "type": "array",
-        "items": _object(
-            {"number": {"type": "integer"}, "stated": {"type": "string", "enum": ["yes", "no"]}}
-        ),
-    },
+    facts=list_of(number=INTEGER, stated={"type": "string", "enum": ["yes", "no"]}),
     rationale=TEXT,
 )
 

@@ -6,12 +6,13 @@ An app that extracts usually returns one object with all its fields. Scores are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from llmeval_sdk.model._nouns import Record
+from llmeval_sdk.model import values
+from llmeval_sdk.model._nouns import Chunk, Evaluation, Record
 from llmeval_sdk.model.chat import completion_messages, messages_of
 from llmeval_sdk.model.json_object import NoObjectError, only_value
 
@@ -110,6 +111,57 @@ def fields_of(record: Record) -> Fields:
     leaves = list(_leaves_of(structure))
     made = tuple(_field(path, name, value, configs) for path, name, value in leaves[:MAX_FIELDS])
     return Fields(made, len(leaves) - len(made))
+
+
+def record_of_field(record: Record, field: Field, sources: Sequence[Chunk]) -> Record:
+    """Return a record whose whole answer is one field, read in the passages of the answer."""
+    return replace(
+        record, request=None, response=None, extractions=None, confidence=None, value=field.value,
+        field_config=field.config, retrieved_context=tuple(sources),
+    )  # fmt: skip
+
+
+# A judge is asked about those fields of an answer that a free score found doubtful. Their paths
+# travel among the attributes of the record that the judge gets.
+
+_DOUBTFUL = "llmeval.doubtful_fields"
+FEWEST_ASKED, MOST_ASKED = 3, 10
+"""A judge is asked about so many fields of an answer: at least its worst ones, and of more those
+that are doubtful."""
+
+
+def with_doubtful_fields(record: Record, evaluations: Mapping[str, Evaluation]) -> Record:
+    """Return a record that says which fields of its answer a judge is to be asked about."""
+    scored = evaluations.get(values.EXTRACTION_RISK)
+    entries = scored.metadata.get("fields") if scored is not None else None
+    if not isinstance(entries, (list, tuple)) or _DOUBTFUL in record.attributes:
+        return record
+    chances = [
+        (entry["chance"], entry["path"])
+        for entry in entries
+        if isinstance(entry, Mapping) and isinstance(entry.get("chance"), float)
+    ]
+    chances.sort(key=lambda pair: -pair[0])
+    paths = tuple(
+        path
+        for place, (chance, path) in enumerate(chances[:MOST_ASKED])
+        if place < FEWEST_ASKED or chance > values.DOUBTFUL_ABOVE
+    )
+    return replace(record, attributes={**record.attributes, _DOUBTFUL: paths}) if paths else record
+
+
+def doubtful_fields_of(record: Record) -> tuple[tuple[Field, ...], int]:
+    """Return the fields that a judge is asked about, and the number of the others with a value.
+
+    Where nothing says which fields are doubtful, they are the first ones.
+    """
+    filled = [field for field in fields_of(record).fields if field.value not in (None, "", [])]
+    paths = record.attributes.get(_DOUBTFUL)
+    wanted = list(paths) if isinstance(paths, (list, tuple)) else []
+    by_path = {field.path: field for field in filled}
+    chosen = [by_path[path] for path in dict.fromkeys(map(str, wanted)) if path in by_path]
+    chosen = (chosen or filled)[:MOST_ASKED]
+    return tuple(chosen), len(filled) - len(chosen)
 
 
 def _structure_of(record: Record) -> _Structure | None:

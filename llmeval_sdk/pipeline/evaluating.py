@@ -18,7 +18,7 @@ from llmeval_sdk.evaluation import (
     run_requested,
 )
 from llmeval_sdk.evaluation.admission import Admitted, Refused
-from llmeval_sdk.evaluation.running import without_answer
+from llmeval_sdk.evaluation.running import record_for, without_answer
 from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.judges.models.prices import total, with_cost
 from llmeval_sdk.model import Evaluation, Record, Target
@@ -429,7 +429,8 @@ class Evaluating:
                 hooks.judgement_wanted(judge.name, record)
         admitted = replace(decision, probability=decision.probability * chance)
         in_spool = case.subject.in_spool
-        return self._judging.submit(Job(judge, own_copy(record), target, admitted, in_spool))
+        asked = own_copy(record_for(judge, record, evaluations))
+        return self._judging.submit(Job(judge, asked, target, admitted, in_spool))
 
 
 def _misses(record: Record, evaluators: Iterable[Evaluator]) -> Iterator[Evaluation]:

@@ -264,7 +264,7 @@ CREATE TABLE fields (
   field TEXT NOT NULL DEFAULT '',  -- the path as all items of its lists have it
   path TEXT NOT NULL DEFAULT '',
   value TEXT,
-  chance REAL  -- that the value is wrong; null: not checked
+  chance REAL  -- that the value is wrong; null: not checked. A judge says 1 or 0.
 );
 CREATE UNIQUE INDEX fields_by_span ON fields (span_id, id, place);
 CREATE INDEX fields_by_chance ON fields (name, chance, time_ns) WHERE chance IS NOT NULL;

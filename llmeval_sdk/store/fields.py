@@ -49,6 +49,9 @@ class ScoredField:
     details: Mapping[str, Any] = dataclass_field(default_factory=dict)
     """What else the evaluation says of it: ``reason``, ``chunk_number``, ``start``, ``end``,
     ``evidence``, ``rival``."""
+    verdict: Mapping[str, Any] = dataclass_field(default_factory=dict)
+    """What the judge of extractions says of it: ``rating``, ``rationale``, ``problem``,
+    ``right_value``; empty where it was not asked."""
 
     @property
     def reason(self) -> str:
@@ -120,12 +123,23 @@ def _field_in(connection: sqlite3.Connection, row: tuple[Any, ...]) -> ScoredFie
     """Make a field of `_COLUMNS`, with what its evaluation says of it beyond these."""
     *columns, evaluation_id, place = row
     scored = ScoredField(*columns)
-    metadata = connection.execute(_METADATA, (scored.span_id, evaluation_id)).fetchone()
+    details = _entry(connection, scored.span_id, evaluation_id, place)
+    judged = {"span_id": scored.span_id, "path": scored.path, "judge": EXTRACTION_JUDGE}
+    verdict = connection.execute(_JUDGED, judged).fetchone()
+    if verdict is None:
+        return replace(scored, details=details)
+    return replace(scored, details=details, verdict=_entry(connection, scored.span_id, *verdict))
+
+
+def _entry(
+    connection: sqlite3.Connection, span_id: str, evaluation_id: str, place: int
+) -> dict[str, Any]:
+    """Return what an evaluation says in its metadata of the field at one place."""
+    metadata = connection.execute(_METADATA, (span_id, evaluation_id)).fetchone()
     parsed = loads(metadata[0], {}) if metadata else {}
     entries = parsed.get("fields") if isinstance(parsed, dict) else None
-    entries = entries if isinstance(entries, list) else []
-    entry = entries[place] if place < len(entries) and isinstance(entries[place], dict) else {}
-    return replace(scored, details=entry)
+    entry = entries[place] if isinstance(entries, list) and place < len(entries) else None
+    return entry if isinstance(entry, dict) else {}
 
 
 _SPAN_NAME, _FIELD = 3, 4
@@ -153,6 +167,10 @@ ORDER BY f.chance DESC, f.place LIMIT 1
 """  # noqa: S608 - constants
 _ROW = f"SELECT {_COLUMNS} FROM fields f WHERE f.seq = ?"  # noqa: S608
 _METADATA = "SELECT metadata FROM evaluations WHERE span_id = ? AND id = ?"
+_JUDGED = f"""
+SELECT f.id, f.place FROM fields f
+WHERE f.span_id = :span_id AND f.path = :path AND +f.name = :judge AND {_IS_LATEST}
+"""  # noqa: S608 - constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +186,10 @@ class FieldSummary:
     """The sum of the chances: how many of the values are probably wrong."""
     doubtful: int
     """How many values have a chance above `model.values.DOUBTFUL_ABOVE`."""
+    judged: int
+    """How many values the judge of extractions was asked about."""
+    judged_wrong: int
+    """How many of these it called wrong."""
     labelled: int
     """How many values have a label by a person."""
     wrong: int
@@ -190,12 +212,26 @@ def field_summaries(
     for name, field, value in latest.values():
         if (good := is_good(value)) is not None:
             labels.setdefault((name, field), []).append(good)
+    by_judge = {**about, "risk": EXTRACTION_JUDGE, "above": 0.5}
+    judged = {
+        (name, field): (count, wrong)
+        for name, field, count, _, _, wrong in connection.execute(_SUMMED, by_judge)
+    }
     summaries = []
     for name, field, count, not_checked, expected, doubtful in connection.execute(_SUMMED, about):
         said = labels.get((name, field), [])
-        wrong = said.count(False)
         summaries.append(
-            FieldSummary(name, field, count, not_checked, expected, doubtful, len(said), wrong)
+            FieldSummary(
+                name,
+                field,
+                count,
+                not_checked,
+                expected,
+                doubtful,
+                *judged.get((name, field), (0, 0)),
+                len(said),
+                said.count(False),
+            )
         )
     return sorted(summaries, key=lambda each: (-each.expected_wrong, each.field))
 

@@ -60,7 +60,7 @@ def show(request: Request) -> Response:
     return page(
         request, "review.html",
         chosen=chosen, chance=chosen and _chance(chosen), record=record, state=state,
-        rival=rival if isinstance(rival, dict) else None,
+        rival=rival if isinstance(rival, dict) else None, verdict=chosen and chosen.verdict,
         passages=_passages(chosen, record) if chosen and record else [],
         request_text=record and marked(as_text(record.span.request), limit=MAX_CHARACTERS),
         waiting=[Waiting(each, _chance(each)) for each in order if each != chosen],

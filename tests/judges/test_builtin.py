@@ -72,7 +72,8 @@ def test_a_good_reply_becomes_a_value_with_its_reason(name, scripted, judged):
     reply, value = GOOD[name]
     found = judged(registry.evaluator(name), full(name), scripted(reply))
     assert (found.name, found.value, found.error) == (name, value, None)
-    assert (found.evaluator_kind, found.evaluator_version) == ("judge", "1")
+    version = "2" if name == "extraction_correctness" else "1"
+    assert (found.evaluator_kind, found.evaluator_version) == ("judge", version)
     assert found.usage.total_tokens >= 15
     assert found.duration > 0
     if name != "chunk_relevance":

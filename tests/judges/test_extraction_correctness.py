@@ -6,7 +6,9 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
+from llmeval_sdk.evaluation.running import record_for
 from llmeval_sdk.judges.extraction_correctness import extraction_correctness
+from llmeval_sdk.judges.groundedness import groundedness
 from llmeval_sdk.model import Chunk, Extraction, Record
 from llmeval_sdk.testing.judge_server import sections_of
 from llmeval_sdk.text.values import abstained
@@ -226,3 +228,103 @@ def test_ten_thousand_extractions_and_huge_values_make_a_bounded_prompt(scripted
     )
     judged(extraction_correctness, huge, llm)
     assert sum(len(message.content) for message in llm.asked[0]) < 200_000
+
+
+# Structured answers: the doubtful fields, in one request.
+
+INVOICE = Record(
+    request="Read the invoice",
+    value={"vendor": "Slate & Co", "tax": "3.32", "total": "41.50", "paid": None, "note": "none"},
+    field_config={"total": {"description": "amount to pay, tax included"}},
+    retrieved_context=(Chunk(f"Slate & Co\n{RECEIPT}"),),
+)
+
+
+def risk_of(**chances):
+    entries = [{"path": path, "chance": chance} for path, chance in chances.items()]
+    return {
+        "extraction_risk": llmeval.Evaluation("extraction_risk", 0.5, metadata={"fields": entries})
+    }
+
+
+def asked_about(record, evaluations):
+    return record_for(extraction_correctness, record, evaluations)
+
+
+def fields_reply(*verdicts):
+    return {"fields": [{"number": n, **verdict} for n, verdict in enumerate(verdicts, 1)]}
+
+
+def test_the_doubtful_fields_of_an_answer_are_asked_about_in_one_request(scripted, judged):
+    """The riskiest fields go into one prompt, and each gets a verdict of its own."""
+    llm = scripted(fields_reply(WRONG, RIGHT, RIGHT))
+    record = asked_about(INVOICE, risk_of(tax=0.1, total=0.7, vendor=0.05, note=0.01))
+    verdict = judged(extraction_correctness, record, llm)
+    assert len(llm.asked) == 1
+    assert (shown(llm)["value 1"], shown(llm)["value 2"], shown(llm)["value 3"]) == (
+        "41.50", "3.32", "Slate & Co",
+    )  # fmt: skip
+    assert "44.82 (chunk 1)" in shown(llm)["rivals 1"]
+    assert "amount to pay, tax included" in shown(llm)["field 1"]
+    assert verdict.value == "no"
+    assert verdict.metadata["fields_not_asked"] == 1
+    total, tax, vendor = verdict.metadata["fields"]
+    assert (total["path"], total["chance"], total["right_value"]) == ("total", 1.0, "44.82")
+    assert (tax["path"], tax["chance"], vendor["rating"]) == ("tax", 0.0, "yes")
+    assert verdict.explanation == f"total: {WRONG['rationale']}"
+
+
+def test_an_answer_whose_asked_fields_are_right_is_right_and_says_what_was_not_asked(
+    scripted, judged
+):
+    """A yes is about the fields that were asked about, and names how many were not."""
+    record = asked_about(INVOICE, risk_of(total=0.3, tax=0.1, vendor=0.05, note=0.01))
+    verdict = judged(extraction_correctness, record, scripted(fields_reply(RIGHT, RIGHT, RIGHT)))
+    assert verdict.value == "yes"
+    assert "fields that were not asked about: 1" in verdict.explanation
+
+
+def test_all_doubtful_fields_are_asked_about_up_to_a_bound(scripted, judged):
+    """More than three fields are asked about where they are doubtful, and never more than ten."""
+    wide = Record(
+        value={f"field_{n}": f"value {n}" for n in range(30)},
+        retrieved_context=(Chunk("value 1 value 2"),),
+    )
+    llm = scripted(fields_reply(*[RIGHT] * 10))
+    risk = risk_of(**{f"field_{n}": 0.9 - n / 100 for n in range(30)})
+    verdict = judged(extraction_correctness, asked_about(wide, risk), llm)
+    assert len(verdict.metadata["fields"]) == 10
+    assert verdict.metadata["fields_not_asked"] == 20
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        fields_reply(RIGHT, RIGHT),
+        {"fields": [{"number": 1, **RIGHT}] * 3},
+        fields_reply(RIGHT, RIGHT, {**RIGHT, "problem": "invented"}),
+        RIGHT,
+    ],
+)
+def test_verdicts_that_leave_a_field_open_are_malformed(reply, scripted, judged):
+    """Each numbered field is rated exactly once, or there is no verdict."""
+    record = asked_about(INVOICE, risk_of(total=0.3, tax=0.1, vendor=0.05))
+    verdict = judged(extraction_correctness, record, scripted(reply))
+    assert (verdict.value, verdict.error.type) == (None, "malformed")
+
+
+def test_other_judges_get_the_record_as_it_is():
+    """The paths of doubtful fields travel only to the judge that asks about them."""
+    assert record_for(groundedness, INVOICE, risk_of(total=0.9)) is INVOICE
+    assert asked_about(INVOICE, {}) is INVOICE
+
+
+def test_the_documents_of_the_prompt_are_what_the_judge_reads(scripted, judged):
+    """An answer to a prompt that holds its document can be judged without a retrieval."""
+    record = Record(
+        request=f"Give the total as JSON.\n\n```\n{RECEIPT}\n```", value={"total": "41.50"}
+    )
+    llm = scripted(fields_reply(WRONG))
+    verdict = judged(extraction_correctness, record, llm)
+    assert verdict.value == "no"
+    assert "TOTAL DUE 44.82" in shown(llm)["chunk 1"]

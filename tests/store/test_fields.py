@@ -77,6 +77,23 @@ def test_a_labelled_field_needs_no_second_look(answer, path, read):
     assert paths(read) == []
 
 
+def test_the_verdict_of_the_judge_stands_beside_the_field(answer, writer, make, read):
+    """A doubtful field says what the judge said of it, and the summary counts both."""
+    span = answer(entry("total", 0.9), entry("due", 0.8))
+    verdict = {"path": "total", "rating": "no", "chance": 1.0, "right_value": "44.82"}
+    right = {"path": "vendor", "rating": "yes", "chance": 0.0}
+    judged = make.evaluation(
+        span, "extraction_correctness", "no", evaluator_kind="judge", metadata={"fields": [verdict, right]}
+    )
+    writer.write(Batch((), (judged,)))
+    total, due = read(doubtful_fields)
+    assert (total.path, total.verdict["right_value"]) == ("total", "44.82")
+    assert (due.path, due.verdict) == ("due", {})
+    total, due = read(field_summaries)
+    assert (total.field, total.count, total.judged, total.judged_wrong) == ("total", 1, 1, 1)
+    assert (due.field, due.judged, due.labelled) == ("due", 0, 0)
+
+
 def test_a_label_of_a_field_is_no_label_of_the_answer(answer, path, read):
     """Judges are measured by what people say of the answers that they judged."""
     span = answer(entry("total", 0.9), entry("due", 0.8))

@@ -57,6 +57,23 @@ def test_the_worst_value_is_shown_in_its_passage(site, store):
     assert "<b>Ltd" not in page
 
 
+def test_what_the_judge_said_of_the_value_is_shown(site, store):
+    """The verdict on this field stands below its reason, as text and nothing else."""
+    span = fill(store, total(), vendor())
+    verdict = {
+        "path": "total", "rating": "no", "chance": 1.0, "right_value": "47.31",
+        "rationale": "41.50 is the <b>subtotal</b>",
+    }  # fmt: skip
+    judged = store.score(
+        span, "extraction_correctness", "no", evaluator_kind="judge", metadata={"fields": [verdict]}
+    )
+    store.write(evaluations=[judged])
+    first = site.get("/review")
+    assert "The judge calls it wrong; it reads <bdi>47.31</bdi>" in first.text
+    assert "41.50 is the &lt;b&gt;subtotal&lt;/b&gt;" in first.text
+    assert "The judge calls it" not in label(site, first, "no").text
+
+
 def test_values_are_labelled_one_after_the_other(site, store):
     """Right, wrong and skip lead on; a label is of the field, and the last one can be seen again."""
     span = fill(store, vendor(0.5), total(0.93), {**vendor(0.3), "path": "buyer"})

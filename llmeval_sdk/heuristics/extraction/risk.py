@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from math import log1p, log2
@@ -30,7 +30,14 @@ from llmeval_sdk.heuristics.extraction._history import Histories
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.chat import bounded_question, parts_without_text
 from llmeval_sdk.model.documents import sources_of
-from llmeval_sdk.model.structure import Field, Fields, fields_of, general_path, is_structured
+from llmeval_sdk.model.structure import (
+    Field,
+    Fields,
+    fields_of,
+    general_path,
+    is_structured,
+    record_of_field,
+)
 from llmeval_sdk.model.values import ABSTAINED
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 from llmeval_sdk.text.extraction import (
@@ -534,15 +541,11 @@ class ExtractionRisk:
         """Score each field of a structured answer as an answer of its own, in the same passages."""
         sources = sources_of(record) or ()
         asked = asked_documents(record, sources)
-        alone = replace(
-            record, request=None, response=None, extractions=None, confidence=None,
-            retrieved_context=sources,
-        )  # fmt: skip
         budget = WorkBudget()
         entries: list[dict[str, Any]] = []
         readings: list[tuple[Field, Record, list[Reading]]] = []
         for one in fields.fields:
-            single = replace(alone, value=one.value, field_config=one.config)
+            single = record_of_field(record, one, sources)
             try:
                 budget.spend(0)  # raises once it was overdrawn
                 values = _read_asked(single, asked, budget) if sources else []

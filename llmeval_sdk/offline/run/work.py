@@ -37,7 +37,7 @@ from llmeval_sdk.evaluation import (
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
 from llmeval_sdk.evaluation.resolve import load, resolve, resolve_all, standing_heuristics
-from llmeval_sdk.evaluation.running import without_answer
+from llmeval_sdk.evaluation.running import record_for, without_answer
 from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, signer_of
 from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, Failure, Record
@@ -307,7 +307,7 @@ class Engine:
         """Run a judge on a row."""
         judgement = await judge_record(
             judge,
-            begun.record,
+            record_for(judge, begun.record, begun.evaluations),
             self.models,
             timeout=self._timeout(judge, begun.record),
             verdicts=self.verdicts,
