@@ -113,7 +113,7 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
 
 def _cautions(traffic: FieldTraffic) -> Iterator[str]:
     """Yield what may make the promises below claim too much."""
-    yield "Answers of which no field could be checked are not counted."
+    yield "Answers that have no passages are not counted."
     if traffic.unlabelled:
         yield (
             f"{plural(traffic.unlabelled, 'value')} that were shown have no label. If people skip"

@@ -226,11 +226,14 @@ def _ran(event: EvaluationEvent) -> list[str]:
     evaluation = event.evaluation
     field = evaluation.metadata.get(values.FIELD) if evaluation.evaluator_kind == "human" else None
     name = f"{evaluation.name} of {field}" if isinstance(field, str) else evaluation.name
-    value = f"{name}  {score(evaluation.value)}"
-    if evaluation.label:
-        value += f" {evaluation.label}"
-    if evaluation.value is None:
-        value += " (not applicable)"
+    if evaluation.label == values.NOT_CHECKED:
+        value = f"{name}  not checked"
+    else:
+        value = f"{name}  {score(evaluation.value)}"
+        if evaluation.label:
+            value += f" {evaluation.label}"
+        if evaluation.value is None:
+            value += " (not applicable)"
     lines = [f"{value}  [{_by(event)}]"]
     if evaluation.explanation:
         lines.append(evaluation.explanation)

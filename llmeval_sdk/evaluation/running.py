@@ -352,6 +352,8 @@ class Heuristics:
     ) -> list[Evaluation]:
         """Run those whose inputs the Record has; what is not applicable leaves nothing.
 
+        What has its inputs, but nothing in them to compare, says so: it is not checked.
+
         Args:
             record: what is scored.
             but: names of heuristics that are left out.
@@ -388,7 +390,9 @@ class Heuristics:
                 run = run_heuristic if built_in and not postponed else by
                 evaluation = run(heuristic, record)
             if evaluation is not None and (
-                evaluation.value is not None or evaluation.error is not None
+                evaluation.value is not None
+                or evaluation.error is not None
+                or evaluation.label == values.NOT_CHECKED
             ):
                 evaluations.append(evaluation)
             if rest is not None:

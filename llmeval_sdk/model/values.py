@@ -53,6 +53,9 @@ ABSTENTION = "abstention_risk"
 """The score of a record that has no answer: no other score of such a record is good or bad."""
 ABSTAINED = "abstained"
 """The label of a score about an answer that was not attempted."""
+NOT_CHECKED = "not_checked"
+"""The label of an evaluation that has no value because nothing could be compared; its explanation
+says why. Unlike what does not apply, it is delivered."""
 NEUTRAL = frozenset({"", ABSTAINED, "skipped", "n/a", "not applicable", "not_applicable"})
 _MAX_LENGTH = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 NEAR_CONSTANT = "near_constant"

@@ -287,6 +287,8 @@ def cell(name: str, value: Any, label: str | None = None, *, near_constant: bool
     if label and is_rated and values.is_neutral(label):
         shown = "Not applicable" if value is None else number(value)
         return Cell(label, "quiet", title=f"{shown}: {label}, neither good nor bad")
+    if label == values.NOT_CHECKED:
+        return Cell("not checked", "quiet", title="Nothing could be compared")
     if value is None:
         return Cell("n/a", "quiet", title="Not applicable")
     standing = values.standing(name, value, label)

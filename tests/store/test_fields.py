@@ -83,7 +83,11 @@ def test_the_verdict_of_the_judge_stands_beside_the_field(answer, writer, make, 
     verdict = {"path": "total", "rating": "no", "chance": 1.0, "right_value": "44.82"}
     right = {"path": "vendor", "rating": "yes", "chance": 0.0}
     judged = make.evaluation(
-        span, "extraction_correctness", "no", evaluator_kind="judge", metadata={"fields": [verdict, right]}
+        span,
+        "extraction_correctness",
+        "no",
+        evaluator_kind="judge",
+        metadata={"fields": [verdict, right]},
     )
     writer.write(Batch((), (judged,)))
     total, due = read(doubtful_fields)

@@ -38,7 +38,7 @@ from llmeval_sdk.model.structure import (
     is_structured,
     record_of_field,
 )
-from llmeval_sdk.model.values import ABSTAINED
+from llmeval_sdk.model.values import ABSTAINED, NOT_CHECKED
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 from llmeval_sdk.text.extraction import (
     MAX_SHOWN,
@@ -540,6 +540,9 @@ class ExtractionRisk:
     def _evaluate_fields(self, record: Record, fields: Fields) -> Evaluation:
         """Score each field of a structured answer as an answer of its own, in the same passages."""
         sources = sources_of(record) or ()
+        if not sources:  # true of all answers of many an app: their fields would only take room
+            count = {"fields_checked": 0, "fields_not_checked": len(fields.fields)}
+            return Evaluation(NAME, None, NOT_CHECKED, _nothing_to_compare(record), None, count)
         asked = asked_documents(record, sources)
         budget = WorkBudget()
         entries: list[dict[str, Any]] = []
@@ -548,7 +551,7 @@ class ExtractionRisk:
             single = record_of_field(record, one, sources)
             try:
                 budget.spend(0)  # raises once it was overdrawn
-                values = _read_asked(single, asked, budget) if sources else []
+                values = _read_asked(single, asked, budget)
                 budget.spend(_UNITS_OF_FIELD + sum(_UNITS_OF_RIVAL * len(v.rivals) for v in values))
                 reason = _unchecked_field_reason(record, one, values)
             except TooLargeError:  # from here on, so that no answer holds up those behind it
@@ -627,8 +630,6 @@ class ExtractionRisk:
         return ExtractionRisk(Histories(text), self.weights)
 
 
-NOT_CHECKED = "not_checked"
-"""The label of an evaluation that has no score, because nothing could be checked."""
 _SHOWN = 200
 _TOO_MUCH = "the answer and its passages take more work than one score may do"
 _UNITS_OF_FIELD, _UNITS_OF_RIVAL = 3_000, 40

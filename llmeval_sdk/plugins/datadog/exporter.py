@@ -313,15 +313,17 @@ def metric(
 
     The same event always gives the same metric, so that sending it twice changes nothing. A failed
     evaluator has a label of its own, ``<label>_error``, with the type of the failure as its
-    category. Raises `UnsendableError`.
+    category, and so has what has no value, ``<label>_no_value``: Datadog keeps one type of values
+    for each label. Raises `UnsendableError`.
     """
     evaluation = event.evaluation
     metadata = dict(evaluation.metadata)
     tags = metadata.pop("tags", None)
     app = str(metadata.pop("ml_app", None) or app)
     kind, value = _value(evaluation)
+    suffix = _suffix(evaluation)
     fields: dict[str, Any] = {
-        "label": f"{label[:194]}_error" if evaluation.error else label,
+        "label": label[: MAX_LABEL - len(suffix)] + suffix,
         "metric_type": kind,
         f"{kind}_value": value,
         "ml_app": app,
@@ -339,12 +341,18 @@ def metric(
     return fields
 
 
+def _suffix(evaluation: Evaluation) -> str:
+    if evaluation.error is not None:
+        return "_error"
+    return "" if evaluation.value is not None else "_no_value"
+
+
 def _value(evaluation: Evaluation) -> tuple[str, object]:
     value = evaluation.value
     if evaluation.error is not None:
         return "categorical", evaluation.error.type
     if value is None:
-        raise UnsendableError("not_applicable")
+        return "categorical", evaluation.label or "not_applicable"
     if type(value) is bool:
         return "boolean", value
     if type(value) is str:

@@ -9,8 +9,9 @@ from machine import is_within
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk.heuristics.extraction.risk import NOT_CHECKED, extraction_risk
+from llmeval_sdk.heuristics.extraction.risk import extraction_risk
 from llmeval_sdk.model import Chunk, Record
+from llmeval_sdk.model.values import NOT_CHECKED
 from llmeval_sdk.testing import capture
 
 
@@ -121,6 +122,22 @@ def test_a_traced_object_is_scored_without_annotation():
     assert scores["extraction_risk"].metadata["worst_field"] == "total"
     assert scores["semantic_validation"].value == "pass"
     assert "groundedness_risk" not in scores
+
+
+def test_an_answer_that_could_not_be_checked_is_delivered_with_the_reason():
+    """It has no value, and no entry for each of its fields, which would say the same."""
+    with capture(escalations=[]) as seen:
+
+        @llmeval.workflow
+        def extract(name):
+            return ANSWER
+
+        extract("a.pdf")
+        seen.drain()
+        score = seen.scores("extract")["extraction_risk"]
+    assert (score.value, score.label) == (None, NOT_CHECKED)
+    assert "there is neither a passage nor" in score.explanation
+    assert score.metadata == {"fields_checked": 0, "fields_not_checked": 14}
 
 
 def test_a_model_call_by_itself_is_an_answer_of_its_own():

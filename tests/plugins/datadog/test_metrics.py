@@ -81,12 +81,18 @@ def test_nan_in_metadata_leaves_as_text():
     json.loads(encode(found), parse_constant=lambda text: pytest.fail(text))
 
 
-def test_not_applicable_and_no_span_are_refused_with_a_reason():
-    """Both are counted, neither is sent."""
-    with pytest.raises(UnsendableError, match="not_applicable"):
-        made(Evaluation("a"))
+def test_an_evaluation_without_a_span_is_refused_with_a_reason():
+    """It is counted, and not sent."""
     with pytest.raises(UnsendableError, match="no_span"):
         made(Evaluation("a", 0.5), ids={"span_id": None, "trace_id": None})
+
+
+@pytest.mark.parametrize(("label", "category"), [(None, "not_applicable"), ("not_checked",) * 2])
+def test_what_has_no_value_is_a_category_of_its_own(label, category):
+    """It says why, and leaves the type of the score's label as it is."""
+    sent = made(Evaluation("a" * 200, None, label, "there is no passage"))
+    assert (sent["label"], sent["categorical_value"]) == ("a" * 191 + "_no_value", category)
+    assert sent["reasoning"] == "there is no passage"
 
 
 def test_a_failure_is_a_category_of_its_own():
