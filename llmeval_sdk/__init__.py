@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from llmeval_sdk.model.protocols import LLM, Exporter
     from llmeval_sdk.offline import Report, evaluate
+    from llmeval_sdk.pipeline.accepting import accepts
     from llmeval_sdk.pipeline.plan import Hooks, Planning, Plugin
     from llmeval_sdk.pipeline.runtime import configure, enabled, flush, shutdown, stats
     from llmeval_sdk.pipeline.stats import Stats
@@ -66,6 +67,7 @@ _HOMES = {
     "pipeline.plan": "Hooks Planning Plugin",
     "pipeline.runtime": "configure enabled flush shutdown stats",
     "pipeline.submit": "submit_evaluation submit_feedback",
+    "pipeline.accepting": "accepts",
     "evaluation.sampling": "SamplingRule",
     "evaluation.escalation": "Cascade Escalation above below between flagged",
     "evaluation.budget": "Budget",
@@ -83,7 +85,7 @@ _MODULES = ("errors", "testing", "tracing", "viewer")
 __all__ = [
     "LLM", "Budget", "Cascade", "Chunk", "Completion", "ContextRecall", "Escalation", "Evaluation",
     "Exporter", "Extraction", "Hooks", "LLMJudge", "Message", "Planning", "Plugin", "Prompt",
-    "Record", "Report", "SamplingRule", "Stats", "Step", "above", "agent", "annotate",
+    "Record", "Report", "SamplingRule", "Stats", "Step", "above", "accepts", "agent", "annotate",
     "annotation_context", "below", "between", "configure", "current_span", "disabled", "embedding",
     "enabled", "errors", "evaluate", "export_span", "flagged", "flush", "heuristic", "instrument",
     "judge", "llm", "retrieval", "shutdown", "stats", "submit_evaluation", "submit_feedback",

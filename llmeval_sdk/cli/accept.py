@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from math import ceil
+from sqlite3 import Connection
+from time import time_ns
 
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, since
 from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation import acceptances
 from llmeval_sdk.statistics.acceptance import (
     MOST_LABELS,
     Promise,
     average_acceptance,
     fewest_labels,
+    has_moved,
+    is_exceeded,
     sure_acceptance,
 )
 from llmeval_sdk.statistics.labels import FEWEST
-from llmeval_sdk.store.fields import FieldTraffic, field_traffic, unknown_field
-from llmeval_sdk.text.terminal import plural, printable
+from llmeval_sdk.store.fields import FieldTraffic, audited_labels, field_traffic, unknown_field
+from llmeval_sdk.store.state import state_path
+from llmeval_sdk.text.terminal import moment, plural, printable
 
 
 _EPILOG = """\
 example:
   llmeval label --for accept --field total --labels 300
-  llmeval accept --field total --error 2%
+  llmeval accept --field total --error 2% --save sure
 
 Only labels of values drawn at random count, and each promise is about one field and
 traffic like that of its labels.
 
-Exit codes: 0 there is a threshold with 95 % confidence; 1 there is none; 2 the command
-could not run.
+Exit codes: 0 there is a threshold with 95 % confidence, or the one that was saved holds;
+1 there is none, or it no longer holds; 2 the command could not run.
 """
 
 
@@ -55,6 +63,10 @@ def add(subparsers: Commands) -> None:
         "--since", type=since, metavar="TIME",
         help="only values that were scored from this time on: 24h, 7d or an ISO date",
     )  # fmt: skip
+    parser.add_argument(
+        "--save", choices=("sure", "average"),
+        help="save the threshold of one promise for llmeval.accepts, and from then on watch it",
+    )  # fmt: skip
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -67,18 +79,132 @@ def run(args: argparse.Namespace) -> int:
         )
         if not traffic.scores:
             raise ConfigurationError(reader.read(lambda store: unknown_field(store, args.field)))
-    sure = sure_acceptance(traffic.scores, traffic.labels, args.error)
-    average = average_acceptance(traffic.scores, traffic.labels, args.error)
+        path = state_path(reader.location)
+        saved = acceptances.read(path).get((args.span_name, args.field))
+        state = None if saved is None else reader.read(partial(_state_of, saved, traffic.version))
+    promises = {
+        "sure": sure_acceptance(traffic.scores, traffic.labels, args.error),
+        "average": average_acceptance(traffic.scores, traffic.labels, args.error),
+    }
+    sure, average = promises["sure"], promises["average"]
+    promised = promises[args.save or "sure"].threshold is not None
+    if args.save and promised:
+        threshold = _threshold(args, traffic, promises[args.save])
+        acceptances.save(path, threshold)
     if args.json:
         say_json({
             "field": args.field, "error": args.error, "values": len(traffic.scores),
             "labels": len(traffic.labels), "unlabelled": traffic.unlabelled,
             "span_names": traffic.span_names,
-            "sure": sure, "average": average,
+            "sure": sure, "average": average, "saved": state,
+            "now_saved": args.save if args.save and promised else None,
         })  # fmt: skip
     else:
         _show(args.field, args.error, traffic, sure, average)
-    return 0 if sure.threshold is not None else 1
+        if state is not None:
+            _show_state(state)
+        if args.save:
+            say(
+                f"\nSaved: llmeval.accepts goes by it from now on, in {path}."
+                if promised
+                else "\nNothing was saved, since nothing can be promised."
+            )
+    is_good = promised if args.save or state is None else state.holds
+    return 0 if is_good else 1
+
+
+def _threshold(
+    args: argparse.Namespace, traffic: FieldTraffic, promise: Promise
+) -> acceptances.SavedThreshold:
+    assert promise.threshold is not None
+    return acceptances.SavedThreshold(
+        field=args.field,
+        span_name=args.span_name,
+        threshold=promise.threshold,
+        error=args.error,
+        promise=args.save,
+        share=promise.share,
+        values=len(traffic.scores),
+        labels=len(traffic.labels),
+        version=traffic.version,
+        saved_ns=time_ns(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SavedState:
+    """A saved threshold, and whether its promise still holds."""
+
+    saved: acceptances.SavedThreshold
+    outdated: str
+    """Why it is not applied at all; empty where it is."""
+    values: int
+    """How many values were scored since."""
+    share: float | None
+    """The part of them that it accepts; ``None`` where there are none."""
+    moved: bool
+    """Whether that is another part than when it was saved, beyond chance."""
+    audited: int
+    """How many audited values have a label."""
+    wrong: int
+    """How many of these are wrong."""
+    exceeded: bool
+    """Whether that proves that more of the accepted values is wrong than was promised."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing speaks against the promise."""
+        return not (self.outdated or self.moved or self.exceeded)
+
+
+def _state_of(saved: acceptances.SavedThreshold, version: str, store: Connection) -> SavedState:
+    since = field_traffic(store, saved.field, saved.saved_ns, saved.span_name).scores
+    accepted = sum(score is not None and score <= saved.threshold for score in since)
+    share = accepted / len(since) if since else None
+    labels = audited_labels(store, saved.field, saved.saved_ns, saved.span_name)
+    wrong = labels.count(False)
+    # On average, the share of all values that is both wrong and unseen is what was promised.
+    error = saved.error if saved.promise == "sure" else min(saved.error / saved.share, 0.99)
+    return SavedState(
+        saved=saved,
+        outdated="" if saved.version == version else acceptances.outdated(saved, version),
+        values=len(since),
+        share=share,
+        moved=share is not None and has_moved(saved.share, saved.values, share, len(since)),
+        audited=len(labels),
+        wrong=wrong,
+        exceeded=is_exceeded(wrong, len(labels), error),
+    )
+
+
+def _show_state(state: SavedState) -> None:
+    saved = state.saved
+    heading(f"The threshold that was saved {moment(saved.saved_ns)}: {saved.threshold:.4f}")
+    if state.outdated:
+        say_wrapped(f"{state.outdated[:1].upper()}{state.outdated[1:]}.")
+        return
+    if state.share is None:
+        say_wrapped("No value was scored since.")
+    else:
+        say_wrapped(
+            f"Of {plural(state.values, 'value')} since, it accepts {state.share:.0%}, where"
+            f" {saved.share:.0%} was when it was saved."
+            + (" The traffic or its scores have changed: label anew." if state.moved else "")
+        )
+    if state.audited:
+        say_wrapped(
+            f"Of {plural(state.audited, 'label')} of audited values, {state.wrong:,} say wrong."
+            + (
+                " That is more than was promised: it no longer holds. Label anew."
+                if state.exceeded
+                else " That does not contradict the promise."
+            )
+        )
+    else:
+        say_wrapped(
+            "No audited value has a label, so that nothing would show if accepted values had become"
+            " worse."
+        )
 
 
 def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, average: Promise) -> None:

@@ -8,20 +8,16 @@ model errs. A file that cannot be read calibrates nothing, and says why.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from math import isfinite
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.statistics.calibration import MAX_KNOTS, Calibration
-from llmeval_sdk.store.connection import Inherited
 from llmeval_sdk.store.files import Unusable
-from llmeval_sdk.store.state import SharedText, StateFile, text_in
+from llmeval_sdk.store.state import WatchedText, change_text, text_in
 
 
 FORMAT = 1
@@ -29,7 +25,7 @@ TEXT = "calibrations"
 """The text of the file of state that holds them."""
 MAX_CHARACTERS = 1 << 20
 MAX_JUDGES = 1_000
-LOOK_AGAIN_SECONDS = 30.0
+_NOUN = "the calibrations"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +68,8 @@ def read(path: Path) -> dict[str, FittedCalibration]:
 def write(path: Path, calibrations: Mapping[str, FittedCalibration]) -> None:
     """Put the calibrations in the place of those in the file, at once and as a whole."""
     plain = {"format": FORMAT, "judges": {name: asdict(one) for name, one in calibrations.items()}}
-    text = SharedText(StateFile(path), TEXT)
-    try:
-        text.update(lambda _: (json.dumps(plain, allow_nan=False), None))
-        if not text.shared:
-            raise DataError(f"the calibrations cannot be written to {path}")
-    except (OSError, sqlite3.Error, Unusable) as error:
-        raise DataError(f"the calibrations cannot be written to {path}: {error}") from None
-    finally:
-        text.close()
+    text = json.dumps(plain, allow_nan=False)
+    change_text(path, TEXT, lambda _: text, _NOUN)
 
 
 class Calibrations:
@@ -92,50 +81,17 @@ class Calibrations:
     """
 
     def __init__(self, path: Path, complain: Callable[[str], object]) -> None:
-        self._path = path
-        self._text = SharedText(StateFile(path, read_only=True), TEXT)
-        self._complain = complain
-        self._said: set[str] = set()
-        self._looked = float("-inf")
-        self._read = ""
-        """The text that was read last: a new file may begin with the version of the former one."""
-        self._judges: dict[str, FittedCalibration] = {}
+        self._text = WatchedText(path, TEXT, _parsed, noun=_NOUN, complain=complain)
 
     def of(self, judge: str, judge_version: str, model: str) -> Calibration | None:
         """Return the calibration that applies; ``None`` where there is none or it is stale."""
-        self._look()
-        fitted = self._judges.get(judge)
+        fitted = self._text.read().get(judge)
         if fitted is None:
             return None
         if fitted.is_stale(judge_version, model):
-            self._say(stale(judge, fitted, model))
+            self._text.say(stale(judge, fitted, model))
             return None
         return fitted.calibration
-
-    def _look(self) -> None:
-        now = monotonic()
-        if now - self._looked < LOOK_AGAIN_SECONDS:
-            return
-        self._looked = now
-        try:
-            text, _ = self._text.read()
-            if text != self._read:
-                self._read = text
-                self._judges = _parsed(text)
-        except (OSError, sqlite3.Error, Unusable, Inherited) as error:
-            self._read, self._judges = "", {}
-            self._say(f"the calibrations in {self._path} are not read: {error}")
-        except DataError as error:
-            self._judges = {}
-            self._say(f"{self._path}: {error}")
-        finally:
-            with suppress(sqlite3.Error):
-                self._text.close()
-
-    def _say(self, problem: str) -> None:
-        if problem not in self._said and len(self._said) < MAX_JUDGES:
-            self._said.add(problem)
-            self._complain(problem)
 
 
 def stale(judge: str, fitted: FittedCalibration, model: str) -> str:

@@ -32,6 +32,9 @@ DOUBTFUL_ABOVE = 1 / LOOKS
 """The chance of an error above which a value is worth a look."""
 EXTRACTION_RISK = "extraction_risk"
 """The evaluator whose chances say which fields of an answer are doubtful."""
+ACCEPTANCE = "acceptance"
+"""The evaluation that says whether values were accepted unseen: ``accepted``, ``refused`` or
+``audit``, which is a value that would have been accepted and was refused at random."""
 _CHANCES = frozenset((EXTRACTION_RISK,))
 """Scores that say how likely an error is, on the scale of chances."""
 

@@ -39,6 +39,10 @@ START = 0.5
 """The share of the traffic that the first threshold accepts."""
 STEP = 0.025
 """How much more of the traffic each later threshold accepts."""
+MOVED = 0.05
+"""A change of the accepted share that is worth a word."""
+_MOVED_BY_CHANCE = 3.29
+"""So many standard errors are exceeded by chance once in a thousand times."""
 MOST_LABELS = 100_000
 """The number of labels beyond which no more are asked for."""
 
@@ -89,6 +93,32 @@ def at_most(wrong: int, count: int, confidence: float = CONFIDENCE) -> float:
         else:
             high = middle
     return high
+
+
+def is_exceeded(wrong: int, count: int, error: float, confidence: float = CONFIDENCE) -> bool:
+    """Say whether ``wrong`` out of ``count`` values prove that more than ``error`` is wrong.
+
+    The one-sided exact binomial test.
+    """
+    return wrong > 0 and 1 - _chance_of_at_most(wrong - 1, count, error) <= 1 - confidence
+
+
+def has_moved(before: float, before_count: int, now: float, now_count: int) -> bool:
+    """Say whether the accepted share of the traffic has changed: by 5 points, and not by chance.
+
+    The test of two shares with a pooled variance, at 1 in 1,000, as it is asked again and again.
+
+    Args:
+        before: The share when the threshold was found, 0..1.
+        before_count: How many values that share is of.
+        now: The share since then, 0..1.
+        now_count: How many values that share is of.
+    """
+    if not before_count or not now_count or abs(now - before) < MOVED:
+        return False
+    pooled = (before * before_count + now * now_count) / (before_count + now_count)
+    variance = pooled * (1 - pooled) * (1 / before_count + 1 / now_count)
+    return variance > 0 and (now - before) ** 2 > _MOVED_BY_CHANCE**2 * variance
 
 
 def fewest_labels(error: float) -> int:

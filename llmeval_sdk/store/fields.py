@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import did_you_mean
 from llmeval_sdk.model import values
+from llmeval_sdk.model.structure import general_path
 from llmeval_sdk.statistics.acceptance import LabelledScore
 from llmeval_sdk.store.encode import loads
 from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of, is_good
@@ -338,6 +339,8 @@ class FieldTraffic:
     span_names: tuple[str, ...]
     in_lists: bool
     """Whether one answer may hold several of the values."""
+    version: str
+    """The version of the score; empty where there are no values."""
 
 
 def draw_values(
@@ -348,7 +351,7 @@ def draw_values(
     span_name: str | None = None,
 ) -> Drawn:
     """Draw values of a field at random, the same ones as long as the traffic is the same."""
-    traffic = _traffic(connection, field, since_ns, span_name)
+    traffic, _ = _traffic(connection, field, since_ns, span_name)
     chosen = sorted(traffic, key=lambda value: value.lot)[:count]
     labelled, _ = _labels_for_accept(connection)
     waiting = tuple((value.seq, value.path) for value in chosen if value.key not in labelled)
@@ -360,7 +363,7 @@ def field_traffic(
     connection: sqlite3.Connection, field: str, since_ns: int = 0, span_name: str | None = None
 ) -> FieldTraffic:
     """Return the values of a field, with the largest random sample of them that has labels."""
-    traffic = _traffic(connection, field, since_ns, span_name)
+    traffic, version = _traffic(connection, field, since_ns, span_name)
     labelled, keys_by_draw = _labels_for_accept(connection)
     lots = {value.key: value.lot for value in traffic}
     draws = sorted(keys_by_draw, key=lambda draw: -len(keys_by_draw[draw]))[:MAX_DRAWS]
@@ -395,13 +398,39 @@ def field_traffic(
         unlabelled,
         tuple(sorted({value.span_name or "" for value in traffic})),
         any("[" in value.path for value in traffic),
+        version,
     )
+
+
+def audited_labels(
+    connection: sqlite3.Connection, field: str, since_ns: int, span_name: str | None = None
+) -> list[bool]:
+    """Return what people said of audited values of a field, each once: whether it is right.
+
+    An audited value would have been accepted unseen and was refused at random, so that these labels
+    are a random sample of what is accepted.
+    """
+    about = {
+        "acceptance": values.ACCEPTANCE, "judge": EXTRACTION_JUDGE, "since": since_ns,
+        "span_name": span_name,
+    }  # fmt: skip
+    latest: dict[tuple[str, str], bool] = {}
+    for span_id, asked, path, value in connection.execute(_AUDITED, about):
+        said = path or asked
+        is_asked = asked is None or asked in (said, general_path(str(said)))
+        good = is_good(value)
+        if said is not None and general_path(str(said)) == field and is_asked and good is not None:
+            latest[span_id, str(said)] = good
+    return list(latest.values())
 
 
 def _traffic(
     connection: sqlite3.Connection, field: str, since_ns: int, span_name: str | None
-) -> list[_Value]:
-    """Return the values of a field that the newest version of the evaluator scored, each once."""
+) -> tuple[list[_Value], str]:
+    """Return the values of a field that the newest version of the evaluator scored, each once.
+
+    The version stands beside them.
+    """
     about = {
         "risk": values.EXTRACTION_RISK, "field": field, "since": since_ns, "span_name": span_name,
         "limit": MAX_TRAFFIC,
@@ -412,7 +441,7 @@ def _traffic(
         if version == rows[0][-1]:
             value = _Value(*columns)
             traffic.setdefault(value.key, value)
-    return list(traffic.values())
+    return list(traffic.values()), str(rows[0][-1] or "") if rows else ""
 
 
 def _labels_for_accept(
@@ -434,6 +463,14 @@ def _labels_for_accept(
     return labelled, keys_by_draw
 
 
+_AUDITED = f"""
+SELECT e.span_id, {field_of("e")}, {field_of("l")}, l.value
+FROM evaluations e JOIN feedback l ON l.span_id = e.span_id AND +l.name = :judge
+WHERE e.name = :acceptance AND e.value = 'audit' AND e.time_ns >= :since
+  AND (:span_name IS NULL OR e.span_name = :span_name)
+  AND l.error_type IS NULL AND {_IS_OF_PEOPLE}
+ORDER BY l.time_ns, l.seq
+"""  # noqa: S608 - constants
 _TRAFFIC = f"""
 SELECT f.seq, f.span_id, f.path, f.chance, f.span_name, f.time_ns, e.evaluator_version
 FROM fields f JOIN evaluations e ON e.span_id = f.span_id AND e.id = f.id

@@ -18,13 +18,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
+from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import DAY_NS
 from llmeval_sdk.process import private
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store._schema import EmptyError, Schema, SchemaError, newer, run_scripts
-from llmeval_sdk.store.connection import Database
+from llmeval_sdk.store.connection import Database, Inherited
 from llmeval_sdk.store.files import Unusable, make_folder, path_of
 
 
@@ -460,6 +461,90 @@ class SharedText:
     def close(self) -> None:
         """Close the file; using the text again opens it again."""
         self._file.close()
+
+
+LOOK_AGAIN_SECONDS = 30.0
+_MAX_SAID = 1_000
+
+
+class WatchedText(Generic[T]):
+    """What stands in a text of the file of state, for a process that lives long.
+
+    The text is looked at again after half a minute. What is wrong with it is said once.
+
+    Args:
+        path: The file of state.
+        name: The name of the text.
+        parse: Reads the text, which is empty where there is none; raises `DataError`.
+        noun: What the text holds, such as "the calibrations".
+        complain: Is called once for each thing that is wrong.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        parse: Callable[[str], T],
+        *,
+        noun: str,
+        complain: Callable[[str], object],
+    ) -> None:
+        self._path = path
+        self._text = SharedText(StateFile(path, read_only=True), name)
+        self._parse = parse
+        self._noun = noun
+        self._complain = complain
+        self._said: set[str] = set()
+        self._looked = float("-inf")
+        self._read = ""
+        """The text that was read last: a new file may begin with the version of the former one."""
+        self._content = parse("")
+
+    def read(self) -> T:
+        """Return what the text says; what an empty one says where it cannot be read."""
+        now = time.monotonic()
+        if now - self._looked >= LOOK_AGAIN_SECONDS:
+            self._looked = now
+            self._look()
+        return self._content
+
+    def _look(self) -> None:
+        try:
+            text, _ = self._text.read()
+            if text != self._read:
+                self._read = text
+                self._content = self._parse(text)
+        except (OSError, sqlite3.Error, Unusable, Inherited) as error:
+            self._read, self._content = "", self._parse("")
+            self.say(f"{self._noun} in {self._path} are not read: {error}")
+        except DataError as error:
+            self._content = self._parse("")
+            self.say(f"{self._path}: {error}")
+        finally:
+            with suppress(sqlite3.Error):
+                self._text.close()
+
+    def say(self, problem: str) -> None:
+        """Complain about something, once."""
+        if problem not in self._said and len(self._said) < _MAX_SAID:
+            self._said.add(problem)
+            self._complain(problem)
+
+
+def change_text(path: Path, name: str, change: Callable[[str], str], noun: str) -> None:
+    """Replace a text of the file of state by what ``change`` makes of it, at once and as a whole.
+
+    Raises `DataError` where it cannot be written.
+    """
+    text = SharedText(StateFile(path), name)
+    try:
+        text.update(lambda former: (change(former), None))
+        if not text.shared:
+            raise DataError(f"{noun} cannot be written to {path}")
+    except (OSError, sqlite3.Error, Unusable) as error:
+        raise DataError(f"{noun} cannot be written to {path}: {error}") from None
+    finally:
+        text.close()
 
 
 class HostLedger(SharedText):

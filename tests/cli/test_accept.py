@@ -1,13 +1,16 @@
 """`label --for accept` and `accept`: which values of a field need no look."""
 
 import json
+import time
 
 import pytest
 from command_line import run_command
 
+from llmeval_sdk.evaluation import acceptances
 from llmeval_sdk.store.fields import ACCEPT
 from llmeval_sdk.store.labelling import add_feedback, human_label
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.state import state_path
 
 
 def fill(store, count, *, is_wrong, **label):
@@ -130,3 +133,84 @@ def test_values_are_drawn_at_random_and_labelled_by_field(store, tmp_path):
     assert {each.evaluation.metadata["inclusion_probability"] for each in labels} == {0.2}
     again = run_command(*asked, folder=tmp_path, env={}, keys="y\n" * 40)
     assert "10 labels stored, 40 of 40" in again.stdout
+
+
+# A threshold that was saved, and whether its promise still holds.
+
+
+LATER_NS = time.time_ns() + 3_600_000_000_000
+"""An hour from now: after whatever a test saves."""
+
+
+def audit(store, number, *, right):
+    """Store an accepted value that was audited, with what a person said of it."""
+    span = store.span(f"{number:016x}", "read_invoice", request="Read it.", start_ns=LATER_NS)
+    fields = [{"path": "total", "value": "1.50", "chance": 0.1}]
+    store.evaluation(span, "extraction_risk", 0.1, metadata={"fields": fields})
+    store.evaluation(span, "acceptance", "audit", metadata={"field": "total"})
+    value = "yes" if right else "no"
+    said = human_label(span, "extraction_correctness", value, field="total")
+    add_feedback(store.path, said)
+
+
+def refused(store, numbers):
+    """Store values whose chance lies above every threshold."""
+    for number in numbers:
+        span = store.span(f"{number:016x}", "read_invoice", request="Read it.", start_ns=LATER_NS)
+        fields = [{"path": "total", "value": "1.50", "chance": 0.99}]
+        store.evaluation(span, "extraction_risk", 0.99, metadata={"fields": fields})
+
+
+def saved(llmeval, store, *options):
+    """Save a threshold of values of which a tenth is wrong, all with a high chance."""
+    fill(store, 300, is_wrong=lambda number: number > 270, purpose=ACCEPT)
+    return accept(llmeval, store, "--error", "2%", "--save", "sure", *options)
+
+
+def test_a_saved_threshold_is_what_the_app_goes_by(llmeval, store):
+    """`--save` writes what was promised into the file of state."""
+    code, said = saved(llmeval, store)
+    assert (code, said["now_saved"]) == (0, "sure")
+    kept = acceptances.read(state_path(store.path))[None, "total"]
+    assert (kept.threshold, kept.promise) == (said["sure"]["threshold"], "sure")
+    assert (kept.values, kept.error) == (300, 0.02)
+
+
+def test_nothing_is_saved_where_nothing_is_promised(llmeval, store):
+    """The command says so, and its exit code does."""
+    fill(store, 30, is_wrong=lambda number: number > 20, purpose=ACCEPT)
+    done = llmeval("accept", "--field", "total", "--save", "sure", "--store", store.path)
+    assert done.returncode == 1
+    assert "Nothing was saved" in done.stdout
+    assert not acceptances.read(state_path(store.path))
+
+
+def test_a_promise_holds_while_traffic_and_audits_are_as_they_were(llmeval, store):
+    """Right audits and as many accepted values as before are no reason to label anew."""
+    share = saved(llmeval, store)[1]["sure"]["share"]
+    for number in range(400, 480):
+        audit(store, number, right=number != 420)
+    refused(store, range(500, 500 + round(80 / share - 80)))
+    code, said = accept(llmeval, store, "--error", "2%")
+    state = said["saved"]
+    assert (code, state["audited"], state["wrong"], state["exceeded"]) == (0, 80, 1, False)
+
+
+def test_audits_that_are_wrong_too_often_end_the_promise(llmeval, store):
+    """Labels of audited values are a sample of what is accepted: more errors show there first."""
+    saved(llmeval, store)
+    for number in range(400, 430):
+        audit(store, number, right=number >= 406)
+    code, said = accept(llmeval, store, "--error", "2%")
+    assert (code, said["saved"]["exceeded"]) == (1, True)
+    text = llmeval("accept", "--field", "total", "--store", store.path).stdout
+    assert "it no longer holds" in text
+
+
+def test_traffic_that_has_changed_ends_the_promise(llmeval, store):
+    """Where another part of the values is accepted than before, the labels are of other traffic."""
+    saved(llmeval, store)
+    refused(store, range(400, 700))
+    code, said = accept(llmeval, store, "--error", "2%")
+    assert (code, said["saved"]["moved"]) == (1, True)
+    assert said["saved"]["share"] < 0.1

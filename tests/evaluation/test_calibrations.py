@@ -10,6 +10,7 @@ from llmeval_sdk.errors import DataError
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.evaluation.calibrations import Calibrations, FittedCalibration
 from llmeval_sdk.statistics.calibration import Calibration
+from llmeval_sdk.store import state
 from llmeval_sdk.store.state import SharedText, StateFile, state_path
 
 
@@ -58,7 +59,7 @@ def test_another_model_makes_it_stale_and_is_told_once(path):
 
 def test_a_new_file_is_noticed(path, monkeypatch):
     """A worker runs for weeks."""
-    monkeypatch.setattr(calibrations, "LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(state, "LOOK_AGAIN_SECONDS", 0.0)
     known = Calibrations(path, print)
     for _ in range(2):
         assert known.of("groundedness", "1", "luna-1") is None
@@ -72,7 +73,7 @@ def test_a_new_file_is_noticed(path, monkeypatch):
 
 def test_a_file_that_could_not_be_read_for_a_while_applies_again(path, monkeypatch):
     """Without a restart, and though its text is the same."""
-    monkeypatch.setattr(calibrations, "LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(state, "LOOK_AGAIN_SECONDS", 0.0)
     problems = []
     calibrations.write(path, {"groundedness": fitted()})
     known = Calibrations(path, problems.append)
@@ -84,7 +85,7 @@ def test_a_file_that_could_not_be_read_for_a_while_applies_again(path, monkeypat
 
 def test_another_file_is_noticed_though_its_version_is_the_same(path, monkeypatch):
     """Versions of a new file begin at 1 again."""
-    monkeypatch.setattr(calibrations, "LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(state, "LOOK_AGAIN_SECONDS", 0.0)
     known = Calibrations(path, print)
     for name in ("groundedness", "safety"):
         calibrations.write(path, {name: fitted()})

@@ -12,6 +12,8 @@ from llmeval_sdk.statistics.acceptance import (
     at_most,
     average_acceptance,
     doubt_about_labels,
+    has_moved,
+    is_exceeded,
     sure_acceptance,
 )
 
@@ -141,3 +143,38 @@ def test_a_target_that_is_no_share_is_an_error(rule, error):
     """A target has to lie between 0 and 1."""
     with pytest.raises(ValueError, match="between 0 and 1"):
         rule(TRAFFIC, drawn(300), error)
+
+
+# What ends a promise.
+
+
+def test_a_promise_is_exceeded_only_by_proof():
+    """One wrong value in a few proves nothing; ten in a hundred prove that 2 % is exceeded."""
+    assert not is_exceeded(0, 1_000, 0.02)
+    assert not is_exceeded(1, 10, 0.02)
+    assert is_exceeded(10, 100, 0.02)
+
+
+def test_a_promise_that_is_kept_is_seldom_called_exceeded():
+    """At the very share that was promised, at most one test in twenty says so."""
+    rng = random.Random(8)
+    tests = 4_000
+    false = sum(
+        is_exceeded(sum(rng.random() < 0.02 for _ in range(200)), 200, 0.02) for _ in range(tests)
+    )
+    assert false / tests <= 0.05 + 3 * (0.05 / tests) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("before", "count", "now", "now_count", "moved"),
+    [
+        (0.8, 5_000, 0.6, 500, True),
+        (0.8, 5_000, 0.78, 50_000, False),  # too little to matter
+        (0.8, 5_000, 0.6, 10, False),  # may be chance
+        (0.8, 5_000, 0.8, 0, False),
+        (1.0, 300, 1.0, 300, False),
+    ],
+)
+def test_a_share_has_moved_if_it_matters_and_is_no_chance(before, count, now, now_count, moved):
+    """Five points at least, and more than chance explains."""
+    assert has_moved(before, count, now, now_count) is moved

@@ -1,0 +1,186 @@
+"""The thresholds below which values of a field need no look, kept in the file of state.
+
+``llmeval accept --save`` writes them. Each is of one field, of the spans with one name or of all,
+and of the version of the score that it was found for: where that has moved on, nothing is accepted,
+because nobody knows what the new score means. The same holds for a file that cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from math import isfinite
+from pathlib import Path
+from typing import Literal
+
+from llmeval_sdk.errors import DataError
+from llmeval_sdk.model import Evaluation
+from llmeval_sdk.model.structure import general_path
+from llmeval_sdk.store.files import Unusable
+from llmeval_sdk.store.state import WatchedText, change_text, text_in
+
+
+FORMAT = 1
+TEXT = "acceptances"
+"""The text of the file of state that holds them."""
+MAX_CHARACTERS = 1 << 20
+MAX_THRESHOLDS = 2_000
+_NOUN = "the thresholds of accepted values"
+
+Decision = Literal["accepted", "refused", "audit"]
+PromiseName = Literal["sure", "average"]
+AUDIT_PROBABILITY = 0.01
+"""The chance that a value which would be accepted is refused, so that somebody looks at it. Labels
+of such values are the only ones that show whether accepted values have become worse."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedThreshold:
+    """A threshold with what was promised of it when it was saved."""
+
+    field: str
+    """The path as all items of its lists have it, such as ``lines.amount``."""
+    span_name: str | None
+    """The name of the spans; ``None`` stands for all names."""
+    threshold: float
+    """The highest chance of an error that is accepted, 0..1."""
+    error: float
+    """The share of wrong values that was to be kept to, 0..1."""
+    promise: PromiseName
+    """Which promise it is: with 95 % confidence of the accepted values, or on average of all."""
+    share: float
+    """The part of the traffic that was accepted, 0..1."""
+    values: int
+    """How many values of the traffic there were."""
+    labels: int
+    """How many labels it was found by."""
+    version: str
+    """The version of the score."""
+    saved_ns: int
+    """When it was saved, in nanoseconds since the epoch."""
+
+    @property
+    def key(self) -> tuple[str | None, str]:
+        """What the threshold is for."""
+        return self.span_name, self.field
+
+
+Thresholds = Mapping[tuple[str | None, str], SavedThreshold]
+"""The thresholds, each by the name of its spans and its field."""
+
+
+def read(path: Path) -> Thresholds:
+    """Return the thresholds in a file of state; none where there is no file.
+
+    Raises:
+        DataError: the file cannot be read, or holds no thresholds of this format.
+    """
+    try:
+        return _parsed(text_in(path, TEXT))
+    except Unusable as error:
+        raise DataError(f"{_NOUN} in {path} are not read: {error}") from None
+
+
+def save(path: Path, threshold: SavedThreshold) -> None:
+    """Put a threshold in the place of the former one for the same spans and field.
+
+    Raises:
+        DataError: the file cannot be written, or there are too many thresholds.
+    """
+
+    def change(text: str) -> str:
+        thresholds = {**_parsed(text), threshold.key: threshold}
+        if len(thresholds) > MAX_THRESHOLDS:
+            raise DataError(f"there are {MAX_THRESHOLDS:,} thresholds: llmeval prune --reset")
+        plain = {"format": FORMAT, "thresholds": [asdict(each) for each in thresholds.values()]}
+        return json.dumps(plain, allow_nan=False)
+
+    change_text(path, TEXT, change, _NOUN)
+
+
+class Acceptances:
+    """The thresholds as an app uses them.
+
+    Args:
+        path: The file of state.
+        complain: Is called once for each thing that is wrong with it.
+    """
+
+    def __init__(self, path: Path, complain: Callable[[str], object]) -> None:
+        self._text = WatchedText(path, TEXT, _parsed, noun=_NOUN, complain=complain)
+
+    def decide(
+        self, scored: Evaluation | None, span_name: str, span_id: str, field: str | None
+    ) -> Decision:
+        """Say whether the values of an answer, or that of one field, need no look.
+
+        Args:
+            scored: What ``extraction_risk`` says of the answer.
+            span_name: The name of its span.
+            span_id: The id of its span. One value has the same decision however often it is asked
+                for.
+            field: The field, or one place of it in a list; ``None`` stands for all fields.
+        """
+        entries = scored.metadata.get("fields") if scored is not None else None
+        if scored is None or not isinstance(entries, list):
+            return "refused"
+        thresholds = self._text.read()
+        asked = [entry for entry in entries if field in (None, entry["path"])] or [
+            entry for entry in entries if general_path(entry["path"]) == field
+        ]
+        if not asked:
+            return "refused"
+        for entry in asked:
+            name = general_path(entry["path"])
+            saved = thresholds.get((span_name, name)) or thresholds.get((None, name))
+            if saved is None or entry["chance"] is None or entry["chance"] > saved.threshold:
+                return "refused"
+            if saved.version != scored.evaluator_version:
+                self._text.say(outdated(saved, scored.evaluator_version))
+                return "refused"
+        return "audit" if _is_audited(span_id, field) else "accepted"
+
+
+def outdated(saved: SavedThreshold, version: str) -> str:
+    """Say in one sentence that a threshold does not fit the score that is in use."""
+    return (
+        f"the threshold of {saved.field} was found for version {saved.version} of the score, and"
+        f" this is version {version}: nothing is accepted until llmeval accept is run again"
+    )
+
+
+def _is_audited(span_id: str, field: str | None) -> bool:
+    digest = blake2b(f"audit {span_id} {field or ''}".encode("utf-8", "replace"), digest_size=8)
+    return int.from_bytes(digest.digest(), "big") < AUDIT_PROBABILITY * (1 << 64)
+
+
+def _parsed(text: str) -> dict[tuple[str | None, str], SavedThreshold]:
+    """Read what `save` wrote; raises `DataError` for anything else."""
+    if not text:
+        return {}
+    if len(text) > MAX_CHARACTERS:
+        raise DataError(f"{_NOUN} have more than {MAX_CHARACTERS:,} characters")
+    try:
+        plain = json.loads(text)
+        if plain["format"] != FORMAT:
+            raise DataError(f"{_NOUN} have format {plain['format']!r:.20}, not {FORMAT}")
+        saved = [SavedThreshold(**entry) for entry in plain["thresholds"][:MAX_THRESHOLDS]]
+        is_sound = all(map(_is_sound, saved))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        is_sound, saved = False, []
+    if not is_sound:
+        raise DataError(f"{_NOUN} cannot be read: run llmeval accept --save again")
+    return {each.key: each for each in saved}
+
+
+def _is_sound(saved: SavedThreshold) -> bool:
+    shares = (saved.threshold, saved.error, saved.share)
+    return (
+        all(type(each) in (int, float) and isfinite(each) and 0 <= each <= 1 for each in shares)
+        and all(type(each) is int for each in (saved.values, saved.labels, saved.saved_ns))
+        and all(type(each) is str for each in (saved.field, saved.version))
+        and type(saved.span_name) in (str, type(None))
+        and saved.promise in ("sure", "average")
+    )
