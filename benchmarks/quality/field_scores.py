@@ -129,25 +129,3 @@ def calibration_error(labels: np.ndarray, chances: np.ndarray, bins: int = 10) -
     parts = [part for part in np.array_split(order, bins) if len(part)]
     away = [len(part) * abs(labels[part].mean() - chances[part].mean()) for part in parts]
     return float(sum(away) / len(labels))
-
-
-def moved(labels: np.ndarray, chances: np.ndarray) -> float:
-    """Return by how much the log odds of all chances move to fit the labels, by one number."""
-    odds = logit(chances)
-    low, high = -12.0, 12.0
-    wanted = (labels.sum() + 0.5) / (len(labels) + 1)
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if expit(odds + middle).mean() < wanted else (low, middle)
-    return (low + high) / 2
-
-
-def logit(chances: np.ndarray) -> np.ndarray:
-    """Return the log odds of chances."""
-    inner = np.clip(chances, 1e-4, 1 - 1e-4)
-    return np.log(inner / (1 - inner))
-
-
-def expit(odds: np.ndarray) -> np.ndarray:
-    """Return the chances of log odds."""
-    return 1 / (1 + np.exp(-odds))

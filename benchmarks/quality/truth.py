@@ -29,10 +29,7 @@ from benchmarks.quality.field_scores import (
     auroc,
     calibration_error,
     chance_of,
-    expit,
     is_found_of,
-    logit,
-    moved,
     ranked,
     score,
     verdicts,
@@ -42,6 +39,7 @@ from benchmarks.quality.frozen_answers import FrozenCase, freeze, frozen
 from benchmarks.quality.receipt_answers import receipt_records
 from benchmarks.quality.structured_answers import ERRORS, MISSED, RIGHT, WRONG_SHARE, answers
 from llmeval_sdk.heuristics.extraction.risk import ExtractionRisk
+from llmeval_sdk.statistics.calibration import calibrated
 
 
 FLAT = Path(__file__).parent
@@ -157,10 +155,13 @@ def stream(rows: dict[str, list[Scored]]) -> None:
     print(f"\n## One mixed stream, cut at {CUT:.0%}: share of right values above the cut\n")
     cut = float(np.quantile([row.risk for own in rows.values() for row in own], CUT))
     shares = {}
+    wrong = np.mean([row.given.is_wrong for own in rows.values() for row in own])
     for locale, own in rows.items():
         right = [row.risk > cut for row in own if not row.given.is_wrong]
         shares[locale] = sum(right) / len(right)
     print(f"cut at {cut:.3f}: " + ", ".join(f"{k} {v:.1%}" for k, v in shares.items()))
+    least = (1 - CUT - wrong) / (1 - wrong)
+    print(f"with {wrong:.1%} wrong, a perfect order has a mean of {least:.1%}")
     bar("largest share of right values above the cut", max(shares.values()), most=0.10)
 
 
@@ -293,8 +294,9 @@ def calibration(rows: dict[str, list[Scored]]) -> None:
         for _ in range(ROUNDS):
             drawn = _at_rate(labels, rate, dice)
             asked, rest = drawn[:LABELS], drawn[LABELS:]
-            move = moved(labels[asked], chances[asked])
-            errors.append(calibration_error(labels[rest], expit(logit(chances[rest]) + move)))
+            fitted = calibrated(chances[asked].tolist(), labels[asked].tolist())
+            own = np.array([fitted(chance) for chance in chances[rest]])
+            errors.append(calibration_error(labels[rest], own))
         name = f"calibration error at {rate:.0%} after {LABELS} labels"
         bar(name, float(np.mean(errors)), most=0.05)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from math import fsum
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
@@ -132,6 +133,9 @@ class PossibleValue(NamedTuple):
     """Its normal form; empty where nothing is left of it."""
 
 
+_start_of = attrgetter("start")
+
+
 @dataclass(frozen=True, slots=True)
 class Passages:
     """The retrieved passages, and what extractions quote from elsewhere."""
@@ -186,6 +190,18 @@ class Passages:
         if place not in self._columns:
             self._columns[place] = label_of_column(self.labels(), self.text, start, end)
         return self._columns[place]
+
+    def is_heading(self, start: int, end: int) -> bool:
+        """Say whether a line holds the labels of two columns or more, and no figures."""
+        text = self.text[start:end]
+        if any(map(str.isdecimal, text)):
+            return False
+        labels: list[Label] = []
+        with suppress(TooLargeError):
+            labels = self.labels()
+        first = bisect_left(labels, start, key=_start_of)
+        last = bisect_left(labels, end, key=_start_of)
+        return len({label.concept for label in labels[first:last]}) > 1
 
     @property
     def evidence(self) -> EvidenceText:
@@ -553,6 +569,10 @@ def read(
     ]
 
 
+_COLUMN_OF_AMOUNTS = frozenset(("total", "line_total"))
+_SUMS = frozenset(("total", "subtotal", "tax", "discount", "shipping", "paid", "change"))
+
+
 class _FieldLabels(NamedTuple):
     """The labels of passages that may name a field or one of its neighbours."""
 
@@ -584,12 +604,24 @@ class _FieldLabels(NamedTuple):
         if beside and how != "before":
             return None
         if label is None and not beside:
-            label = self.passages.column(*span)
-            if label is not None and GROUP_OF[label.concept] != group:
-                return None
+            label = self._of_column(self.passages.column(*span))
         elif label is not None and label.concept in VAGUE and label.concept != self.concept:
             return None
         return label
+
+    def _of_column(self, label: Label | None) -> Label | None:
+        """Return what the label of a column says of the field.
+
+        The column of amounts may be headed by the word for a total, and below the items it holds
+        the sums as well.
+        """
+        if label is None or GROUP_OF[label.concept] != GROUP_OF[self.concept or ""]:
+            return None
+        if label.concept not in _COLUMN_OF_AMOUNTS or self.concept == label.concept:
+            return label
+        if self.concept == "line_total":
+            return label._replace(concept="line_total")
+        return None if self.concept in _SUMS else label
 
     def own(self, span: tuple[int, int], *, beside: bool = False) -> Label | None:
         """Return the label that a place stands under if it names the field."""
@@ -705,6 +737,8 @@ def _rivals(
         is_rival = competes.get(form)
         if is_rival is None:
             is_rival = competes[form] = _competes(form, kind, forms)
+            if is_rival and kind == "line" and passages.is_heading(start, end):
+                is_rival = competes[form] = False
         if not is_rival:
             continue
         for begin, stop in spans:

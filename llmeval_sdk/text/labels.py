@@ -38,7 +38,7 @@ VAGUE = frozenset(("line_total",))
 GROUP_OF = {concept: group for group, concepts in GROUPS.items() for concept in concepts}
 
 _FIELD_WORDS: Mapping[str, str] = {
-    "total": "total; amount; gross; sum; balance",
+    "total": "total; amount; gross; sum",
     "issue_date": "issue; issued; invoice date; date",
     "due_date": "due; deadline; payable",
     "invoice_number": "invoice number; invoice id; invoice no; document number",
@@ -95,10 +95,26 @@ def labels_in(text: str, group: str | None = None) -> list[Label]:
     end = 0
     for at, first in places[:_MAX_LABELS]:
         label = _longest(text, at, at + len(first), phrases[first]) if at >= end else None
-        if label is not None and (GROUP_OF[label.concept] != "party" or _leads(text, label)):
-            labels.append(label)
-            end = label.end
+        if label is None or (GROUP_OF[label.concept] == "party" and not _leads(text, label)):
+            continue
+        if labels and _is_part(text, labels[-1], label):
+            continue
+        labels.append(label)
+        end = label.end
     return labels
+
+
+_INCLUDED = re.compile(
+    r"[^\n]{0,12}\b(?:in|incl|included|includes|including|inclusive|inc|excl|excluding|exclusive|with"
+    r"|without|of|inkl|inklusive|zzgl|ohne|mit|avec|hors|con|sin|com|sem|med|met|senza)\b[^\n]{0,12}"
+)
+
+
+def _is_part(text: str, first: Label, second: Label) -> bool:
+    """Say whether a label only says what the one before it holds: "total incl. tax"."""
+    if first.concept == second.concept or GROUP_OF[first.concept] != GROUP_OF[second.concept]:
+        return False
+    return _INCLUDED.fullmatch(text, first.end, second.start) is not None
 
 
 _ENDS_LABEL = re.compile(r"[.#]{0,2}[ \t]{0,2}(?:[:|\n]|[ \t]{2}|\Z)")
@@ -196,9 +212,17 @@ def nearest_label(labels: list[Label], text: str, start: int, end: int) -> tuple
     top = text.rfind("\n", 0, stop) + 1
     own = labels[_index(labels, top) : _index(labels, stop)]
     is_first = not text[line:start].strip(" |\t*")
-    if len(own) == 1 and is_first and _is_alone(text, own[0], top, stop):
-        return own[0], "above"
-    return None
+    if len(own) != 1 or not is_first or not _is_alone(text, own[0], top, stop):
+        return None
+    return None if _is_stacked(labels, text, top) else (own[0], "above")
+
+
+def _is_stacked(labels: list[Label], text: str, line: int) -> bool:
+    """Say whether a label stands below another one, so that both have their values further down."""
+    stop = _end_of_text(text, line)
+    top = text.rfind("\n", 0, stop) + 1
+    own = labels[_index(labels, top) : _index(labels, stop)]
+    return len(own) == 1 and _is_alone(text, own[0], top, stop)
 
 
 _NEAR = 200
@@ -213,7 +237,12 @@ def _end_of_text(text: str, stop: int) -> int:
 
 def label_of_column(labels: list[Label], text: str, start: int, end: int) -> Label | None:
     """Return the label of the column that a place stands in; ``labels`` are those of all groups."""
-    return _head(labels, text, text.rfind("\n", 0, start) + 1, (start + end) // 2)
+    line = text.rfind("\n", 0, start) + 1
+    stop = text.find("\n", end)
+    row = text[line : stop if stop >= 0 else len(text)]
+    if len(row.strip()) <= end - start + 2:  # it is no row of a table, but a line of its own
+        return None
+    return _head(labels, text, line, (start + end) // 2)
 
 
 def _index(labels: list[Label], place: int) -> int:
@@ -260,7 +289,9 @@ def _head(labels: list[Label], text: str, line: int, start: int) -> Label | None
     for label in labels[_index(labels, lowest) : _index(labels, line)]:
         by_line[text.rfind("\n", 0, label.start) + 1].append(label)
     heads = [
-        (top, row) for top, row in by_line.items() if len(row) > 1 and _is_head(text, top, row[-1])
+        (top, row)
+        for top, row in by_line.items()
+        if len({label.concept for label in row}) > 1 and _is_head(text, top, row[-1])
     ]
     if not heads:
         return None

@@ -99,18 +99,19 @@ def find(value: object, evidence: EvidenceText, *, most: int = MAX_PLACES) -> Fo
     return _find_text(_text_of(value), evidence, most)
 
 
-def _find_text(text: str, evidence: EvidenceText, most: int) -> Found | None:  # noqa: C901, PLR0911
+def _find_text(text: str, evidence: EvidenceText, most: int) -> Found | None:  # noqa: PLR0911
     evidence.budget.spend(50 + len(text) / 10 + len(evidence.text) / 100)
     if not any(map(str.isalnum, text)):
         return None
     if stated := _found("verbatim", _verbatim(evidence.text, text, evidence.budget), most):
         return stated
     lowered = text.lower()
-    if lowered in BOOLEANS:
-        return _find_boolean(lowered in YES, evidence)
     folded = fold(text) if len(text) <= _SHORT else ""
-    if len(text) <= MAX_CODE and text.isupper() and (meanings := coded(text, folded)):
-        spans = (span for meaning in meanings for span in _coded_spans(meaning, evidence))
+    if lowered in BOOLEANS:  # "ja" is a yes, and a language; "NO" is a no, and a country
+        stated = _find_boolean(lowered in YES, evidence)
+        return stated or _found("code", _spans_of_codes(text, folded, evidence))
+    if len(text) <= MAX_CODE and text.isupper() and coded(text, folded):
+        spans = _spans_of_codes(text, folded, evidence)
         return _found("code", spans) or _UNSUPPORTED  # in small letters it may be any word
     if len(text) <= _SHORT:
         known = _parsed(text, folded, evidence)
@@ -125,9 +126,8 @@ def _find_text(text: str, evidence: EvidenceText, most: int) -> Found | None:  #
     squashed = _squashed_spans(folded.split(), evidence, apart=is_identifier)
     if stated := _found("normalised", squashed, most):
         return stated
-    for meaning in coded(text, folded):
-        if stated := _found("code", _coded_spans(meaning, evidence)):
-            return stated
+    if stated := _found("code", _spans_of_codes(text, folded, evidence)):
+        return stated
     evidence.budget.spend(2 * len(text))
     return _found("aligned", _aligned_spans(words(text, folded), evidence)) or _UNSUPPORTED
 
@@ -158,6 +158,12 @@ def _find_boolean(value: bool, evidence: EvidenceText) -> Found | None:  # noqa:
 _BOOLEAN_WORD = re.compile(rf"[^\W\d_]{{1,8}}|[{CHECKED}{UNCHECKED}]")
 
 
+def _spans_of_codes(text: str, folded: str, evidence: EvidenceText) -> Iterator[Span]:
+    """Yield where a text has what a value stands for in the lists of codes."""
+    for meaning in coded(text, folded):
+        yield from _coded_spans(meaning, evidence)
+
+
 def _coded_spans(meaning: Coded, evidence: EvidenceText) -> Iterator[Span]:
     """Yield where a text has a code, in capitals, or one of its names."""
     if meaning.code.isupper() or meaning.kind == "licence":
@@ -168,7 +174,8 @@ def _coded_spans(meaning: Coded, evidence: EvidenceText) -> Iterator[Span]:
     if meaning.kind == "currency":
         for sign, code in CURRENCIES.items():
             is_own = code == meaning.code or meaning.code in SHARED_SIGNS.get(code, ())
-            if is_own and not (sign.isascii() and sign.isalpha()):  # those may be any word
+            is_word = len(sign) >= 3 and sign.upper() != code  # a shorter one may be any word
+            if is_own and (is_word or not (sign.isascii() and sign.isalpha())):
                 for span in _verbatim(evidence.plain, sign, evidence.budget):
                     yield evidence.original(*span)
 

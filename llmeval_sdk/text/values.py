@@ -255,8 +255,7 @@ def _kind(text: str) -> str:
                 for pattern in patterns:
                     match = pattern.match(candidate)
                     if match is not None and match.end() >= end > 0:
-                        meant = coded(text, fold(text)) if kind == "code" else ()
-                        return meant[0].kind if meant else kind
+                        return _kind_of_code(text) if kind == "code" else kind
     typed = _typed_kind(text) if len(text) <= _SHORT else None
     if typed is not None:
         return typed
@@ -264,6 +263,14 @@ def _kind(text: str) -> str:
         return "text"
     match = _NAME.match(text)
     return "name" if match is not None and match.end() >= len(text) - 2 else "line"
+
+
+def _kind_of_code(text: str) -> str:
+    """Name the kind of what is written as a code: ``05-AUG-2017`` is a date."""
+    meant = coded(text, fold(text))
+    if meant:
+        return meant[0].kind
+    return "date" if only_date(plain(text))[0] else "code"
 
 
 _short_kind = lru_cache(2048)(_kind)

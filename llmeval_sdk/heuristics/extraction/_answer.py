@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
+from llmeval_sdk.heuristics.extraction._sums import contradictions
 from llmeval_sdk.model import Chunk, Record
 from llmeval_sdk.model.chat import bounded_question
 from llmeval_sdk.text.extraction import MAX_CHUNKS, MAX_PASSAGE, Reading
@@ -92,6 +93,10 @@ def usual_document(readings: Iterable[Reading], chunks: Sequence[Chunk]) -> froz
 
 # What the fields of one answer say about each other.
 
+IN_ROW = "in_row"
+"""Says that a value stands on one line with others of its item: in a table, what names a field is
+far away at the head of its column."""
+
 
 def siblings(fields: Sequence[tuple[str, Reading]]) -> list[dict[str, float]]:
     """Compare the fields of an answer, given by path and reading; one mapping of features for each.
@@ -99,7 +104,7 @@ def siblings(fields: Sequence[tuple[str, Reading]]) -> list[dict[str, float]]:
     ``shared``: more fields have this value than there are places where it stands, so that at least
     one of them took a neighbour's. ``shared_unlabelled``: the same, and it is not this field that
     the place's label names. ``off_row``: the value of an item stands on no line on which most of
-    the item's other values stand.
+    the item's other values stand. ``does_not_add_up``: sums or dates of the answer contradict it.
     """
     claims = Counter(reading.form for _, reading in fields)
     lines = [_lines(reading) for _, reading in fields]
@@ -107,15 +112,19 @@ def siblings(fields: Sequence[tuple[str, Reading]]) -> list[dict[str, float]]:
     for (path, _), own in zip(fields, lines, strict=True):
         for line in own:
             votes[_item(path)][line] += 1
+    wrong = contradictions(fields)
     made = []
     for (path, reading), own in zip(fields, lines, strict=True):
         shared = bool(reading.spans) and claims[reading.form] > len(reading.spans)
         usual = votes[_item(path)].most_common(1) if own and _item(path) else []
+        has_row = bool(usual) and usual[0][1] > 1
         made.append(
             {
                 "shared": float(shared),
                 "shared_unlabelled": float(shared and not reading.stands_under_own),
-                "off_row": float(bool(usual) and usual[0][1] > 1 and usual[0][0] not in own),
+                "does_not_add_up": float(path in wrong),
+                "off_row": float(has_row and usual[0][0] not in own),
+                IN_ROW: float(has_row and usual[0][0] in own),
             }
         )
     return made

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmeval_sdk.heuristics.extraction.risk import FULL_CUE, MAX_EXTRACTIONS, expected_kinds
+from llmeval_sdk.heuristics.extraction._fit import expected_kinds
+from llmeval_sdk.heuristics.extraction.risk import FULL_CUE, MAX_EXTRACTIONS
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.structure import has_no_fields

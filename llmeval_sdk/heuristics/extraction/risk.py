@@ -21,14 +21,17 @@ from llmeval_sdk.heuristics.aggregated_confidence import (
     runs_code,
 )
 from llmeval_sdk.heuristics.extraction._answer import (
+    IN_ROW,
     asked_documents,
     documents_of_reading,
     siblings,
     usual_document,
 )
+from llmeval_sdk.heuristics.extraction._fit import measure_fit
 from llmeval_sdk.heuristics.extraction._history import Histories
+from llmeval_sdk.heuristics.extraction._sums import measure_sums
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
-from llmeval_sdk.model.chat import bounded_question, parts_without_text
+from llmeval_sdk.model.chat import parts_without_text
 from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.model.structure import (
     Field,
@@ -55,108 +58,6 @@ from llmeval_sdk.text.values import FREE_FORM, abstained, items, normal, text_of
 
 if TYPE_CHECKING:
     from llmeval_sdk.config import Settings
-
-
-# Whether a value looks as its field should, and is whole.
-
-TYPICAL_WORDS = 12
-"""A value of more words than this becomes unusual for a field."""
-
-_DATE, _MONEY = ("date", "year"), ("money", "number")
-_NAME = ("name", "line", "text", "country")
-_EXPECTED: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("date", "day", "expires", "expiry", "birthday", "deadline"), _DATE),
-    **dict.fromkeys(
-        ("total", "subtotal", "amount", "price", "cost", "fee", "salary", "balance", "tax", "sum"),
-        _MONEY,
-    ),
-    **dict.fromkeys(
-        ("name", "company", "author", "person", "vendor", "party", "city", "country", "address",
-         "jurisdiction", "customer", "supplier", "owner"),
-        _NAME,
-    ),
-    **dict.fromkeys(("url", "homepage", "website", "repository", "link"), ("url",)),
-    "year": ("year", "date", "number"),
-    "email": ("email",),
-    "version": ("version", "money", "number", "code"),
-    "count": ("number",),
-    "quantity": ("number",),
-}  # fmt: skip
-"""The last telling word of a field's name -> the kinds of value that fit it."""
-
-_WORD_OF_VALUE = re.compile(r"[^\W\d_]{3,30}")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
-def _measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict[str, float]:
-    """Check a value's format, kind and edges.
-
-    ``fits`` says whether the value has its field's format, where that is known. What is returned:
-    ``wrong_format``: it does not match the field's ``format``. ``wrong_kind``: the field's name
-    calls for another kind of value. ``free_form``: it is of no kind that can be checked.
-    ``cut_off``: the text goes on where the value ends. ``has_label``: a label came along with it.
-    ``long``: it has more words than one value usually has. ``common``: share of a name's words that
-    the passages also have in lower case. ``unrelated``: a rival address has a word of the request
-    that this one lacks.
-    """
-    kinds = expected_kinds(_config_of(record))
-    words = reading.value.count(" ") + 1
-    return {
-        "wrong_format": float(fits is False),
-        "wrong_kind": float(bool(kinds) and reading.kind not in kinds and fits is not True),
-        "free_form": float(reading.kind in FREE_FORM),
-        "cut_off": float(_is_cut_off(reading)),
-        "has_label": float(_has_label(reading)),
-        "long": min(1.0, max(0, words - TYPICAL_WORDS) / 20),
-        "common": _common(reading),
-        "unrelated": _unrelated(record.request, reading),
-    }
-
-
-def expected_kinds(config: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the kinds of value that a field's format or name calls for; empty where unknown."""
-    form, name = config.get("format"), config.get("name")
-    if type(form) is str and form in ("date", "money", "number"):
-        return _DATE if form == "date" else _MONEY
-    if not isinstance(name, str):
-        return ()
-    words = _HUMP.sub(" ", name[:100]).replace("_", " ").replace("-", " ").lower().split()
-    return next((_EXPECTED[word] for word in reversed(words) if word in _EXPECTED), ())
-
-
-def _is_cut_off(reading: Reading) -> bool:
-    """Say whether what stands right before or after the value seems to belong to it."""
-    if reading.best is None or reading.kind not in FREE_FORM:
-        return False
-    start, end = reading.best
-    text = reading.passages.text
-    after = text[end : end + 2].strip(" ")
-    before = text[max(0, start - 2) : start].rstrip(" ")
-    return after[:1] in (",", "&", "-", "/", "(") or before[-1:] in ("&", "-", "/")
-
-
-def _has_label(reading: Reading) -> bool:
-    label, colon, rest = reading.value.partition(":")
-    return bool(colon and rest.strip() and len(label) <= 30 and reading.kind != "url")
-
-
-def _common(reading: Reading) -> float:
-    if reading.kind not in ("name", "line"):
-        return 0.0
-    words = _WORD_OF_VALUE.findall(reading.value)[:8]
-    text = reading.passages.text
-    return sum(f" {word.lower()} " in text for word in words) / len(words) if words else 0.0
-
-
-def _unrelated(request: object, reading: Reading) -> float:
-    if reading.kind not in ("url", "email"):
-        return 0.0
-    question = bounded_question(request).lower()
-    names = {word for word in _WORD_OF_VALUE.findall(question) if len(word) > 3}
-    mine = reading.value.lower()
-    if any(word in mine for word in names):
-        return 0.0
-    return float(any(word in rival.value.lower() for rival in reading.rivals for word in names))
 
 
 # What the extractions say together: how many agree on the value, how surely, from where.
@@ -427,16 +328,20 @@ def features(
     """
     confidence = aggregated_confidence(record)
     sure = confidence.value if isinstance(confidence.value, float) else OTHERWISE
-    return {
+    measured = {
         **measure_votes(record, reading, sure),
         **_measure_rivalry(reading),
         **_measure_label(reading),
+        **measure_sums(reading),
         "other_document": float(elsewhere),
         **together,
-        **_measure_fit(record, reading, fits=confidence.metadata.get("format_valid")),
+        **measure_fit(record, reading, fits=confidence.metadata.get("format_valid")),
         **_measure_place(record, reading),
         **(histories.measure(name, reading) if histories is not None else {}),
     }
+    if together.get(IN_ROW):
+        measured |= {name: min(measured[name], 0.5) for name in ("no_cue", "rival_nearer")}
+    return measured
 
 
 NAME = "extraction_risk"
@@ -817,6 +722,13 @@ _WHY: Mapping[str, str] = {
     "qualified": "a word on its line says that it is something else",
     "shared": "another field has the same value, which stands in fewer places than fields have it",
     "shared_unlabelled": "another field has the same value, and no label here names this field",
+    "does_not_add_up": "it does not add up with other fields of the answer",
+    "exceeded": "other amounts of the document are greater",
+    "no_sum": "it is no sum of other amounts of the document",
+    "is_label": "it reads as a label and not as a name",
+    "no_legal_form": "it has no legal form of a company, and another line has one",
+    "far_down": "it stands far from the top of the document",
+    "no_address": "it has no figures, as an address has",
     "off_row": "it stands on another line than the other values of its item",
     "other_document": "it stands in another document than the one that was asked about",
     "no_own_label": "it does not stand under the label of its field",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 
@@ -16,7 +17,7 @@ from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.fields import TOOL_RESULTS
 from llmeval_sdk.model.records import evidence_of
 from llmeval_sdk.model.structure import has_no_fields
-from llmeval_sdk.text.budget import WorkBudget
+from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 
 
 NAME = "groundedness_risk"
@@ -201,6 +202,10 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
         why = "the response declines to answer" if claims else "the response claims nothing"
         return Evaluation(NAME, round(value, 5), None, why, None, metadata)
     least = _words.data("groundedness")["span_threshold"]
+    stated = _stated(answer, _text.passages(evidence)) if len(claims) == 1 else None
+    if stated is not None:
+        why = f"the response is one value, which the context has {_HOW.get(stated, 'as it is')}"
+        return Evaluation(NAME, round(_DECLINED * value, 5), None, why, None, metadata)
     spans = [
         [claim.start, claim.end]
         for claim, risk in zip(measured, risks, strict=True)
@@ -216,6 +221,29 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
         metadata["not_compared"] = list(uncompared)[:_MAX_SHOWN]
     explanation = _explain(len(spans), len(measured), metadata["numbers_absent"], [*uncompared])
     return Evaluation(NAME, round(value, 5), None, explanation, None, metadata)
+
+
+# An answer that is one value is looked for as the scores of extractions look for values, so that
+# what they find in another form, such as a date, is not called absent here.
+
+_MAX_VALUE, _MAX_VALUE_WORDS = 60, 6
+_MAX_SEARCHED = 40_000
+"""Characters of the context in which a value is looked for."""
+_HOW = {"verbatim": "as it is", "number": "as a number", "date": "as a date", "code": "by its name"}
+
+
+def _stated(answer: str, passages: Sequence[str]) -> str | None:
+    """Return how the context has an answer that is one value; ``None`` for any other answer."""
+    value = answer.strip().rstrip(".")
+    if len(value) > _MAX_VALUE or value.count(" ") >= _MAX_VALUE_WORDS or "\n" in value:
+        return None
+    from llmeval_sdk.text.support import EvidenceText, find
+
+    budget = WorkBudget()
+    with suppress(TooLargeError):
+        stated = find(value, EvidenceText("\n".join(passages)[:_MAX_SEARCHED], budget))
+        return None if stated is None or stated.how == "unsupported" else stated.how
+    return None
 
 
 _UNCOMPARED = re.compile(

@@ -1,0 +1,178 @@
+"""Whether a value looks as its field should, and is whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from llmeval_sdk.model import Record
+from llmeval_sdk.model.chat import bounded_question
+from llmeval_sdk.text.extraction import Reading
+from llmeval_sdk.text.folding import plain
+from llmeval_sdk.text.labels import GROUPS, labels_in
+from llmeval_sdk.text.values import FREE_FORM
+
+
+TYPICAL_WORDS = 12
+"""A value of more words than this becomes unusual for a field."""
+
+_DATE, _MONEY = ("date", "year"), ("money", "number", "version")  # 41.5 may be a version, too
+_NAME = ("name", "line", "text", "country")
+_EXPECTED: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("date", "day", "expires", "expiry", "birthday", "deadline"), _DATE),
+    **dict.fromkeys(
+        ("total", "subtotal", "amount", "price", "cost", "fee", "salary", "balance", "tax", "sum"),
+        _MONEY,
+    ),
+    **dict.fromkeys(
+        ("name", "company", "author", "person", "vendor", "party", "city", "country", "address",
+         "jurisdiction", "customer", "supplier", "owner"),
+        _NAME,
+    ),
+    **dict.fromkeys(("url", "homepage", "website", "repository", "link"), ("url",)),
+    "year": ("year", "date", "number"),
+    "email": ("email",),
+    "version": ("version", "money", "number", "code"),
+    "count": ("number",),
+    "quantity": ("number",),
+}  # fmt: skip
+"""The last telling word of a field's name -> the kinds of value that fit it."""
+
+_JOINTS = str.maketrans("_-./", "    ")
+_WORD_OF_VALUE = re.compile(r"[^\W\d_]{3,30}")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict[str, float]:
+    """Check a value's format, kind and edges.
+
+    ``fits`` says whether the value has its field's format, where that is known. What is returned:
+    ``wrong_format``: it does not match the field's ``format``. ``wrong_kind``: the field's name
+    calls for another kind of value. ``free_form``: it is of no kind that can be checked.
+    ``cut_off``: the text goes on where the value ends. ``has_label``: a label came along with it.
+    ``long``: it has more words than one value usually has. ``common``: share of a name's words that
+    the passages also have in lower case. ``unrelated``: a rival address has a word of the request
+    that this one lacks. ``is_label``: a name or address that reads as a label or a heading.
+    ``no_legal_form``: a company without the legal form that another line has. ``far_down``: how far
+    from the top of the passages a seller's name stands. ``no_address``: an address without figures.
+    """
+    config = record.field_config if isinstance(record.field_config, Mapping) else {}
+    kinds = expected_kinds(config)
+    words = reading.value.count(" ") + 1
+    return {
+        "wrong_format": float(fits is False),
+        "wrong_kind": float(bool(kinds) and reading.kind not in kinds and fits is not True),
+        "free_form": float(reading.kind in FREE_FORM),
+        "cut_off": float(_is_cut_off(reading)),
+        "has_label": float(_has_label(reading)),
+        "long": min(1.0, max(0, words - TYPICAL_WORDS) / 20),
+        "common": _common(reading),
+        "unrelated": _unrelated(record.request, reading),
+        **_measure_name(config, reading),
+    }
+
+
+_LABEL_TEXT = """
+amount balance bill card cash cashier change count credit date debit description discount document
+excl fax gst hotline incl inclusive invoice item items member no number order payment phone price
+qty quantity receipt reference reg register rounding sales served slip store subtotal table tax tel
+telephone terminal time total vat
+"""
+_LABEL_WORDS = frozenset(_LABEL_TEXT.split())
+"""Words of labels and headings that are seldom part of a name."""
+_MAX_LABEL = 60
+_COMPANY = ("company", "vendor", "supplier", "seller", "merchant", "issuer", "organisation",
+            "organization", "employer", "licensor", "lessor", "contractor")  # fmt: skip
+_LEGAL_FORM = re.compile(
+    r"""(?<!\w)(?:
+    ltd|limited|inc|incorporated|llc|llp|plc|corp|corporation|gmbh|ag|kg|kgaa|ug|ohg|e\.?\s?k|se
+    |s\.?a\.?s|sarl|sas|s\.?\s?p\.?\s?a|s\.?\s?r\.?\s?l|snc|s\.?a|s\.?l|s\.?l\.?u|lda|ltda|b\.?v|n\.?v
+    |a\.?b|a/?s|asa|aps|oyj?|sp\.?\s?z\s?o\.?\s?o|s\.?r\.?o|a\.s|kft|zrt|d\.?o\.?o|sdn\.?\s?bhd|bhd
+    |pty|pte|co|company|ooo|ооо|оао|зао|пао|ао|тов|α\.?\s?ε|ε\.?\s?π\.?\s?ε|ι\.?\s?κ\.?\s?ε
+    )\.?(?!\w)|株式会社|有限会社|合同会社|有限公司|股份公司|주식회사|유한회사|\(주\)""",
+    re.VERBOSE,
+)
+"""The legal forms of companies, in lower case."""
+_LINES = 20
+"""Lines from the top of a document after which a seller's name is far down."""
+
+
+def _measure_name(config: Mapping[str, object], reading: Reading) -> dict[str, float]:
+    """Look at the words of a name or an address, and where a seller's name stands."""
+    name = config.get("name")
+    words = _HUMP.sub(" ", name[:100]).lower() if isinstance(name, str) else ""
+    field = frozenset(words.translate(_JOINTS).split())
+    is_address = "address" in field
+    is_party = reading.concept in GROUPS["party"] or not field.isdisjoint(_COMPANY)
+    if not (is_address or is_party) or reading.kind in ("email", "url"):
+        return {}
+    value = plain(reading.value)
+    measured = {"is_label": _reads_as_label(value)}
+    if is_address:
+        return {**measured, "no_address": float(not any(map(str.isdecimal, value)))}
+    if not field.isdisjoint(_COMPANY) or reading.concept == "seller":
+        text = reading.passages.lowered
+        is_bare = not _LEGAL_FORM.search(value) and _LEGAL_FORM.search(text) is not None
+        lines = text.count("\n", 0, reading.best[0]) if reading.best is not None else 0
+        measured |= {"no_legal_form": float(is_bare), "far_down": min(1.0, lines / _LINES)}
+    return measured
+
+
+def _reads_as_label(value: str) -> float:
+    """Return 1 for what is a label, and less for what only has words of labels."""
+    if len(value) > _MAX_LABEL:
+        return 0.0
+    if value.endswith(":"):
+        return 1.0
+    words = _WORD_OF_VALUE.findall(value)
+    if words and not _LABEL_WORDS.isdisjoint(words):
+        return 1.0
+    groups = (group for group in GROUPS if group != "party")
+    return float(any(labels_in(f"{value}:", group) for group in groups))
+
+
+def expected_kinds(config: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the kinds of value that a field's format or name calls for; empty where unknown."""
+    form, name = config.get("format"), config.get("name")
+    if type(form) is str and form in ("date", "money", "number"):
+        return _DATE if form == "date" else _MONEY
+    if not isinstance(name, str):
+        return ()
+    words = _HUMP.sub(" ", name[:100]).replace("_", " ").replace("-", " ").lower().split()
+    return next((_EXPECTED[word] for word in reversed(words) if word in _EXPECTED), ())
+
+
+def _is_cut_off(reading: Reading) -> bool:
+    """Say whether what stands right before or after the value seems to belong to it."""
+    if reading.best is None or reading.kind not in FREE_FORM:
+        return False
+    start, end = reading.best
+    text = reading.passages.text
+    after = text[end : end + 2].strip(" ")
+    before = text[max(0, start - 2) : start].rstrip(" ")
+    return after[:1] in (",", "&", "-", "/", "(") or before[-1:] in ("&", "-", "/")
+
+
+def _has_label(reading: Reading) -> bool:
+    label, colon, rest = reading.value.partition(":")
+    return bool(colon and rest.strip() and len(label) <= 30 and reading.kind != "url")
+
+
+def _common(reading: Reading) -> float:
+    if reading.kind not in ("name", "line"):
+        return 0.0
+    every = _WORD_OF_VALUE.findall(reading.value)[:8]
+    words = [word for word in every if not word.islower() and word.lower() != word.upper()]
+    text = reading.passages.text
+    return sum(f" {word.lower()} " in text for word in words) / len(every) if words else 0.0
+
+
+def _unrelated(request: object, reading: Reading) -> float:
+    if reading.kind not in ("url", "email"):
+        return 0.0
+    question = bounded_question(request).lower()
+    names = {word for word in _WORD_OF_VALUE.findall(question) if len(word) > 3}
+    mine = reading.value.lower()
+    if any(word in mine for word in names):
+        return 0.0
+    return float(any(word in rival.value.lower() for rival in reading.rivals for word in names))

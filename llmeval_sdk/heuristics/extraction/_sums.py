@@ -1,0 +1,134 @@
+"""What must add up: the figures of a document, and the fields of one answer."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from llmeval_sdk.text.extraction import Reading
+from llmeval_sdk.text.values import normal
+
+
+_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{1,6})?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_TOLERANCE = 0.011
+"""What rounding may change in a sum of money."""
+_MAX_AMOUNTS = 40
+_PAID = frozenset(("paid", "change"))
+"""Labels of what was handed over and given back, which may well be more than a total."""
+
+
+def measure_sums(reading: Reading) -> dict[str, float]:
+    """Compare a total with the other amounts of its document.
+
+    ``exceeded``: the share of the other amounts that are greater, those that were paid left out.
+    ``no_sum``: there are several amounts, and it is the sum of no two of them nor the greatest.
+    """
+    if reading.concept != "total":
+        return {}
+    total = _number(reading)
+    if total is None:
+        return {}
+    paid = {
+        reading.passages.lowered.rfind("\n", 0, label.start)
+        for label in reading.passages.labels("amount")
+        if label.concept in _PAID
+    }
+    amounts: set[float] = set()
+    others: set[float] = set()
+    for rival in reading.rivals:
+        match = _NUMBER.fullmatch(normal(rival.value))
+        if match is None or len(amounts) == _MAX_AMOUNTS:
+            continue
+        amount = float(match[0])
+        amounts.add(amount)
+        if reading.passages.lowered.rfind("\n", 0, rival.start) not in paid:
+            others.add(amount)
+    if len(amounts) < 2:
+        return {}
+    greater = sum(amount > total for amount in others)
+    parts = [amount for amount in amounts if 0 < amount < total]
+    is_sum = any(
+        abs(first + second - total) < _TOLERANCE
+        for place, first in enumerate(parts)
+        for second in parts[place:]
+    )
+    return {
+        "exceeded": greater / len(others) if others else 0.0,
+        "no_sum": float(not is_sum and greater > 0),
+    }
+
+
+def _number(reading: Reading) -> float | None:
+    match = _NUMBER.fullmatch(reading.form)
+    return float(match[0]) if match is not None else None
+
+
+def contradictions(fields: Sequence[tuple[str, Reading]]) -> set[str]:
+    """Return the paths of the fields of an answer that do not fit each other.
+
+    Subtotal and tax that are not the total, a quantity and a price that are not the amount, a rate
+    that is not the tax, items that exceed the subtotal, and dates in the wrong order: all fields of
+    such a sum are returned, as nobody knows which of them is wrong.
+    """
+    scopes: dict[str, dict[str, tuple[str, Reading]]] = defaultdict(dict)
+    amounts: dict[str, float] = defaultdict(float)
+    for path, reading in fields:
+        concept = reading.concept
+        if concept is None:
+            continue
+        if concept == "tax" and (reading.kind == "percent" or "rate" in path.lower()):
+            concept = _RATE
+        scopes[path.rpartition(".")[0]].setdefault(concept, (path, reading))
+        number = _number(reading)
+        if concept == "line_total" and number is not None and "[" in path:
+            amounts[path.partition("[")[0]] += number
+    wrong: set[str] = set()
+    for scope in scopes.values():
+        numbers = {
+            concept: number
+            for concept, (_, reading) in scope.items()
+            if (number := _number(reading)) is not None
+        }
+        for concepts in (*_sums(numbers), *_orders(scope)):
+            wrong.update(scope[concept][0] for concept in concepts)
+        subtotal = numbers.get("subtotal")
+        if subtotal and any(total > subtotal + _TOLERANCE for total in amounts.values()):
+            wrong.add(scope["subtotal"][0])
+    return wrong
+
+
+def _sums(numbers: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
+    """Yield the concepts of each sum, product or rate that does not come out."""
+    total, subtotal, tax = (numbers.get(name) for name in ("total", "subtotal", "tax"))
+    if total is not None and subtotal is not None and tax is not None:
+        more = numbers.get("shipping", 0.0) - abs(numbers.get("discount", 0.0))
+        expected = (subtotal + tax, subtotal + tax + more, subtotal, subtotal + more)
+        if all(abs(one - total) > 5 * _TOLERANCE for one in expected):
+            yield "total", "subtotal", "tax"
+    rate = numbers.get(_RATE)
+    if rate is not None and subtotal is not None and tax is not None:
+        percent = rate if rate > 1 else 100 * rate
+        if abs(subtotal * percent / 100 - tax) > max(0.02 * abs(tax), 5 * _TOLERANCE):
+            yield _RATE, "tax", "subtotal"
+    quantity, price, amount = (
+        numbers.get(name) for name in ("quantity", "unit_price", "line_total")
+    )
+    if quantity is None or price is None or amount is None:
+        return
+    if abs(quantity * price - amount) > max(0.01 * abs(amount), 5 * _TOLERANCE):
+        yield "quantity", "unit_price", "line_total"
+
+
+_RATE = "tax_rate"
+_IN_ORDER = (("issue_date", "due_date"), ("start_date", "end_date"))
+
+
+def _orders(scope: Mapping[str, tuple[str, Reading]]) -> Iterator[tuple[str, ...]]:
+    """Yield two dates of which the later one should be the earlier one."""
+    for first, last in _IN_ORDER:
+        if first in scope and last in scope:
+            before, after = scope[first][1].form, scope[last][1].form
+            if _DATE.fullmatch(before) and _DATE.fullmatch(after) and before > after:
+                yield first, last
