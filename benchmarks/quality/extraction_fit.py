@@ -31,11 +31,11 @@ PRIOR = {
     "uncited": 1.0, "low_rank": 0.8, "one_side": 0.5, "low_score": 0.7, "qualified": 0.3,
     "odd_shape": 0.3, "odd_label": 0.6, "odd_place": 0.3, "odd_words": 0.3, "repeated": 0.7,
     "usually_empty": 1.0, "no_own_label": 1.5, "other_label": 2.0, "rival_labelled": 2.0, "other_document": 3.0,
-    "does_not_add_up": 1.0, "exceeded": 2.5, "no_sum": 1.0, "is_label": 3.0, "no_legal_form": 1.0,
-    "far_down": 1.5, "no_address": 2.5, "shared": 1.5, "shared_unlabelled": 2.0, "off_row": 2.5,
+    "does_not_add_up": 1.0, "exceeded": 2.5, "no_sum": 1.0, "is_label": 4.0, "no_legal_form": 1.0,
+    "far_down": 2.5, "no_address": 3.5, "shared": 1.5, "shared_unlabelled": 2.0, "off_row": 2.5,
 }  # fmt: skip
 NAMES = tuple(PRIOR)
-PULL = 0.05
+PULL = 0.02
 """Strength of the pull towards the prior for weights that other sources are scored with."""
 PULL_WITHIN = 0.002
 """The same for weights fitted on an app's own labels."""

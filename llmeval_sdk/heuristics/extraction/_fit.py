@@ -125,10 +125,11 @@ def _reads_as_label(value: str) -> float:
     if value.endswith(":"):
         return 1.0
     words = _WORD_OF_VALUE.findall(value)
-    if words and not _LABEL_WORDS.isdisjoint(words):
-        return 1.0
+    ours = sum(word in _LABEL_WORDS for word in words)
     groups = (group for group in GROUPS if group != "party")
-    return float(any(labels_in(f"{value}:", group) for group in groups))
+    labels = [label for group in groups for label in labels_in(f"{value}:", group)]
+    covered = sum(label.end - label.start for label in labels) / max(1, len(value))
+    return min(1.0, 2 * max(ours / len(words) if words else 0.0, covered))
 
 
 def expected_kinds(config: Mapping[str, object]) -> tuple[str, ...]:
