@@ -239,9 +239,9 @@ def label_of_column(labels: list[Label], text: str, start: int, end: int) -> Lab
     """Return the label of the column that a place stands in; ``labels`` are those of all groups."""
     line = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", end)
-    row = text[line : stop if stop >= 0 else len(text)]
-    if len(row.strip()) <= end - start + 2:  # it is no row of a table, but a line of its own
-        return None
+    rest = text[line:start] + text[end : stop if stop >= 0 else len(text)]
+    if not any(map(str.isdecimal, rest)) and sum(map(str.isalpha, rest)) < _MIN_BESIDE:
+        return None  # it is no row of a table, but a line of its own, perhaps with a currency
     return _head(labels, text, line, (start + end) // 2)
 
 
@@ -252,6 +252,8 @@ def _index(labels: list[Label], place: int) -> int:
 
 _start = attrgetter("start")
 _MAX_APART, _MAX_LETTERS = 80, 10
+_MIN_BESIDE = 4
+"""Letters beside a value that make its line a row of a table; a figure does, too."""
 _ASIDE = re.compile(r"\([^()\n]{0,30}\)|[\d.,]{1,8} ?%|[.·_ \t]{3,}")
 
 

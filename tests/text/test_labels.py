@@ -93,3 +93,35 @@ def test_a_table_of_a_million_cells_is_read_in_linear_time(piece):
         nearest_label(labels, text, at, at + 1)
         label_of_column(labels, text, at, at + 1)
     assert is_within(time.thread_time() - begun, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("line", "concepts"),
+    [
+        ("Total incl. GST 12.30", ["total"]), ("Total including tax: 5", ["total"]),
+        ("Subtotal 5 Tax 1 Total 6", ["subtotal", "tax", "total"]),
+    ],
+)  # fmt: skip
+def test_what_a_label_includes_is_no_label_of_its_own(line, concepts):
+    """A total with its tax is a total; a row of sums has several labels."""
+    assert [label.concept for label in labels_in(plain(line))] == concepts
+
+
+def test_the_lowest_label_of_a_stack_says_nothing_of_the_value_below():
+    """Where labels stand in one block and values in the next, nobody knows which belong together."""
+    stack = "total\ncash\nchange\n26.60\n100.00\n73.40"
+    assert nearest_label(labels_in(stack), stack, *span(stack, "26.60")) is None
+    single = "rounding\nchange\n73.40"
+    assert nearest_label(labels_in(single), single, *span(single, "73.40"))[0].concept == "change"
+
+
+def test_a_value_on_a_line_of_its_own_stands_in_no_column():
+    """A heading far above is the head of a table only for lines with several values."""
+    text = "qty   amount\n2     5.00\n7.50"
+    assert label_of_column(labels_in(text), text, *span(text, "5.00")).concept == "line_total"
+    assert label_of_column(labels_in(text), text, *span(text, "7.50")) is None
+
+
+def span(text, part):
+    start = text.index(part)
+    return start, start + len(part)

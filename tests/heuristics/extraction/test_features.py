@@ -93,3 +93,48 @@ def test_ten_thousand_extractions_cost_no_more_than_two_hundred():
     many = replace(GOOD, extractions=(*GOOD.extractions, *(Extraction("1.00", 1),) * 10_000))
     two_hundred = replace(many, extractions=many.extractions[:200])
     assert features(many) == features(two_hundred)
+
+
+# Names, addresses and totals: what they look like, and where they stand.
+
+SLIP = "HARBOUR SUPPLIES SDN BHD\n12 Quay Road, Bergen\nCASHIER: ANNA\n" + RECEIPT
+
+
+def of_field(name, value, text=SLIP):
+    record = Record(
+        value=value, field_config={"name": name}, retrieved_context=(Chunk(text),), request="?"
+    )
+    return features(record)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "right", "feature"),
+    [
+        ("company", "CASHIER:", "HARBOUR SUPPLIES SDN BHD", "is_label"),
+        ("company", "TOTAL DUE", "HARBOUR SUPPLIES SDN BHD", "is_label"),
+        ("address", "SUBTOTAL", "12 Quay Road, Bergen", "is_label"),
+        ("vendor", "ANNA", "HARBOUR SUPPLIES SDN BHD", "no_legal_form"),
+        ("vendor", "ANNA", "HARBOUR SUPPLIES SDN BHD", "far_down"),
+        ("address", "HARBOUR SUPPLIES SDN BHD", "12 Quay Road, Bergen", "no_address"),
+        ("total", "3.32", "44.82", "exceeded"),
+        ("total", "3.32", "44.82", "no_sum"),
+    ],
+)
+def test_a_value_of_another_kind_of_field_is_told_by_its_looks(name, wrong, right, feature):
+    """A label is no company, a company no address, and a tax no total."""
+    assert of_field(name, wrong)[feature] > of_field(name, right).get(feature, 0.0)
+
+
+def test_a_name_with_one_word_of_labels_is_still_a_name():
+    """Half of the words have to be those of labels before it is surely one."""
+    assert of_field("company", "Cash and Carry Northern Foods")["is_label"] < 0.5
+
+
+def test_what_was_paid_may_be_more_than_the_total():
+    """Amounts on the lines of cash and change do not speak against it."""
+    assert of_field("total", "44.82")["exceeded"] == 0.0
+
+
+def test_names_without_capitals_are_not_common_for_that():
+    """In a script that has no capitals, a name stands in the text as it would in small letters."""
+    assert of_field("contact", "김 민준", "담당자: 김 민준 님")["common"] == 0.0

@@ -231,3 +231,41 @@ def test_an_answer_of_many_fields_holds_nobody_up(value):
     assert is_within(time.thread_time() - begun, 0.3)
     skipped = [entry for entry in score.metadata["fields"] if not entry["checked"]]
     assert all(entry["reason"] for entry in skipped)
+
+
+def risks(**changes):
+    """Return what `extraction_risk` says of each field of the answer."""
+    entries = extraction_risk.evaluate(answered(**changes)).metadata["fields"]
+    return {entry["path"]: entry["chance"] for entry in entries}
+
+
+@pytest.mark.parametrize(
+    ("changes", "doubted"),
+    [
+        ({"subtotal": "49.82"}, ("subtotal", "tax", "total")),  # and is the total
+        ({"invoice_date": "2026-03-31", "due_date": "2026-03-01"}, ("invoice_date", "due_date")),
+        ({"tax_rate": "41.5%"}, ("tax_rate", "tax")),
+    ],
+)
+def test_fields_that_do_not_fit_each_other_are_riskier(changes, doubted):
+    """Sums, rates and the order of dates speak against all values that they are made of."""
+    before, after = risks(), risks(**changes)
+    assert all(after[path] > before[path] for path in doubted)
+
+
+def test_quantity_and_price_make_the_amount():
+    """Of the items of a list, the one whose product does not come out is riskier."""
+    text = "Item Qty Unit price Amount\nBolts 3 2.50 7.50\nNuts 4 1.25 5.00\nClips 5 1.00 5.00"
+
+    def chances(amount):
+        lines = [
+            {"item": "Bolts", "quantity": 3, "unit_price": "2.50", "amount": "7.50"},
+            {"item": "Nuts", "quantity": 4, "unit_price": "1.25", "amount": amount},
+            {"item": "Clips", "quantity": 5, "unit_price": "1.00", "amount": "5.00"},
+        ]
+        record = Record(value={"lines": lines}, retrieved_context=(Chunk(text),))
+        return {e["path"]: e["chance"] for e in extraction_risk.evaluate(record).metadata["fields"]}
+
+    right, wrong = chances("5.00"), chances("7.50")
+    assert wrong["lines[1].quantity"] > right["lines[1].quantity"]
+    assert wrong["lines[0].quantity"] == right["lines[0].quantity"]
