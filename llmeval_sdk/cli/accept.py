@@ -9,12 +9,12 @@ from functools import partial
 from math import ceil
 from sqlite3 import Connection
 from time import time_ns
+from typing import TYPE_CHECKING
 
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, since
 from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation import acceptances
 from llmeval_sdk.statistics.acceptance import (
     MOST_LABELS,
     Promise,
@@ -28,6 +28,10 @@ from llmeval_sdk.statistics.labels import FEWEST
 from llmeval_sdk.store.fields import FieldTraffic, audited_labels, field_traffic, unknown_field
 from llmeval_sdk.store.state import state_path
 from llmeval_sdk.text.terminal import moment, plural, printable
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.acceptances import SavedThreshold
 
 
 _EPILOG = """\
@@ -73,6 +77,8 @@ def add(subparsers: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print both promises, and return the exit code."""
+    from llmeval_sdk.evaluation import acceptances
+
     with open_store(args.store) as reader:
         traffic = reader.read(
             lambda store: field_traffic(store, args.field, args.since or 0, args.span_name)
@@ -113,11 +119,11 @@ def run(args: argparse.Namespace) -> int:
     return 0 if is_good else 1
 
 
-def _threshold(
-    args: argparse.Namespace, traffic: FieldTraffic, promise: Promise
-) -> acceptances.SavedThreshold:
+def _threshold(args: argparse.Namespace, traffic: FieldTraffic, promise: Promise) -> SavedThreshold:
+    from llmeval_sdk.evaluation.acceptances import SavedThreshold
+
     assert promise.threshold is not None
-    return acceptances.SavedThreshold(
+    return SavedThreshold(
         field=args.field,
         span_name=args.span_name,
         threshold=promise.threshold,
@@ -135,7 +141,7 @@ def _threshold(
 class SavedState:
     """A saved threshold, and whether its promise still holds."""
 
-    saved: acceptances.SavedThreshold
+    saved: SavedThreshold
     outdated: str
     """Why it is not applied at all; empty where it is."""
     values: int
@@ -157,7 +163,9 @@ class SavedState:
         return not (self.outdated or self.moved or self.exceeded)
 
 
-def _state_of(saved: acceptances.SavedThreshold, version: str, store: Connection) -> SavedState:
+def _state_of(saved: SavedThreshold, version: str, store: Connection) -> SavedState:
+    from llmeval_sdk.evaluation.acceptances import outdated
+
     since = field_traffic(store, saved.field, saved.saved_ns, saved.span_name).scores
     accepted = sum(score is not None and score <= saved.threshold for score in since)
     share = accepted / len(since) if since else None
@@ -167,7 +175,7 @@ def _state_of(saved: acceptances.SavedThreshold, version: str, store: Connection
     error = saved.error if saved.promise == "sure" else min(saved.error / saved.share, 0.99)
     return SavedState(
         saved=saved,
-        outdated="" if saved.version == version else acceptances.outdated(saved, version),
+        outdated="" if saved.version == version else outdated(saved, version),
         values=len(since),
         share=share,
         moved=share is not None and has_moved(saved.share, saved.values, share, len(since)),
