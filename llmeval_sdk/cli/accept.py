@@ -24,6 +24,13 @@ from llmeval_sdk.statistics.acceptance import (
     is_exceeded,
     sure_acceptance,
 )
+from llmeval_sdk.statistics.detection import (
+    Figure,
+    accuracy_at,
+    auroc,
+    caught_at,
+    caught_interval,
+)
 from llmeval_sdk.statistics.labels import FEWEST
 from llmeval_sdk.store.fields import FieldTraffic, audited_labels, field_traffic, unknown_field
 from llmeval_sdk.store.state import state_path
@@ -102,6 +109,9 @@ def run(args: argparse.Namespace) -> int:
             "field": args.field, "error": args.error, "values": len(traffic.scores),
             "labels": len(traffic.labels), "unlabelled": traffic.unlabelled,
             "span_names": traffic.span_names,
+            "finds_errors": {
+                name: figure._asdict() for name, figure in (_found(traffic) or {}).items()
+            },
             "sure": sure, "average": average, "saved": state,
             "now_saved": args.save if args.save and promised else None,
         })  # fmt: skip
@@ -224,6 +234,13 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
     )
     for caution in _cautions(traffic):
         say_wrapped(caution)
+    if (found := _found(traffic)) is not None:
+        heading("How well the chance finds errors")
+        say_wrapped(
+            f"AUROC {_shown(found['auroc'], '.2f')}. The riskiest {1 - COVERAGE:.0%} hold"
+            f" {_shown(found['errors_found'], '.0%')} of the errors; of the other {COVERAGE:.0%},"
+            f" {_shown(found['accuracy'], '.1%')} are right. In brackets: 95 % intervals."
+        )
     heading(f"With 95 % confidence, at most {error:.2%} of the accepted values is wrong")
     if sure.threshold is None:
         _refuse(sure, field, len(traffic.labels), fewest_labels(error))
@@ -243,6 +260,26 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
             f" {average.of_accepted or 0:.2%} on average. It is a mean over many draws of labels:"
             " a single one, such as this, may exceed it, and nearly half of them do."
         )
+
+
+COVERAGE = 0.8
+"""The share of values that is not looked at where errors are counted."""
+
+
+def _found(traffic: FieldTraffic) -> dict[str, Figure] | None:
+    """Say how well the chance finds errors, by the labels of values that were checked."""
+    checked = [label for label in traffic.labels if label.score is not None]
+    risks, bad = [label.score or 0.0 for label in checked], [label.wrong for label in checked]
+    area, accuracy = auroc(risks, bad), accuracy_at(COVERAGE, risks, bad)
+    caught = caught_at(1 - COVERAGE, risks, bad)
+    interval = caught_interval(caught, bad)
+    if area is None or accuracy is None or caught is None or interval is None:
+        return None
+    return {"auroc": area, "errors_found": Figure(caught, *interval), "accuracy": accuracy}
+
+
+def _shown(figure: Figure, form: str) -> str:
+    return f"{figure.value:{form}} ({figure.low:{form}}–{figure.high:{form}})"
 
 
 def _cautions(traffic: FieldTraffic) -> Iterator[str]:

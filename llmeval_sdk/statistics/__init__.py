@@ -33,7 +33,10 @@ if TYPE_CHECKING:
     from llmeval_sdk.statistics.calibration import Calibration, calibrated, held_out_losses
     from llmeval_sdk.statistics.detection import (
         Caught,
+        Figure,
         Reliability,
+        accuracy_at,
+        auroc,
         caught_at,
         caught_below,
         reliability,
@@ -64,7 +67,8 @@ _HOMES = {
     "acceptance": "LabelledScore Promise average_acceptance sure_acceptance",
     "allocation": "Allocation default_control",
     "calibration": "Calibration calibrated held_out_losses",
-    "detection": "Caught Reliability caught_at caught_below reliability threshold_for",
+    "detection": "Caught Figure Reliability accuracy_at auroc caught_at caught_below reliability "
+    "threshold_for",
     "reasons": "Funnel funnel",
     "labels": "Candidate Choice Correction Labelled choose corrected_mean",
     "mean": "Difference Estimate Seen Tally assisted_mean difference population_mean",
@@ -75,11 +79,12 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split
 
 __all__ = [
     "Allocation", "Calibration", "Candidate", "Caught", "Choice", "Correction", "Difference",
-    "Estimate", "Evidence", "Funnel", "Labelled", "LabelledScore", "Promise", "Reliability",
-    "Seen", "Standardised", "Tally", "assisted_mean", "average_acceptance", "calibrated",
-    "caught_at", "caught_below", "choose", "confidence_sequence", "corrected_mean",
-    "default_control", "difference", "funnel", "held_out_losses", "population_mean", "reliability",
-    "standardised_difference", "sure_acceptance", "threshold_for",
+    "Estimate", "Evidence", "Figure", "Funnel", "Labelled", "LabelledScore", "Promise",
+    "Reliability", "Seen", "Standardised", "Tally", "accuracy_at", "assisted_mean", "auroc",
+    "average_acceptance", "calibrated", "caught_at", "caught_below", "choose",
+    "confidence_sequence", "corrected_mean", "default_control", "difference", "funnel",
+    "held_out_losses", "population_mean", "reliability", "standardised_difference",
+    "sure_acceptance", "threshold_for",
 ]  # fmt: skip
 
 

@@ -6,10 +6,12 @@ weighs the inverse of its chance to be there. Records are independent.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from math import pi, sqrt
+from math import exp, log, pi, sqrt
+from typing import NamedTuple
 
 
 _Z = 1.959964
@@ -69,6 +71,64 @@ def wilson(share: float, count: float) -> tuple[float, float]:
     middle = (share + _Z**2 / (2 * count)) / (1 + _Z**2 / count)
     half = _Z / (1 + _Z**2 / count) * sqrt(share * (1 - share) / count + _Z**2 / (4 * count**2))
     return max(0.0, middle - half), min(1.0, middle + half)
+
+
+class Figure(NamedTuple):
+    """How well a score finds what is bad, with its 95 % interval; all lie in 0..1."""
+
+    value: float
+    low: float
+    high: float
+
+
+def auroc(risks: Sequence[float], bad: Sequence[bool]) -> Figure | None:
+    """Return the chance that a bad record looks riskier than a good one; 0.5 is a coin.
+
+    Ties count half. The variance is DeLong's (1988), and the interval is symmetric on the scale of
+    log odds; where every bad record is riskier than all good ones, it is Wilson's of as many
+    records as there are of the rarer kind. ``None`` where all records are bad, or none is.
+
+    Args:
+        risks: A score of each record, high where it looks bad.
+        bad: Whether each record is bad, in the same order.
+    """
+    high = sorted(risk for risk, is_bad in zip(risks, bad, strict=True) if is_bad)
+    low = sorted(risk for risk, is_bad in zip(risks, bad, strict=True) if not is_bad)
+    if not high or not low:
+        return None
+    above = [(bisect_left(low, one) + bisect_right(low, one)) / (2 * len(low)) for one in high]
+    below = [
+        1 - (bisect_left(high, one) + bisect_right(high, one)) / (2 * len(high)) for one in low
+    ]
+    area = sum(above) / len(above)
+    deviation = sqrt(_variance_of_mean(above) + _variance_of_mean(below))
+    if not deviation or not 0 < area < 1:
+        return Figure(area, *wilson(area, min(len(high), len(low))))
+    odds, half = log(area / (1 - area)), _Z * deviation / (area * (1 - area))
+    return Figure(area, 1 / (1 + exp(half - odds)), 1 / (1 + exp(-half - odds)))
+
+
+def _variance_of_mean(values: Sequence[float]) -> float:
+    count = len(values)
+    if count < 2:
+        return 0.25
+    mean = sum(values) / count
+    return sum((value - mean) ** 2 for value in values) / (count - 1) / count
+
+
+def accuracy_at(coverage: float, risks: Sequence[float], bad: Sequence[bool]) -> Figure | None:
+    """Return the share of good records among the safest ``coverage``, with Wilson's interval.
+
+    ``None`` where there is no record. Takes what `auroc` takes; records with the same risk are
+    taken in random order.
+    """
+    count = coverage * len(risks)
+    if count <= 0:
+        return None
+    caught = caught_at(1 - coverage, risks, bad)
+    left = 0.0 if caught is None else (1 - caught) * sum(bad)
+    share = 1 - left / count
+    return Figure(share, *wilson(share, count))
 
 
 BINS = 10

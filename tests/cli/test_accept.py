@@ -39,10 +39,14 @@ def test_values_below_a_threshold_need_no_look(llmeval, store):
     assert 0.5 <= said["sure"]["share"] <= 0.92
     assert said["sure"]["of_accepted"] <= 0.02
     assert said["average"]["share"] >= said["sure"]["share"]
+    found = said["finds_errors"]
+    assert found["auroc"]["low"] < found["auroc"]["value"] == 1.0
+    assert (found["errors_found"]["value"], found["accuracy"]["value"]) == (1.0, 1.0)
     text = llmeval("accept", "--field", "total", "--store", store.path).stdout
     assert "With 95 % confidence, at most 2.00% of the accepted values is wrong" in text
     assert "On average, at most 2.00% of all values is both wrong and unseen" in text
     assert "may exceed it" in text
+    assert "AUROC 1.00 (" in text
 
 
 @pytest.mark.parametrize("label", [{}, {"purpose": "review"}, {"source": "user"}])

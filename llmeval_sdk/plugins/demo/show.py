@@ -28,7 +28,13 @@ from llmeval_sdk.model import Chunk, Evaluation, NotRun, SpanData
 from llmeval_sdk.model import values as _values
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.plugins.demo.grading import OUTCOMES
-from llmeval_sdk.statistics.detection import caught_at, caught_interval
+from llmeval_sdk.statistics.detection import (
+    Figure,
+    accuracy_at,
+    auroc,
+    caught_at,
+    caught_interval,
+)
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import Tiers
@@ -473,26 +479,34 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
     """Compare every score by the wrong answers that it would send to a judge."""
     answered = [row for row in results if row.answered]
     bad = [row.outcome != "right" for row in answered]
-    made = table(console, "judged first", "AUROC", f"caught by judging {SHARE:.0%}", "of bad")
+    made = table(
+        console, "judged first", "AUROC", f"caught by judging {SHARE:.0%}", "of bad",
+        f"right of the other {1 - SHARE:.0%}",
+    )  # fmt: skip
     rows = []
     for name in RANKED_SCORES:
         risks = [risk_of(row, name) for row in answered]
-        rows.append((name, auroc(risks, bad), caught_at(SHARE, risks, bad)))
+        rows.append(_found_by(name, risks, bad))
     flagged = [float(bool(row.reasons(threshold))) for row in answered]
     rows.append(
-        (
-            f"the evaluation framework's rule, recall below {threshold:g}",
-            auroc(flagged, bad),
-            caught_at(SHARE, flagged, bad),
-        )
+        _found_by(f"the evaluation framework's rule, recall below {threshold:g}", flagged, bad)
     )
     rows.sort(key=lambda row: -(row[2] or 0))
-    for name, area, caught in (*rows, ("at random", 0.5, SHARE)):
-        shown = "–" if caught is None else f"{caught:.0%}"
-        interval = caught_interval(caught, bad) if name != "at random" else None
+    right = 1 - sum(bad) / max(1, len(bad))
+    for name, area, caught, accuracy in (*rows, ("at random", None, SHARE, None)):
+        found = "–" if caught is None else f"{caught:.0%}"
+        interval = caught_interval(caught, bad) if area is not None else None
         if interval:
-            shown += f" ({interval[0]:.0%}–{interval[1]:.0%})"
-        made.add_row(name, "–" if area is None else f"{area:.2f}", shown, str(sum(bad)))
+            found += f" ({interval[0]:.0%}–{interval[1]:.0%})"
+        made.add_row(
+            name,
+            f"{area.value:.2f} ({area.low:.2f}–{area.high:.2f})" if area else "0.50",
+            found,
+            str(sum(bad)),
+            f"{accuracy.value:.0%} ({accuracy.low:.0%}–{accuracy.high:.0%})"
+            if accuracy
+            else f"{right:.0%}",
+        )
     whole = percent(sum(flagged), len(flagged))
     note = (
         "Over the answered records; bad: wrong or invented; in brackets the 95 % interval."
@@ -501,6 +515,14 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
         " these records; of them, a fifth of all is taken at random."
     )
     section(console, "Which score finds a wrong answer?", made, note)
+
+
+def _found_by(
+    name: str, risks: Sequence[float], bad: Sequence[bool]
+) -> tuple[str, Figure | None, float | None, Figure | None]:
+    """Return how well a score finds what is bad: AUROC, errors in a share, what is left right."""
+    accuracy = accuracy_at(1 - SHARE, risks, bad)
+    return name, auroc(risks, bad), caught_at(SHARE, risks, bad), accuracy
 
 
 LISTED = 5
@@ -618,16 +640,6 @@ def risk_of(row: Result, name: str) -> float:
     if value is None:
         return 0.5
     return value if _values.high_is_bad(name) else 1 - value
-
-
-def auroc(risks: Sequence[float], bad: Sequence[bool]) -> float | None:
-    """Return the chance that a bad record is riskier than a good one, ties counting half."""
-    high = [risk for risk, is_bad in zip(risks, bad, strict=True) if is_bad]
-    low = [risk for risk, is_bad in zip(risks, bad, strict=True) if not is_bad]
-    if not high or not low:
-        return None
-    wins = sum((one > other) + 0.5 * (one == other) for one in high for other in low)
-    return wins / (len(high) * len(low))
 
 
 def _rivals(row: Result) -> list[Mapping[str, object]]:

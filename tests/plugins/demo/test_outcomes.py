@@ -50,9 +50,9 @@ def test_the_grader_says_what_the_header_says():
 def test_auroc_counts_pairs():
     """Pairs in order over all pairs, ties half, nothing where one side is empty."""
     pytest.importorskip("rich")
-    from llmeval_sdk.plugins.demo.show import auroc
+    from llmeval_sdk.statistics import auroc
 
-    assert auroc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]) == pytest.approx(3.5 / 4)
+    assert auroc([0.9, 0.5, 0.5, 0.1], [True, True, False, False]).value == pytest.approx(3.5 / 4)
     assert auroc([0.9], [True]) is None
 
 
