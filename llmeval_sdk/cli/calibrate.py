@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from llmeval_sdk import config
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.agreement import add_source, labelled
-from llmeval_sdk.cli.options import Help, add_json
+from llmeval_sdk.cli.options import Help, add_json, open_store
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.model import values
+from llmeval_sdk.store.fields import labelled_chances
 from llmeval_sdk.store.state import state_path
-from llmeval_sdk.text.terminal import printable
+from llmeval_sdk.text.terminal import plural, printable
 
 
 if TYPE_CHECKING:
@@ -36,6 +38,10 @@ The calibration is written beside the store, and the app applies it within half 
 this judge, in this version, asking exactly this model. When another model answers, the
 calibration is stale and is not applied until it is fitted anew.
 
+Of extraction_risk, the chances of an error are moved to the app's own rate of errors, by
+the labels of `llmeval label --for accept`. Lists, reports and pages show them; the scores
+themselves and the thresholds set on them stay as they are.
+
 With fewer than 50 labels nothing is changed. A calibration is kept only if it makes the mean
 log loss smaller on labels that it was not fitted to.
 """
@@ -53,7 +59,10 @@ def add(subparsers: Commands) -> None:
     )
     add_source(parser)
     parser.add_argument(
-        "--evaluator", metavar="NAME", required=True, help="the judge whose probabilities these are"
+        "--evaluator",
+        metavar="NAME",
+        required=True,
+        help="the judge whose probabilities these are, or extraction_risk",
     )
     parser.add_argument(
         "--feedback",
@@ -88,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
             calibrations.write(path, known)
         say_wrapped(f"the calibration of {args.evaluator} is removed")
         return 0
-    pairs = _answered_by_one_model(_pairs(args), args.model)
+    is_risk = args.evaluator == values.EXTRACTION_RISK and not args.file
+    pairs = _chances(args) if is_risk else _answered_by_one_model(_pairs(args), args.model)
     fitted, verdict = _fit(pairs)
     accepted = not verdict
     if args.json:
@@ -101,6 +111,37 @@ def run(args: argparse.Namespace) -> int:
         if not args.json:
             say_wrapped(f"written to {path}")
     return 0 if accepted else 1
+
+
+def _chances(args: argparse.Namespace) -> list[Pair]:
+    """Collect the chances that the newest version of the score gave values drawn at random."""
+    from llmeval_sdk.offline.agreement import Pair
+
+    with open_store(args.store) as reader:
+        labelled_values = reader.read(labelled_chances)
+    newest = max((one.version for one in labelled_values), key=_number, default="")
+    pairs = [
+        Pair(
+            f"{one.span_id} {one.path}",
+            "no" if one.good else "yes",
+            "",
+            one.chance,
+            chance=one.drawn,
+            evaluator_version=one.version,
+        )
+        for one in labelled_values
+        if one.version == newest
+    ]
+    if not pairs:
+        raise ConfigurationError(
+            "no value that was drawn at random has a label: llmeval label --for accept --field …"
+        )
+    return pairs
+
+
+def _number(version: str) -> int:
+    """Return a version of ours as a number; those of others come first."""
+    return int(version) if version.isdecimal() else 0
 
 
 def _pairs(args: argparse.Namespace) -> list[Pair]:
@@ -168,8 +209,11 @@ def _fit(pairs: list[Pair]) -> tuple[FittedCalibration, str]:
 
 def _print(name: str, fitted: FittedCalibration, pairs: list[Pair], verdict: str) -> None:
     calibration = fitted.calibration
-    model = printable(fitted.model, 200) or "(a model that is not named)"
-    say_wrapped(f"{len(pairs):,} labelled answers of {model}")
+    if name == values.EXTRACTION_RISK:
+        say_wrapped(f"{plural(len(pairs), 'label')} of values drawn at random")
+    else:
+        model = printable(fitted.model, 200) or "(a model that is not named)"
+        say_wrapped(f"{len(pairs):,} labelled answers of {model}")
     say_wrapped(
         f"log loss on held-out labels: {fitted.loss_before:.4f}, calibrated {fitted.loss_after:.4f}"
     )

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from llmeval_sdk.cli.options import open_store
 from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model.values import DOUBTFUL_ABOVE
 from llmeval_sdk.store.fields import FieldSummary, field_summaries
-from llmeval_sdk.text.terminal import moment
+from llmeval_sdk.store.state import state_path
+from llmeval_sdk.text.terminal import moment, plural
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.calibrations import FittedCalibration
 
 
 BY = "field"
@@ -24,13 +30,20 @@ def report_fields(args: argparse.Namespace) -> int:
             raise ConfigurationError(
                 f"--by {BY} is about the values of extraction_risk: it has no --{option}"
             )
+    from llmeval_sdk.evaluation.calibrations import of_chances
+
     with open_store(args.store) as reader:
-        summaries = reader.read(
-            lambda store: field_summaries(store, args.since or 0, args.span_name)
-        )
         location = reader.location
+        fitted = of_chances(state_path(location))
+        calibration = None if fitted is None else fitted.calibration
+        summaries = reader.read(
+            lambda store: field_summaries(store, args.since or 0, args.span_name, calibration)
+        )
     if args.json:
-        say_json({"store": location, "since_ns": args.since, "fields": summaries})
+        say_json({
+            "store": location, "since_ns": args.since, "fields": summaries,
+            "chances_moved_ns": None if fitted is None else fitted.fitted_ns,
+        })  # fmt: skip
         return 0
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
     if not summaries:
@@ -69,3 +82,11 @@ def _row(each: FieldSummary) -> tuple[str, ...]:
 
 def _of(part: int, count: int) -> str:
     return f"{part:,} of {count:,}" if count else "-"
+
+
+def _stated(fitted: FittedCalibration | None) -> str:
+    """Say which rate of errors the chances are stated for."""
+    if fitted is None:
+        return "stated for traffic with one wrong value in ten"
+    labels = plural(fitted.calibration.labels, "label")
+    return f"moved to this app's own rate of errors, by {labels}, {moment(fitted.fitted_ns)}"

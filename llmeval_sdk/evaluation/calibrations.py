@@ -14,7 +14,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from llmeval_sdk import registry
 from llmeval_sdk.errors import DataError
+from llmeval_sdk.model import values
 from llmeval_sdk.statistics.calibration import MAX_KNOTS, Calibration
 from llmeval_sdk.store.files import Unusable
 from llmeval_sdk.store.state import WatchedText, change_text, text_in
@@ -63,6 +65,20 @@ def read(path: Path) -> dict[str, FittedCalibration]:
         return _parsed(text_in(path, TEXT))
     except Unusable as error:
         raise DataError(f"the calibrations in {path} are not read: {error}") from None
+
+
+def of_chances(path: Path) -> FittedCalibration | None:
+    """Return what moves the chances of ``extraction_risk`` to the app's own rate of errors.
+
+    ``None`` where ``llmeval calibrate`` was not run for it, or for another version of the score.
+    """
+    try:
+        fitted = read(path).get(values.EXTRACTION_RISK)
+    except DataError:
+        return None
+    current = registry.known(values.EXTRACTION_RISK)
+    version = getattr(current, "version", "")
+    return fitted if fitted is not None and fitted.judge_version == version else None
 
 
 def write(path: Path, calibrations: Mapping[str, FittedCalibration]) -> None:

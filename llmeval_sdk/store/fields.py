@@ -18,6 +18,7 @@ from llmeval_sdk.errors import did_you_mean
 from llmeval_sdk.model import values
 from llmeval_sdk.model.structure import general_path
 from llmeval_sdk.statistics.acceptance import LabelledScore
+from llmeval_sdk.statistics.calibration import Calibration
 from llmeval_sdk.store.encode import loads
 from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of, is_good
 from llmeval_sdk.store.latest import is_latest
@@ -67,6 +68,7 @@ def doubtful_fields(
     above: float = values.DOUBTFUL_ABOVE,
     most: int = 50,
     most_of_a_field: int = MAX_OF_A_FIELD,
+    calibration: Calibration | None = None,
 ) -> list[ScoredField]:
     """Return the fields that are most probably wrong and that nobody labelled, worst first.
 
@@ -75,9 +77,11 @@ def doubtful_fields(
         above: only fields with a greater chance of an error, 0..1.
         most: how many fields to return at most.
         most_of_a_field: how many values of one field of one span name to return at most.
+        calibration: what moves the chances to the app's own rate of errors.
     """
     about = {
-        "risk": values.EXTRACTION_RISK, "judge": EXTRACTION_JUDGE, "above": above,
+        "risk": values.EXTRACTION_RISK, "judge": EXTRACTION_JUDGE,
+        "above": above if calibration is None else _raw_of(above, calibration),
         "limit": MAX_LOOKED_AT,
     }  # fmt: skip
     chosen: list[ScoredField] = []
@@ -86,10 +90,26 @@ def doubtful_fields(
         kind = row[_SPAN_NAME], row[_FIELD]
         if counts[kind] < most_of_a_field:
             counts[kind] += 1
-            chosen.append(_field_in(connection, row))
+            chosen.append(moved(_field_in(connection, row), calibration))
         if len(chosen) == most:
             break
     return chosen
+
+
+def moved(scored: ScoredField, calibration: Calibration | None) -> ScoredField:
+    """Return a field with its chance moved to the app's own rate of errors, if that is known."""
+    if calibration is None or scored.chance is None:
+        return scored
+    return replace(scored, chance=calibration(scored.chance))
+
+
+def _raw_of(above: float, calibration: Calibration) -> float:
+    """Return the chance that a calibration moves to ``above``; it only rises."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if calibration(middle) > above else (middle, high)
+    return low
 
 
 def worst_fields(connection: sqlite3.Connection, span_ids: Iterable[str]) -> dict[str, ScoredField]:
@@ -198,9 +218,15 @@ class FieldSummary:
 
 
 def field_summaries(
-    connection: sqlite3.Connection, since_ns: int = 0, span_name: str | None = None
+    connection: sqlite3.Connection,
+    since_ns: int = 0,
+    span_name: str | None = None,
+    calibration: Calibration | None = None,
 ) -> list[FieldSummary]:
-    """Return a summary of each field; those with the most values that are wrong come first."""
+    """Return a summary of each field; those with the most values that are wrong come first.
+
+    ``calibration`` moves the chances to the app's own rate of errors.
+    """
     about: dict[str, Any] = {
         "risk": values.EXTRACTION_RISK, "judge": EXTRACTION_JUDGE, "since": since_ns,
         "span_name": span_name, "above": values.DOUBTFUL_ABOVE,
@@ -219,7 +245,10 @@ def field_summaries(
         for name, field, count, _, _, wrong in connection.execute(_SUMMED, by_judge)
     }
     summaries = []
-    for name, field, count, not_checked, expected, doubtful in connection.execute(_SUMMED, about):
+    if calibration is not None:
+        connection.create_function("moved", 1, calibration, deterministic=True)
+    summed = _SUMMED if calibration is None else _SUMMED_MOVED
+    for name, field, count, not_checked, expected, doubtful in connection.execute(summed, about):
         said = labels.get((name, field), [])
         summaries.append(
             FieldSummary(
@@ -248,6 +277,11 @@ WHERE name = :risk AND time_ns >= :since AND (:span_name IS NULL OR span_name = 
     SELECT e.span_id, e.id FROM evaluations e WHERE e.name = :risk AND {is_latest("e")})
 GROUP BY span_name, field
 """  # noqa: S608 - constants
+_SUMMED_MOVED = _SUMMED.replace(
+    "sum(chance), 0.0", "sum(CASE WHEN chance IS NOT NULL THEN moved(chance) END), 0.0"
+).replace(
+    "sum(chance > :above)", "sum(CASE WHEN chance IS NOT NULL THEN moved(chance) > :above END)"
+)
 _LABELLED = f"""
 SELECT f.span_name, f.field, f.span_id, f.path, l.value
 FROM feedback l JOIN fields f ON f.span_id = l.span_id AND +f.name = :risk
@@ -402,6 +436,33 @@ def field_traffic(
     )
 
 
+class LabelledChance(NamedTuple):
+    """A value that was drawn at random, with what the score and a person say of it."""
+
+    span_id: str
+    path: str
+    chance: float
+    """Of an error, by the score."""
+    good: bool
+    """Whether a person called it right."""
+    drawn: float
+    """The chance of the value to be drawn, above 0 and at most 1."""
+    version: str
+    """The version of the score."""
+
+
+def labelled_chances(connection: sqlite3.Connection) -> list[LabelledChance]:
+    """Return all values of all fields that were drawn at random, each with its latest label."""
+    latest: dict[tuple[str, str], LabelledChance] = {}
+    about = {"judge": EXTRACTION_JUDGE, "purpose": ACCEPT, "risk": values.EXTRACTION_RISK}
+    for span_id, path, chance, value, drawn, version in connection.execute(_CHANCES, about):
+        good = is_good(value)
+        if good is not None and isinstance(drawn, float) and 0 < drawn <= 1:
+            one = LabelledChance(span_id, path, chance, good, drawn, str(version or "1"))
+            latest[span_id, path] = one
+    return list(latest.values())
+
+
 def audited_labels(
     connection: sqlite3.Connection, field: str, since_ns: int, span_name: str | None = None
 ) -> list[bool]:
@@ -463,6 +524,15 @@ def _labels_for_accept(
     return labelled, keys_by_draw
 
 
+_CHANCES = f"""
+SELECT l.span_id, f.path, f.chance, l.value, l.inclusion_probability, e.evaluator_version
+FROM feedback l JOIN fields f ON f.span_id = l.span_id AND +f.name = :risk
+  AND f.path = {field_of("l")}
+JOIN evaluations e ON e.span_id = f.span_id AND e.id = f.id
+WHERE l.name = :judge AND l.error_type IS NULL AND {_IS_OF_PEOPLE}
+  AND {detail_of("l", PURPOSE)} = :purpose AND f.chance IS NOT NULL AND {is_latest("e")}
+ORDER BY l.time_ns, l.seq
+"""  # noqa: S608 - constants
 _AUDITED = f"""
 SELECT e.span_id, {field_of("e")}, {field_of("l")}, l.value
 FROM evaluations e JOIN feedback l ON l.span_id = e.span_id AND +l.name = :judge

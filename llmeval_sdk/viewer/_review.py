@@ -9,12 +9,14 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from llmeval_sdk.evaluation.calibrations import of_chances
 from llmeval_sdk.model import values
-from llmeval_sdk.store.fields import ScoredField, doubtful_fields, scored_field
+from llmeval_sdk.store.fields import ScoredField, doubtful_fields, moved, scored_field
 from llmeval_sdk.store.labelling import Shown, add_feedback, human_label, shown
 from llmeval_sdk.store.labels import EXTRACTION_JUDGE
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer._render import Cell, as_text, cell, marked, page, root_of, url
+from llmeval_sdk.store.state import state_path
+from llmeval_sdk.viewer._render import Cell, as_text, cell, day, marked, page, root_of, url
 from llmeval_sdk.viewer._site import state_of
 from llmeval_sdk.viewer._trace import form_of, labelled_site, storing, submitter_of
 
@@ -50,11 +52,16 @@ def show(request: Request) -> Response:
     params = request.query_params
     site = labelled_site(request)
     skipped = _skipped(params.get("skip", ""))
+    fitted = of_chances(state_path(site.readers.path))
+    calibration = None if fitted is None else fitted.calibration
     with site.readers.lend() as reader:
-        doubtful = reader.read(lambda store: doubtful_fields(store, most=MAX_LISTED))
+        doubtful = reader.read(
+            lambda store: doubtful_fields(store, most=MAX_LISTED, calibration=calibration)
+        )
         state = reader.read(state_of)
         order = sorted(doubtful, key=lambda each: each.seq in skipped)
-        chosen = _wanted(reader, params.get("field", "")) or next(iter(order), None)
+        wanted = _wanted(reader, params.get("field", ""))
+        chosen = moved(wanted, calibration) if wanted else next(iter(order), None)
         record = shown(reader, chosen.span_id) if chosen else None
     rival = chosen.details.get("rival") if chosen else None
     return page(
@@ -65,6 +72,7 @@ def show(request: Request) -> Response:
         request_text=record and marked(as_text(record.span.request), limit=MAX_CHARACTERS),
         waiting=[Waiting(each, _chance(each)) for each in order if each != chosen],
         skip=",".join(map(str, skipped)), last=params.get("last", ""), above=values.DOUBTFUL_ABOVE,
+        fitted=fitted, fitted_at=fitted and day(fitted.fitted_ns),
     )  # fmt: skip
 
 

@@ -2,8 +2,11 @@
 
 import re
 
+from llmeval_sdk.evaluation.calibrations import FittedCalibration, write
 from llmeval_sdk.model import Chunk
+from llmeval_sdk.statistics.calibration import Calibration
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.state import state_path
 
 
 INVOICE = "Acme <b>Ltd</b>\nSubtotal 41.50\nTotal due 47.31"
@@ -126,3 +129,16 @@ def test_the_page_is_first_in_the_menu_where_something_needs_review(site, store)
     assert ">Review<" not in site.get("/").text
     fill(store, total())
     assert re.search(r'<nav aria-label="Pages">\s*<a href="/review">Review</a>', site.get("/").text)
+
+
+def test_the_page_says_which_rate_of_errors_the_chances_are_for(site, store):
+    """After `llmeval calibrate`, chances are the app's own, with the date of the labels."""
+    fill(store, total(0.15), vendor(0.01))
+    assert "Nothing needs review" in site.get("/review").text
+    fitted = FittedCalibration(
+        Calibration(1.0, 1.5, 120), "2", "", 1_767_225_600_000_000_000, 0.5, 0.4
+    )
+    write(state_path(store.path), {"extraction_risk": fitted})
+    page = site.get("/review").text
+    assert "own rate of errors, by 120 labels" in page
+    assert "0.44" in page
