@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import bounded_question
@@ -93,6 +94,8 @@ _LEGAL_FORM = re.compile(
     re.VERBOSE,
 )
 """The legal forms of companies, in lower case."""
+_MAX_SEARCHED = 10_000
+"""Characters of the passages in which a legal form is looked for."""
 _LINES = 20
 """Lines from the top of a document after which a seller's name is far down."""
 
@@ -112,10 +115,15 @@ def _measure_name(config: Mapping[str, object], reading: Reading) -> dict[str, f
         return {**measured, "no_address": float(not any(map(str.isdecimal, value)))}
     if not field.isdisjoint(_COMPANY) or reading.concept == "seller":
         text = reading.passages.lowered
-        is_bare = not _LEGAL_FORM.search(value) and _LEGAL_FORM.search(text) is not None
+        is_bare = not _LEGAL_FORM.search(value) and _has_legal_form(text)
         lines = text.count("\n", 0, reading.best[0]) if reading.best is not None else 0
         measured |= {"no_legal_form": float(is_bare), "far_down": min(1.0, lines / _LINES)}
     return measured
+
+
+@lru_cache(maxsize=16)  # several fields of an answer ask
+def _has_legal_form(text: str) -> bool:
+    return _LEGAL_FORM.search(text, 0, _MAX_SEARCHED) is not None
 
 
 def _reads_as_label(value: str) -> float:
