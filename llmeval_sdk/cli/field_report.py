@@ -60,8 +60,9 @@ def report_fields(args: argparse.Namespace) -> int:
         say(f"{len(summaries) - len(shown):,} more fields with fewer wrong values are left out.")
     say_wrapped(
         f"Doubtful is a value with a chance of an error above {DOUBTFUL_ABOVE:g}. The number that"
-        f" is expected to be wrong is the sum of the chances, which are {_stated(fitted)}."
-        " What the judge and people called wrong is no share of the traffic: they look at doubtful values first. Answers that have no passages are not counted."
+        f" is expected to be wrong is the sum of the chances, which are {_stated(fitted)}. What"
+        " the judge and people called wrong is no share of the traffic: they look at doubtful"
+        " values first. Answers that have no passages are not counted."
     )
     return 0
 
