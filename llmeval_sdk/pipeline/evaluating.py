@@ -24,6 +24,7 @@ from llmeval_sdk.judges.models.prices import total, with_cost
 from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
 from llmeval_sdk.model.records import ANSWERED, record_of, spent_by, with_steps
+from llmeval_sdk.model.schemas import described
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.judging import DecisionJob, Job, Judging, not_decided, not_run
 from llmeval_sdk.pipeline.plan import Plan
@@ -183,7 +184,8 @@ class Evaluating:
         target = self._hand_on(subject)
         if not subject.is_evaluated:
             if subject.is_lone_call and subject.is_whole and span.error is None:
-                self._emit(self._score(record_of(span, span.gathered), {}, []), target, {})
+                record = described(record_of(span, span.gathered), span.spec.function)
+                self._emit(self._score(record, {}, []), target, {})
             if span.kind == "llm" and span.prompt is not None:
                 self._consider_for_prompt(subject, target)
             return
@@ -194,6 +196,7 @@ class Evaluating:
             span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
         record = self._priced(with_steps(record, span.gathered), span)
+        record = described(record, span.spec.function)
         if subject.is_whole:
             for hooks in plan.hooks:
                 with shield("plugins", calls_out=True):

@@ -84,9 +84,9 @@ class Scope:
 
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
         """Decorate a function: plain, coroutine, generator or async generator."""
-        spec = self._spec
+        plain = getattr(function, "__func__", function)
+        spec = self._spec._replace(function=plain)
         if not self._named:
-            plain = getattr(function, "__func__", function)
             inner = getattr(plain, "func", plain)
             spec = spec._replace(name=str(getattr(inner, "__name__", "call")))
         if spec.evaluators:

@@ -444,6 +444,8 @@ class Spec(NamedTuple):
     tags: Mapping[str, str] | None = None
     model_name: str | None = None
     model_provider: str | None = None
+    function: Callable[..., object] | None = None
+    """The app's function that a decorator wraps; its annotation says what the answer holds."""
 
 
 def _annotated(name: str, slot: str, doc: str) -> Any:
