@@ -480,17 +480,14 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
     answered = [row for row in results if row.answered]
     bad = [row.outcome != "right" for row in answered]
     made = table(
-        console, "judged first", "AUROC", f"caught by judging {SHARE:.0%}", "of bad",
-        f"right of the other {1 - SHARE:.0%}",
+        console, "judged first", "AUROC", f"caught in {SHARE:.0%}", "of", "right of the rest",
     )  # fmt: skip
     rows = []
     for name in RANKED_SCORES:
         risks = [risk_of(row, name) for row in answered]
         rows.append(_found_by(name, risks, bad))
     flagged = [float(bool(row.reasons(threshold))) for row in answered]
-    rows.append(
-        _found_by(f"the evaluation framework's rule, recall below {threshold:g}", flagged, bad)
-    )
+    rows.append(_found_by(f"the rule: recall below {threshold:g}", flagged, bad))
     rows.sort(key=lambda row: -(row[2] or 0))
     right = 1 - sum(bad) / max(1, len(bad))
     for name, area, caught, accuracy in (*rows, ("at random", None, SHARE, None)):
@@ -509,7 +506,9 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
         )
     whole = percent(sum(flagged), len(flagged))
     note = (
-        "Over the answered records; bad: wrong or invented; in brackets the 95 % interval."
+        f"Over the answered records: how many of the {sum(bad)} bad ones, wrong or invented, are"
+        f" among the riskiest {SHARE:.0%}, and what part of the others is right; in brackets the"
+        " 95 % interval."
         " AUROC: the chance that a bad answer looks riskier than a right one; 0.50 is a coin. The"
         f" evaluation framework's rule (recall below {threshold:g} or a hit limit) flags {whole} of"
         " these records; of them, a fifth of all is taken at random."
