@@ -127,10 +127,10 @@ class Acceptances:
         if scored is None or not isinstance(entries, list):
             return "refused"
         thresholds = self._text.read()
-        asked = [entry for entry in entries if field in (None, entry["path"])] or [
-            entry for entry in entries if general_path(entry["path"]) == field
-        ]
-        if not asked:
+        asked = [entry for entry in entries if entry["path"] == field]
+        if not asked and not scored.metadata.get("fields_cut"):  # else there are more of them
+            asked = [entry for entry in entries if field in (None, general_path(entry["path"]))]
+        if not asked or any(entry.get("values_cut") for entry in asked):
             return "refused"
         for entry in asked:
             name = general_path(entry["path"])

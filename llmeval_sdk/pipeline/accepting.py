@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import is_
+
 from llmeval_sdk.evaluation.acceptances import AUDIT_PROBABILITY, Acceptances
 from llmeval_sdk.model import Evaluation, values
 from llmeval_sdk.pipeline.runtime import in_force
@@ -38,9 +40,7 @@ def accepts(span: Span, *, field: str | None = None) -> bool:
         ...     needs_no_look = llmeval.accepts(span, field="total")
     """
     try:
-        scored = next((e for e in span.scored or () if e.name == values.EXTRACTION_RISK), None)
-        if scored is None:
-            scored = span.evaluate(values.EXTRACTION_RISK)
+        scored = _score_of(span)
         decision = _acceptances().decide(scored, span.name, span.span_id, field)
         submit_evaluation(
             label=values.ACCEPTANCE, value=decision, span=span, metadata=_details(scored, field)
@@ -50,6 +50,24 @@ def accepts(span: Span, *, field: str | None = None) -> bool:
             raise
         return False
     return decision == "accepted"
+
+
+def _score_of(span: Span) -> Evaluation | None:
+    """Return the score of what a span holds now; of what it held before, it would say nothing."""
+    held = (
+        span.value, span.response, span.retrieved_context, span.extractions, span.field_config,
+        span.gathered and span.gathered[-1],
+    )  # fmt: skip
+    before = span.scored_for
+    if before is not None and all(map(is_, held, before)):
+        for evaluation in reversed(span.scored or ()):
+            if evaluation.name == values.EXTRACTION_RISK:
+                return evaluation
+    if before is not None and span.scored and not span.end_ns:
+        span.scored = [e for e in span.scored if e.name != values.EXTRACTION_RISK]
+    scored = span.evaluate(values.EXTRACTION_RISK)
+    span.scored_for = held
+    return scored
 
 
 def _acceptances() -> Acceptances:

@@ -467,10 +467,10 @@ class Span:
 
     __slots__ = (
         "_arguments", "_attributes", "_confidence", "_error", "_expected", "_extractions",
-        "_field_config", "_metrics", "_perf_ns", "_prompt", "_request", "_response",
-        "_retrieval", "_retrieved", "_tags", "_usage", "_value", "context", "end_ns", "flags",
-        "gathered", "held", "links", "live", "name", "owner", "parent", "parent_number", "record",
-        "room", "scored", "session_id", "span_number", "spec", "start_ns", "trace_number",
+        "_field_config", "_metrics", "_perf_ns", "_prompt", "_request", "_response", "_retrieval",
+        "_retrieved", "_tags", "_usage", "_value", "context", "end_ns", "flags", "gathered",
+        "held", "links", "live", "name", "owner", "parent", "parent_number", "record", "room",
+        "scored", "scored_for", "session_id", "span_number", "spec", "start_ns", "trace_number",
     )  # fmt: skip
 
     def __init__(self, spec: Spec, parent: Span | Link | None) -> None:  # noqa: PLR0915
@@ -519,6 +519,8 @@ class Span:
         self.gathered: list[Contribution] | None = None
         self.held = 0
         self.scored: list[Evaluation] | None = None
+        self.scored_for: tuple[object, ...] | None = None
+        """What the span held when `llmeval.accepts` had it scored."""
         self.record: Record | None = None
         self.context: dict[str, Any] | None = None
         """What exporters keep here while their library has a live span of its own, by exporter."""

@@ -166,6 +166,33 @@ def test_it_never_raises(app, span):
     assert any("accepts" in problem for problem in llmeval.stats().problems)
 
 
+def test_a_score_of_a_former_value_accepts_no_other_value(path):
+    """Whoever asks the model again gets a decision on the new answer, and one score is kept."""
+    acceptances.save(state_path(path), TOTAL)
+    llmeval.configure(store=path, exporters=["local"])
+    with llmeval.workflow("read_invoice") as span:
+        span.annotate(value={"total": "44.82"}, retrieved_context=[RECEIPT])
+        assert llmeval.accepts(span, field="total") is True
+        assert llmeval.accepts(span) is True
+        span.annotate(value={"total": "41.50"})
+        assert llmeval.accepts(span, field="total") is False
+    assert [e.name for e in span.scored].count("extraction_risk") == 1
+    llmeval.shutdown(10)
+
+
+def test_values_that_were_not_read_are_not_accepted(tmp_path):
+    """Beyond the bounds on fields, and on the items of one field, nobody has looked."""
+    path = tmp_path / "llmeval.state"
+    acceptances.save(path, TOTAL)
+    cut = scored(total=0.0)
+    cut.metadata["fields_cut"] = 7
+    assert decisions(path, cut)[0] == ["refused"]
+    assert decisions(path, cut, "total")[0] == ["accepted"]
+    many = scored(total=0.0)
+    many.metadata["fields"][0]["values_cut"] = True
+    assert decisions(path, many, "total")[0] == ["refused"]
+
+
 def test_an_app_that_is_not_traced_accepts_nothing(path):
     """Where nothing is scored, everything has to be looked at."""
     acceptances.save(state_path(path), TOTAL)

@@ -418,7 +418,8 @@ class ExtractionRisk:
         if len(values) > MAX_VALUES:
             metadata["values_cut"] = True
         name = _config_of(record).get("name")
-        metadata |= _summary([worst.entry(name if isinstance(name, str) else "value")])
+        entry = worst.entry(name if isinstance(name, str) else "value")
+        metadata |= _summary([entry | ({"values_cut": True} if "values_cut" in metadata else {})])
         return Evaluation(NAME, worst.chance, None, worst.reason, None, metadata)
 
     def _measure(
@@ -487,8 +488,10 @@ class ExtractionRisk:
             summary = _summary(entries, cut=fields.left_out)
             return Evaluation(NAME, None, NOT_CHECKED, reason, None, summary)
         measured.sort(key=lambda pair: -pair[1].chance)
+        cut = {one.path for one, single, _ in readings if len(values_of(single)) > MAX_VALUES}
         entries = [
             answer.entry(path, short=place >= _MAX_DETAILED)
+            | ({"values_cut": True} if path in cut else {})
             for place, (path, answer) in enumerate(measured)
         ] + entries
         path, worst = measured[0]

@@ -269,3 +269,14 @@ def test_quantity_and_price_make_the_amount():
     right, wrong = chances("5.00"), chances("7.50")
     assert wrong["lines[1].quantity"] > right["lines[1].quantity"]
     assert wrong["lines[0].quantity"] == right["lines[0].quantity"]
+
+
+def test_a_field_with_more_items_than_are_read_says_so():
+    """So that nobody takes the chance of the first ones for that of all."""
+    record = Record(
+        value={"tags": [f"tag {n}" for n in range(30)], "total": "49.82"},
+        retrieved_context=(Chunk(INVOICE + "\n" + " ".join(f"tag {n}" for n in range(30))),),
+    )
+    entries = by_path(extraction_risk.evaluate(record))
+    assert entries["tags"]["values_cut"] is True
+    assert "values_cut" not in entries["total"]
