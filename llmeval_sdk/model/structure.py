@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from llmeval_sdk.model import values
 from llmeval_sdk.model._nouns import Chunk, Evaluation, Record
-from llmeval_sdk.model.chat import completion_messages, messages_of
+from llmeval_sdk.model.chat import completion_messages, is_answer, messages_of
 from llmeval_sdk.model.json_object import NoObjectError, only_value
 
 
@@ -155,7 +155,7 @@ def doubtful_fields_of(record: Record) -> tuple[tuple[Field, ...], int]:
 
     Where nothing says which fields are doubtful, they are the first ones.
     """
-    filled = [field for field in fields_of(record).fields if field.value not in (None, "", [])]
+    filled = [field for field in fields_of(record).fields if is_answer(field.value)]
     paths = record.attributes.get(_DOUBTFUL)
     wanted = list(paths) if isinstance(paths, (list, tuple)) else []
     by_path = {field.path: field for field in filled}
