@@ -51,7 +51,7 @@ SAMPLES = {
     Form.OBJECT: lambda field: {"library": LIBRARY},
 }
 EXACT = {"trace_id": "ab" * 16, "span_id": "cd" * 8, "parent_id": "ef" * 8, "kind": "llm"}
-LIVE_ONLY = {"_perf_ns", "held", "live", "owner", "parent", "record", "room"}
+LIVE_ONLY = {"_perf_ns", "held", "live", "owner", "parent", "record", "room", "scored_for"}
 """Slots that mean something while the span is open, or to the process that made it."""
 
 
