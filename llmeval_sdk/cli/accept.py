@@ -49,8 +49,8 @@ example:
 Only labels of values drawn at random count, and each promise is about one field and
 traffic like that of its labels.
 
-Exit codes: 0 there is a threshold with 95 % confidence, or the one that was saved holds;
-1 there is none, or it no longer holds; 2 the command could not run.
+Exit codes: 0 there is a threshold with 95 % confidence, or nothing speaks against the
+saved one; 1 there is none, or something does; 2 the command could not run.
 """
 
 
@@ -75,8 +75,9 @@ def add(subparsers: Commands) -> None:
         help="only values that were scored from this time on: 24h, 7d or an ISO date",
     )  # fmt: skip
     parser.add_argument(
-        "--save", choices=("sure", "average"),
-        help="save the threshold of one promise for llmeval.accepts, and from then on watch it",
+        "--save", choices=("sure", "average", "none"),
+        help="save the threshold of one promise for llmeval.accepts, and from then on watch it; "
+        "none removes it",
     )  # fmt: skip
     add_json(parser)
     parser.set_defaults(run=run)
@@ -86,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
     """Print both promises, and return the exit code."""
     from llmeval_sdk.evaluation import acceptances
 
+    if args.save == "none":
+        return _remove(args)
     with open_store(args.store) as reader:
         traffic = reader.read(
             lambda store: field_traffic(store, args.field, args.since or 0, args.span_name)
@@ -110,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
             "labels": len(traffic.labels), "unlabelled": traffic.unlabelled,
             "span_names": traffic.span_names,
             "finds_errors": {
-                name: figure._asdict() for name, figure in (_found(traffic) or {}).items()
+                name: figure._asdict() for name, figure in (_detection(traffic) or {}).items()
             },
             "sure": sure, "average": average, "saved": state,
             "now_saved": args.save if args.save and promised else None,
@@ -124,9 +127,27 @@ def run(args: argparse.Namespace) -> int:
                 f"\nSaved: llmeval.accepts goes by it from now on, in {path}."
                 if promised
                 else "\nNothing was saved, since nothing can be promised."
+                + ("" if state is None else " The one that was saved before stays.")
             )
     is_good = promised if args.save or state is None else state.holds
     return 0 if is_good else 1
+
+
+def _remove(args: argparse.Namespace) -> int:
+    """Remove the saved threshold; its field need not be in the store any more."""
+    from llmeval_sdk.evaluation import acceptances
+
+    with open_store(args.store) as reader:
+        path = state_path(reader.location)
+    removed = acceptances.remove(path, args.span_name, args.field)
+    spans = f" of {args.span_name!r}" if args.span_name else ""
+    if args.json:
+        say_json({"field": args.field, "span_name": args.span_name, "removed": removed})
+    elif removed:
+        say("Removed: within half a minute, llmeval.accepts no longer goes by it.")
+    else:
+        say(f"There is no saved threshold for {args.field!r}{spans}.")
+    return 0 if removed else 1
 
 
 def _threshold(args: argparse.Namespace, traffic: FieldTraffic, promise: Promise) -> SavedThreshold:
@@ -153,19 +174,19 @@ class SavedState:
 
     saved: SavedThreshold
     outdated: str
-    """Why it is not applied at all; empty where it is."""
+    """Why no value is accepted by it any more; empty where it is in use."""
     values: int
-    """How many values were scored since."""
+    """The number of values that were scored since it was saved."""
     share: float | None
-    """The part of them that it accepts; ``None`` where there are none."""
+    """The share of these that it accepts, 0..1; ``None`` where there are none."""
     moved: bool
-    """Whether that is another part than when it was saved, beyond chance."""
+    """Whether that share differs from the one when it was saved, by more than chance."""
     audited: int
-    """How many audited values have a label."""
+    """The number of audited values that people labelled."""
     wrong: int
-    """How many of these are wrong."""
+    """The number of these that they called wrong."""
     exceeded: bool
-    """Whether that proves that more of the accepted values is wrong than was promised."""
+    """Whether these labels prove that more of the accepted values are wrong than was promised."""
 
     @property
     def holds(self) -> bool:
@@ -181,7 +202,7 @@ def _state_of(saved: SavedThreshold, version: str, store: Connection) -> SavedSt
     share = accepted / len(since) if since else None
     labels = audited_labels(store, saved.field, saved.saved_ns, saved.span_name)
     wrong = labels.count(False)
-    # On average, the share of all values that is both wrong and unseen is what was promised.
+    # The promise on average is about all values, and audits are drawn from the accepted ones.
     error = saved.error if saved.promise == "sure" else min(saved.error / saved.share, 0.99)
     return SavedState(
         saved=saved,
@@ -234,12 +255,14 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
     )
     for caution in _cautions(traffic):
         say_wrapped(caution)
-    if (found := _found(traffic)) is not None:
+    if (detection := _detection(traffic)) is not None:
         heading("How well the chance finds errors")
+        area = _with_interval(detection["auroc"], ".2f")
+        caught = _with_interval(detection["errors_found"], ".0%")
+        right = _with_interval(detection["accuracy"], ".1%")
         say_wrapped(
-            f"AUROC {_shown(found['auroc'], '.2f')}. The riskiest {1 - COVERAGE:.0%} hold"
-            f" {_shown(found['errors_found'], '.0%')} of the errors; of the other {COVERAGE:.0%},"
-            f" {_shown(found['accuracy'], '.1%')} are right. In brackets: 95 % intervals."
+            f"AUROC {area}. The riskiest {1 - COVERAGE:.0%} hold {caught} of the errors; of the"
+            f" other {COVERAGE:.0%}, {right} are right. In brackets: 95 % intervals."
         )
     heading(f"With 95 % confidence, at most {error:.2%} of the accepted values is wrong")
     if sure.threshold is None:
@@ -263,10 +286,10 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
 
 
 COVERAGE = 0.8
-"""The share of values that is not looked at where errors are counted."""
+"""The share of the values, the safest ones, that people would not look at."""
 
 
-def _found(traffic: FieldTraffic) -> dict[str, Figure] | None:
+def _detection(traffic: FieldTraffic) -> dict[str, Figure] | None:
     """Say how well the chance finds errors, by the labels of values that were checked."""
     checked = [label for label in traffic.labels if label.score is not None]
     risks, bad = [label.score or 0.0 for label in checked], [label.wrong for label in checked]
@@ -278,7 +301,7 @@ def _found(traffic: FieldTraffic) -> dict[str, Figure] | None:
     return {"auroc": area, "errors_found": Figure(caught, *interval), "accuracy": accuracy}
 
 
-def _shown(figure: Figure, form: str) -> str:
+def _with_interval(figure: Figure, form: str) -> str:
     return f"{figure.value:{form}} ({figure.low:{form}}–{figure.high:{form}})"
 
 

@@ -38,9 +38,9 @@ The calibration is written beside the store, and the app applies it within half 
 this judge, in this version, asking exactly this model. When another model answers, the
 calibration is stale and is not applied until it is fitted anew.
 
-Of extraction_risk, the chances of an error are moved to the app's own rate of errors, by
-the labels of `llmeval label --for accept`. Lists, reports and pages show them; the scores
-themselves and the thresholds set on them stay as they are.
+For extraction_risk, the chances of an error are moved to the app's own rate of errors, by
+the labels of `llmeval label --for accept`. `report --by field` and the page Review show
+the moved chances; stored scores and thresholds stay as they are.
 
 With fewer than 50 labels nothing is changed. A calibration is kept only if it makes the mean
 log loss smaller on labels that it was not fitted to.
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _chances(args: argparse.Namespace) -> list[Pair]:
-    """Collect the chances that the newest version of the score gave values drawn at random."""
+    """Collect the labelled values that were drawn at random and scored by the newest version."""
     from llmeval_sdk.offline.agreement import Pair
 
     with open_store(args.store) as reader:
@@ -140,7 +140,7 @@ def _chances(args: argparse.Namespace) -> list[Pair]:
 
 
 def _number(version: str) -> int:
-    """Return a version of ours as a number; those of others come first."""
+    """Return a version as a number to sort by; 0 for one that is no number."""
     return int(version) if version.isdecimal() else 0
 
 

@@ -51,15 +51,17 @@ def _jsonl_lines(spans: Iterable[StoredSpan], whole: Whole) -> Iterator[str]:
 
 def _otlp_lines(spans: Iterable[StoredSpan]) -> Iterator[str]:
     """Yield requests of OTLP, a line each: spans, then the evaluations of those spans."""
-    from llmeval_sdk.exporters.otlp.attributes import step_events
+    from llmeval_sdk.exporters.otlp.attributes import part_events
     from llmeval_sdk.exporters.otlp.wire import logs_line, resource, traces_line
 
-    about = resource(config.from_environment(problems=[]))
+    settings = config.from_environment(problems=[])
+    about = resource(settings)
     for part in _parts(spans):
         yield f"{traces_line([dumped.span for dumped in part], about, release())}\n"
         events = [event for dumped in part for event in (*dumped.evaluations, *dumped.feedback)]
         if events:
-            yield f"{logs_line([*events, *step_events(events)], about, release())}\n"
+            events += part_events(events, fields=settings.export_fields)
+            yield f"{logs_line(events, about, release())}\n"
 
 
 def write_parquet(

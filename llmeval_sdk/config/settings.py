@@ -65,6 +65,13 @@ class RecordingSettings:
         doc="Evaluators to add to the built-in heuristics, by name.",
         in_experiment=(),
     )
+    export_fields: bool = setting(
+        False,
+        "LLMEVAL_EXPORT_FIELDS",
+        read=flag,
+        doc="Send the chance of an error of each field, too, as `<score>.field` with the tag "
+        "`field`: Datadog, OTLP.",
+    )
     heuristics: str = setting(
         "inline",
         "LLMEVAL_HEURISTICS",

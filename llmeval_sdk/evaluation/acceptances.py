@@ -18,8 +18,7 @@ from typing import Literal
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.model.structure import general_path
-from llmeval_sdk.store.files import Unusable
-from llmeval_sdk.store.state import WatchedText, change_text, text_in
+from llmeval_sdk.store.state import WatchedText, change_text, parsed_text
 
 
 FORMAT = 1
@@ -47,15 +46,16 @@ class SavedThreshold:
     threshold: float
     """The highest chance of an error that is accepted, 0..1."""
     error: float
-    """The share of wrong values that was to be kept to, 0..1."""
+    """The share of wrong values that was called acceptable, 0..1."""
     promise: PromiseName
-    """Which promise it is: with 95 % confidence of the accepted values, or on average of all."""
+    """``sure`` limits the share of wrong values among the accepted ones with 95 % confidence;
+    ``average`` limits the share of all values that are wrong and unseen, on average."""
     share: float
     """The part of the traffic that was accepted, 0..1."""
     values: int
-    """How many values of the traffic there were."""
+    """The number of values that ``share`` was counted over."""
     labels: int
-    """How many labels it was found by."""
+    """The number of labels that the promise rests on."""
     version: str
     """The version of the score."""
     saved_ns: int
@@ -77,10 +77,7 @@ def read(path: Path) -> Thresholds:
     Raises:
         DataError: the file cannot be read, or holds no thresholds of this format.
     """
-    try:
-        return _parsed(text_in(path, TEXT))
-    except Unusable as error:
-        raise DataError(f"{_NOUN} in {path} are not read: {error}") from None
+    return parsed_text(path, TEXT, _parsed, _NOUN)
 
 
 def save(path: Path, threshold: SavedThreshold) -> None:
@@ -93,11 +90,28 @@ def save(path: Path, threshold: SavedThreshold) -> None:
     def change(text: str) -> str:
         thresholds = {**_parsed(text), threshold.key: threshold}
         if len(thresholds) > MAX_THRESHOLDS:
-            raise DataError(f"there are {MAX_THRESHOLDS:,} thresholds: llmeval prune --reset")
-        plain = {"format": FORMAT, "thresholds": [asdict(each) for each in thresholds.values()]}
-        return json.dumps(plain, allow_nan=False)
+            raise DataError(
+                f"{path} holds {MAX_THRESHOLDS:,} thresholds already, which is all it may"
+            )
+        return _written(thresholds)
 
     change_text(path, TEXT, change, _NOUN)
+
+
+def remove(path: Path, span_name: str | None, field: str) -> bool:
+    """Remove a threshold, so that no value is accepted by it; say whether there was one.
+
+    Raises:
+        DataError: the file cannot be read or written.
+    """
+    if (span_name, field) not in read(path):
+        return False
+
+    def change(text: str) -> str:
+        return _written({k: kept for k, kept in _parsed(text).items() if k != (span_name, field)})
+
+    change_text(path, TEXT, change, _NOUN)
+    return True
 
 
 class Acceptances:
@@ -105,7 +119,7 @@ class Acceptances:
 
     Args:
         path: The file of state.
-        complain: Is called once for each thing that is wrong with it.
+        complain: Is called once with each problem of the file.
     """
 
     def __init__(self, path: Path, complain: Callable[[str], object]) -> None:
@@ -119,9 +133,10 @@ class Acceptances:
         Args:
             scored: What ``extraction_risk`` says of the answer.
             span_name: The name of its span.
-            span_id: The id of its span. One value has the same decision however often it is asked
-                for.
-            field: The field, or one place of it in a list; ``None`` stands for all fields.
+            span_id: The id of its span, which decides whether a value is audited. Asking again
+                gives the same decision.
+            field: A path such as ``lines[2].amount``, or a field such as ``lines.amount`` for all
+                items of its list; ``None`` stands for all fields.
         """
         entries = scored.metadata.get("fields") if scored is not None else None
         if scored is None or not isinstance(entries, list):
@@ -175,10 +190,16 @@ def _parsed(text: str) -> dict[tuple[str | None, str], SavedThreshold]:
     return {each.key: each for each in saved}
 
 
+def _written(thresholds: Thresholds) -> str:
+    plain = {"format": FORMAT, "thresholds": [asdict(each) for each in thresholds.values()]}
+    return json.dumps(plain, allow_nan=False)
+
+
 def _is_sound(saved: SavedThreshold) -> bool:
     shares = (saved.threshold, saved.error, saved.share)
     return (
-        all(type(each) in (int, float) and isfinite(each) and 0 <= each <= 1 for each in shares)
+        saved.share > 0  # the promise on average is divided by it
+        and all(type(each) in (int, float) and isfinite(each) and 0 <= each <= 1 for each in shares)
         and all(type(each) is int for each in (saved.values, saved.labels, saved.saved_ns))
         and all(type(each) is str for each in (saved.field, saved.version))
         and type(saved.span_name) in (str, type(None))

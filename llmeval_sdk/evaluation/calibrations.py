@@ -18,8 +18,7 @@ from llmeval_sdk import registry
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.calibration import MAX_KNOTS, Calibration
-from llmeval_sdk.store.files import Unusable
-from llmeval_sdk.store.state import WatchedText, change_text, text_in
+from llmeval_sdk.store.state import WatchedText, change_text, parsed_text
 
 
 FORMAT = 1
@@ -61,16 +60,14 @@ def read(path: Path) -> dict[str, FittedCalibration]:
     Raises:
         DataError: the file cannot be read, or holds no calibrations of this format.
     """
-    try:
-        return _parsed(text_in(path, TEXT))
-    except Unusable as error:
-        raise DataError(f"the calibrations in {path} are not read: {error}") from None
+    return parsed_text(path, TEXT, _parsed, _NOUN)
 
 
 def of_chances(path: Path) -> FittedCalibration | None:
-    """Return what moves the chances of ``extraction_risk`` to the app's own rate of errors.
+    """Return the calibration that moves chances of errors to the app's own rate of errors.
 
-    ``None`` where ``llmeval calibrate`` was not run for it, or for another version of the score.
+    It is ``None`` unless ``llmeval calibrate`` was run for ``extraction_risk`` in its current
+    version.
     """
     try:
         fitted = read(path).get(values.EXTRACTION_RISK)

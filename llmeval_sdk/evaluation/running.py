@@ -202,9 +202,9 @@ def own_copy(record: Record) -> Record:
 
 
 def record_for(judge: Judge, record: Record, evaluations: Mapping[str, Evaluation]) -> Record:
-    """Return the record that a judge is asked about, with what free scores found for it.
+    """Return the record to hand to a judge.
 
-    A judge of extractions gets the paths of the doubtful fields of a structured answer.
+    For a judge of extractions, it names the doubtful fields of a structured answer.
     """
     reads_fields = getattr(judge, "predictor", None) == values.EXTRACTION_RISK
     return with_doubtful_fields(record, evaluations) if reads_fields else record
@@ -352,7 +352,8 @@ class Heuristics:
     ) -> list[Evaluation]:
         """Run those whose inputs the Record has; what is not applicable leaves nothing.
 
-        What has its inputs, but nothing in them to compare, says so: it is not checked.
+        A heuristic that found nothing to compare in its inputs leaves an evaluation without a
+        value, with the label ``not_checked``.
 
         Args:
             record: what is scored.

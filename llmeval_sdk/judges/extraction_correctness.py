@@ -30,7 +30,13 @@ from llmeval_sdk.judges.prompt import (
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.model.protocols import LLM
-from llmeval_sdk.model.structure import Field, doubtful_fields_of, is_structured, record_of_field
+from llmeval_sdk.model.structure import (
+    Field,
+    doubtful_fields_of,
+    is_structured,
+    path_of_single,
+    record_of_field,
+)
 from llmeval_sdk.text.extraction import rivals, value_of
 from llmeval_sdk.text.values import abstained
 
@@ -259,7 +265,7 @@ class ExtractionCorrectness(BaseJudge):
             verdict["rating"],
             explanation=verdict["rationale"],
             metadata={
-                "fields": [_entry(_path(record), value_of(record), verdict, sections)],
+                "fields": [_entry(path_of_single(record), value_of(record), verdict, sections)],
                 **_findings(verdict, sections),
                 "rivals": len(candidates),
                 **prompt.notes,
@@ -276,9 +282,8 @@ class ExtractionCorrectness(BaseJudge):
             f"{self.name}/{self.version}/fields", FIELDS_RUBRIC, FIELDS_FORM, sections,
             FIELDS_EXAMPLES,
         )  # fmt: skip
-        verdicts = (await ask(llm, prompt, FIELDS_FORM, max_tokens=512 * (1 + len(asked))))[
-            "fields"
-        ]
+        reply = await ask(llm, prompt, FIELDS_FORM, max_tokens=512 * (1 + len(asked)))
+        verdicts = reply["fields"]
         if [verdict["number"] for verdict in verdicts] != list(range(1, len(asked) + 1)):
             raise JudgeError(
                 "malformed", f"the verdict must rate the fields 1 to {len(asked)}, each once"
@@ -315,15 +320,9 @@ def _entry(
     }
 
 
-def _path(record: Record) -> str:
-    """Return the path of an answer that is one field, as `extraction_risk` names it."""
-    name = (record.field_config or {}).get("name")
-    return name if isinstance(name, str) else "value"
-
-
 def _all_right(asked: int, others: int) -> str:
     if not others:
-        return "all fields are right"
+        return "all fields that have a value are right"
     return f"the {asked} riskiest fields are right; fields that were not asked about: {others}"
 
 

@@ -12,7 +12,13 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 from llmeval_sdk.model._nouns import Record
-from llmeval_sdk.model.structure import MAX_DEPTH, MAX_FIELDS, is_structured
+from llmeval_sdk.model.structure import (
+    MAX_DEPTH,
+    MAX_FIELDS,
+    config_of,
+    is_one_field,
+    is_structured,
+)
 
 
 MAX_DESCRIPTION = 300
@@ -34,8 +40,7 @@ def described(record: Record, function: Callable[..., object] | None = None) -> 
         record: A record; one whose answer has no structure is returned as it is.
         function: The app's function that returned the answer, whose annotation is read.
     """
-    config = record.field_config
-    if isinstance(config, Mapping) and isinstance(config.get("name"), str):
+    if is_one_field(record):
         return record
     schema = _schema_in(record.request)
     if (schema is None and function is None) or not is_structured(record):
@@ -45,7 +50,7 @@ def described(record: Record, function: Callable[..., object] | None = None) -> 
         known = {**known, **descriptions_of(function)}
     if not known:
         return record
-    own = dict(config) if isinstance(config, Mapping) else {}
+    own = dict(config_of(record))
     for path, description in known.items():
         about = own.get(path)
         about = about if isinstance(about, Mapping) else {}
@@ -77,12 +82,12 @@ def _get(holder: object, key: str) -> object:
 
 def descriptions_in(schema: _Schema) -> Descriptions:
     """Return the descriptions of the fields of a JSON schema; at most 500 are read."""
-    found: Descriptions = {}
+    descriptions: Descriptions = {}
     for path, description in _walk(schema, schema, "", 0, [_MAX_PARTS]):
-        found.setdefault(path, description)
-        if len(found) == MAX_FIELDS:
+        descriptions.setdefault(path, description)
+        if len(descriptions) == MAX_FIELDS:
             break
-    return found
+    return descriptions
 
 
 def _walk(
@@ -125,23 +130,21 @@ def descriptions_of(function: Callable[..., object]) -> Descriptions:
     ``description`` in the metadata of a dataclass's field. The annotation is read once.
     """
     try:
-        if function in _known:
-            return _known[function]
-        found = _of_annotation(function)
-        if len(_known) >= _MAX_KNOWN:
-            _known.clear()
-        _known[function] = found
-    except Exception:  # it is the app's code, which may fail in any way
-        return {}
-    return found
+        if function not in _known:
+            if len(_known) >= _MAX_KNOWN:
+                _known.clear()
+            _known[function] = _of_annotation(function)
+        return _known[function]
+    except (KeyError, TypeError):  # another thread made room, or the function cannot be a key
+        return _of_annotation(function)
 
 
 def _of_annotation(function: Callable[..., object]) -> Descriptions:
     try:
         returned = get_type_hints(inspect.unwrap(function), include_extras=True).get("return")
-    except Exception:  # a name that is only imported for type checkers, for example
+        return dict(_fields_of_type(returned, "", 0, [_MAX_PARTS]))
+    except Exception:  # the app's code, which may name what only a type checker imports, or raise
         return {}
-    return dict(_fields_of_type(returned, "", 0, [_MAX_PARTS]))
 
 
 def _fields_of_type(kind: Any, path: str, depth: int, room: list[int]) -> Iterator[tuple[str, str]]:

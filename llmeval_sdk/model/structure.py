@@ -69,6 +69,18 @@ class Fields(NamedTuple):
     left_out: int = 0
 
 
+def config_of(record: Record) -> Config:
+    """Return what is known about the field of a record, or about its fields by path or name."""
+    return record.field_config if isinstance(record.field_config, Mapping) else {}
+
+
+def path_of_single(record: Record) -> str:
+    """Return the path of an answer that is one field: what the app gave, or its name."""
+    config = config_of(record)
+    named = (known for key in ("path", "name") if isinstance(known := config.get(key), str))
+    return next(named, "value")
+
+
 def is_structured(record: Record) -> bool:
     """Return whether the answer of a record has fields, as `fields_of` reads them."""
     structure = _structure_of(record)
@@ -82,7 +94,7 @@ def has_no_fields(record: Record) -> bool:
 
 def _may_be_structured(record: Record) -> bool:
     """Return whether a record may have a structured answer, by how the answer begins."""
-    if _is_one_field(record.field_config):
+    if is_one_field(record):
         return False
     answer = record.value if record.value is not None else record.response
     if isinstance(answer, Mapping):
@@ -107,7 +119,7 @@ def fields_of(record: Record) -> Fields:
     structure = _structure_of(record)
     if structure is None:
         return Fields()
-    configs = record.field_config if isinstance(record.field_config, Mapping) else {}
+    configs = config_of(record)
     leaves = list(_leaves_of(structure))
     made = tuple(_field(path, name, value, configs) for path, name, value in leaves[:MAX_FIELDS])
     return Fields(made, len(leaves) - len(made))
@@ -126,12 +138,12 @@ def record_of_field(record: Record, field: Field, sources: Sequence[Chunk]) -> R
 
 _DOUBTFUL = "llmeval.doubtful_fields"
 FEWEST_ASKED, MOST_ASKED = 3, 10
-"""A judge is asked about so many fields of an answer: at least its worst ones, and of more those
-that are doubtful."""
+"""A judge is asked about the riskiest fields: always about the first three, and about up to ten as
+long as they are doubtful."""
 
 
 def with_doubtful_fields(record: Record, evaluations: Mapping[str, Evaluation]) -> Record:
-    """Return a record that says which fields of its answer a judge is to be asked about."""
+    """Return a record that names the fields of its answer that a judge is asked about."""
     scored = evaluations.get(values.EXTRACTION_RISK)
     entries = scored.metadata.get("fields") if scored is not None else None
     if not isinstance(entries, (list, tuple)) or _DOUBTFUL in record.attributes:
@@ -151,17 +163,19 @@ def with_doubtful_fields(record: Record, evaluations: Mapping[str, Evaluation]) 
 
 
 def doubtful_fields_of(record: Record) -> tuple[tuple[Field, ...], int]:
-    """Return the fields that a judge is asked about, and the number of the others with a value.
+    """Return the fields that a judge is asked about, and the number of those it is not.
 
-    Where nothing says which fields are doubtful, they are the first ones.
+    Fields without a value are not counted. Where no score says which fields are doubtful, the first
+    ones are returned.
     """
-    filled = [field for field in fields_of(record).fields if is_answer(field.value)]
+    fields = fields_of(record)
+    filled = [field for field in fields.fields if is_answer(field.value)]
     paths = record.attributes.get(_DOUBTFUL)
     wanted = list(paths) if isinstance(paths, (list, tuple)) else []
     by_path = {field.path: field for field in filled}
     chosen = [by_path[path] for path in dict.fromkeys(map(str, wanted)) if path in by_path]
     chosen = (chosen or filled)[:MOST_ASKED]
-    return tuple(chosen), len(filled) - len(chosen)
+    return tuple(chosen), len(filled) - len(chosen) + fields.left_out
 
 
 def _structure_of(record: Record) -> _Structure | None:
@@ -178,8 +192,9 @@ def _structure_of(record: Record) -> _Structure | None:
     return answer
 
 
-def _is_one_field(config: object) -> bool:
-    return isinstance(config, Mapping) and isinstance(config.get("name"), str)
+def is_one_field(record: Record) -> bool:
+    """Return whether the configuration says that the whole answer is one field."""
+    return isinstance(config_of(record).get("name"), str)
 
 
 def _is_said(answer: object) -> bool:
@@ -229,7 +244,7 @@ def _field(path: str, name: str, value: object, configs: Config) -> Field:
     keys = (path, general_path(path), name)
     about = next((own for key in keys if isinstance(own := configs.get(key), Mapping)), {})
     config = {key: about[key] for key in _CONFIG_KEYS if key in about}
-    return Field(path, value, {"name": _words_of(path), **config})
+    return Field(path, value, {"name": name_of_path(path), **config})
 
 
 def general_path(path: str) -> str:
@@ -249,7 +264,7 @@ _GENERAL = frozenset(
 """Last names of a path that say little without the name before them."""
 
 
-def _words_of(path: str) -> str:
+def name_of_path(path: str) -> str:
     """Return the last name of a path, with the name before it where one name says too little."""
     names = [name for name in general_path(path).split(".") if name]
     in_list = len(names) > 1 and f"{names[-2]}[" in path

@@ -57,8 +57,8 @@ ABSTENTION = "abstention_risk"
 ABSTAINED = "abstained"
 """The label of a score about an answer that was not attempted."""
 NOT_CHECKED = "not_checked"
-"""The label of an evaluation that has no value because nothing could be compared; its explanation
-says why. Unlike what does not apply, it is delivered."""
+"""The label of an evaluation without a value, because there was nothing to compare; its explanation
+says why. It is delivered, unlike an evaluation that does not apply."""
 NEUTRAL = frozenset({"", ABSTAINED, "skipped", "n/a", "not applicable", "not_applicable"})
 _MAX_LENGTH = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 NEAR_CONSTANT = "near_constant"

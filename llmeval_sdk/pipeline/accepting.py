@@ -14,21 +14,23 @@ from llmeval_sdk.tracing import Span
 
 
 _watched: dict[str, Acceptances] = {}
-"""The thresholds beside the store in use; one entry, replaced when another store is configured."""
+"""The thresholds of the store in use: one entry, replaced once another store is configured."""
 
 
 def accepts(span: Span, *, field: str | None = None) -> bool:
-    """Say whether the values of an answer, or that of one field, need no look.
+    """Say whether the values of an answer, or the value of one field, can be accepted unseen.
 
-    They do not where ``extraction_risk`` gives each of them a chance of an error up to the
-    threshold that ``llmeval accept --save`` found for its field. Where there is no threshold, no
-    score, or anything goes wrong, the answer is no. Of the values that would be accepted, one in a
-    hundred is refused at random as an audit; labels of these, by `submit_feedback` with ``field``,
-    show whether accepted values have become worse. The decision is stored as the evaluation
-    ``acceptance``: ``accepted``, ``refused`` or ``audit``.
+    A value can be accepted if the chance of an error that ``extraction_risk`` gives it lies at or
+    below the threshold that ``llmeval accept --save`` found for its field. The result is ``False``
+    if there is no threshold or no score, and if anything goes wrong.
 
-    A score that is there is read in microseconds; otherwise it is computed on the spot, in a few
-    milliseconds. It never raises.
+    One in a hundred of the values that could be accepted is refused at random, as an audit. Label
+    audited values by `submit_feedback` with ``field``: these labels show whether accepted values
+    have become worse. Each decision is stored as the evaluation ``acceptance``, which is
+    ``accepted``, ``refused`` or ``audit``.
+
+    The score is computed on the spot, in a few milliseconds, and read in microseconds as long as
+    the span holds the same. This function never raises.
 
     Args:
         span: The span of the answer, which holds its value or response and its passages.
@@ -53,20 +55,16 @@ def accepts(span: Span, *, field: str | None = None) -> bool:
 
 
 def _score_of(span: Span) -> Evaluation | None:
-    """Return the score of what a span holds now; of what it held before, it would say nothing."""
+    """Return the score of what a span holds now, which is computed again once that has changed."""
     held = (
         span.value, span.response, span.retrieved_context, span.extractions, span.field_config,
         span.gathered and span.gathered[-1],
     )  # fmt: skip
-    before = span.scored_for
-    if before is not None and all(map(is_, held, before)):
-        for evaluation in reversed(span.scored or ()):
-            if evaluation.name == values.EXTRACTION_RISK:
-                return evaluation
-    if before is not None and span.scored and not span.end_ns:
-        span.scored = [e for e in span.scored if e.name != values.EXTRACTION_RISK]
+    known = span.scored_for
+    if known is not None and all(map(is_, held, known[0])):
+        return known[1]
     scored = span.evaluate(values.EXTRACTION_RISK)
-    span.scored_for = held
+    span.scored_for = held, scored
     return scored
 
 
@@ -81,6 +79,6 @@ def _acceptances() -> Acceptances:
 
 
 def _details(scored: Evaluation | None, field: str | None) -> dict[str, object]:
-    """Return what is kept of a decision: the field, the chance and that of an audit."""
+    """Return what is stored with a decision."""
     chance = scored.value if scored is not None else None
     return {values.FIELD: field, "greatest_chance": chance, "audit_probability": AUDIT_PROBABILITY}

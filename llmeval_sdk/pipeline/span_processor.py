@@ -108,9 +108,8 @@ class SpanProcessor:
             return live(span)  # type: ignore[no-any-return]  # when the run ends, it is scored whole
         run = run_heuristic if is_built_in(heuristic) else _run_untraced
         evaluation = run(heuristic, self._record(span))
-        if span.scored is None:
-            span.scored = []
-        span.scored.append(evaluation)
+        others = (one for one in span.scored or () if one.name != evaluation.name)
+        span.scored = [*others, evaluation]  # in the place of what it said of the span before
         return evaluation
 
     def early(self, span: Span) -> Evaluation | None:

@@ -79,11 +79,11 @@ def _multiprocessing() -> tuple[Any, Any]:
 
 @contextmanager
 def prompt_turns() -> Iterator[None]:
-    """Let threads take turns ten times as often as usual while the block runs.
+    """Let threads take turns ten times as often as usual inside the block.
 
-    A daemon thread of the app that computes without a pause keeps the interpreter for 5 ms each
-    time that a thread of ours has asked SQLite for something, which is hundreds of times where a
-    store is created: all of the time that there is at exit went by with that.
+    Each statement of SQLite releases the interpreter. A daemon thread that computes without a pause
+    then keeps it for 5 ms, and creating a store takes hundreds of statements: that alone used up
+    the time allowed at exit.
     """
     usual = sys.getswitchinterval()
     sys.setswitchinterval(min(usual, TURN_SECONDS))

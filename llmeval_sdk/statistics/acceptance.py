@@ -40,9 +40,9 @@ START = 0.5
 STEP = 0.025
 """How much more of the traffic each later threshold accepts."""
 MOVED = 0.05
-"""A change of the accepted share that is worth a word."""
+"""The smallest change of the accepted share that is reported."""
 _MOVED_BY_CHANCE = 3.29
-"""So many standard errors are exceeded by chance once in a thousand times."""
+"""A normal deviation, in standard errors, that chance exceeds once in a thousand times."""
 MOST_LABELS = 100_000
 """The number of labels beyond which no more are asked for."""
 
@@ -110,9 +110,9 @@ def has_moved(before: float, before_count: int, now: float, now_count: int) -> b
 
     Args:
         before: The share when the threshold was found, 0..1.
-        before_count: How many values that share is of.
+        before_count: The number of values it was counted over.
         now: The share since then, 0..1.
-        now_count: How many values that share is of.
+        now_count: The number of values it was counted over.
     """
     if not before_count or not now_count or abs(now - before) < MOVED:
         return False

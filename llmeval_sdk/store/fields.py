@@ -52,8 +52,8 @@ class ScoredField:
     """What else the evaluation says of it: ``reason``, ``chunk_number``, ``start``, ``end``,
     ``evidence``, ``rival``."""
     verdict: Mapping[str, Any] = dataclass_field(default_factory=dict)
-    """What the judge of extractions says of it: ``rating``, ``rationale``, ``problem``,
-    ``right_value``; empty where it was not asked."""
+    """The verdict of the judge of extractions: ``rating``, ``rationale``, ``problem`` and
+    ``right_value``; empty where the judge was not asked about the field or gave no verdict."""
 
     @property
     def reason(self) -> str:
@@ -77,7 +77,8 @@ def doubtful_fields(
         above: only fields with a greater chance of an error, 0..1.
         most: how many fields to return at most.
         most_of_a_field: how many values of one field of one span name to return at most.
-        calibration: what moves the chances to the app's own rate of errors.
+        calibration: moves the chances to the app's own rate of errors; ``above`` is then compared
+            with the moved ones.
     """
     about = {
         "risk": values.EXTRACTION_RISK, "judge": EXTRACTION_JUDGE,
@@ -208,7 +209,7 @@ class FieldSummary:
     doubtful: int
     """How many values have a chance above `model.values.DOUBTFUL_ABOVE`."""
     judged: int
-    """How many values the judge of extractions was asked about."""
+    """How many values have a verdict of the judge of extractions."""
     judged_wrong: int
     """How many of these it called wrong."""
     labelled: int
@@ -230,6 +231,7 @@ def field_summaries(
     about: dict[str, Any] = {
         "risk": values.EXTRACTION_RISK, "judge": EXTRACTION_JUDGE, "since": since_ns,
         "span_name": span_name, "above": values.DOUBTFUL_ABOVE,
+        "evaluator": values.EXTRACTION_RISK,
     }  # fmt: skip
     labels: dict[tuple[str | None, str], list[bool]] = {}
     latest = {
@@ -239,7 +241,7 @@ def field_summaries(
     for name, field, value in latest.values():
         if (good := is_good(value)) is not None:
             labels.setdefault((name, field), []).append(good)
-    by_judge = {**about, "risk": EXTRACTION_JUDGE, "above": 0.5}
+    by_judge = {**about, "evaluator": EXTRACTION_JUDGE, "above": 0.5}
     judged = {
         (name, field): (count, wrong)
         for name, field, count, _, _, wrong in connection.execute(_SUMMED, by_judge)
@@ -268,20 +270,21 @@ def field_summaries(
 
 # Whether an evaluation is the latest is asked once, and not again for each of its fields: of
 # answers with twenty fields, that is less than half of the time.
-_SUMMED = f"""
-SELECT span_name, field, count(*), count(*) - count(chance), ifnull(sum(chance), 0.0),
-  ifnull(sum(chance > :above), 0)
+def _summed(chance: str) -> str:
+    """Return the query that sums fields up, by an expression for the chance of an error."""
+    return f"""
+SELECT span_name, field, count(*), count(*) - count(chance), ifnull(sum({chance}), 0.0),
+  ifnull(sum({chance} > :above), 0)
 FROM fields f
-WHERE name = :risk AND time_ns >= :since AND (:span_name IS NULL OR span_name = :span_name)
+WHERE name = :evaluator AND time_ns >= :since AND (:span_name IS NULL OR span_name = :span_name)
   AND (f.span_id, f.id) IN (
-    SELECT e.span_id, e.id FROM evaluations e WHERE e.name = :risk AND {is_latest("e")})
+    SELECT e.span_id, e.id FROM evaluations e WHERE e.name = :evaluator AND {is_latest("e")})
 GROUP BY span_name, field
 """  # noqa: S608 - constants
-_SUMMED_MOVED = _SUMMED.replace(
-    "sum(chance), 0.0", "sum(CASE WHEN chance IS NOT NULL THEN moved(chance) END), 0.0"
-).replace(
-    "sum(chance > :above)", "sum(CASE WHEN chance IS NOT NULL THEN moved(chance) > :above END)"
-)
+
+
+_SUMMED = _summed("chance")
+_SUMMED_MOVED = _summed("CASE WHEN chance IS NOT NULL THEN moved(chance) END")
 _LABELLED = f"""
 SELECT f.span_name, f.field, f.span_id, f.path, l.value
 FROM feedback l JOIN fields f ON f.span_id = l.span_id AND +f.name = :risk
@@ -437,14 +440,14 @@ def field_traffic(
 
 
 class LabelledChance(NamedTuple):
-    """A value that was drawn at random, with what the score and a person say of it."""
+    """A value that was drawn at random, with its chance of an error and a person's label."""
 
     span_id: str
     path: str
     chance: float
-    """Of an error, by the score."""
+    """The score's chance of an error, 0..1."""
     good: bool
-    """Whether a person called it right."""
+    """Whether the person called the value right."""
     drawn: float
     """The chance of the value to be drawn, above 0 and at most 1."""
     version: str
@@ -452,7 +455,7 @@ class LabelledChance(NamedTuple):
 
 
 def labelled_chances(connection: sqlite3.Connection) -> list[LabelledChance]:
-    """Return all values of all fields that were drawn at random, each with its latest label."""
+    """Return the values, of any field, that were drawn at random and labelled, each once."""
     latest: dict[tuple[str, str], LabelledChance] = {}
     about = {"judge": EXTRACTION_JUDGE, "purpose": ACCEPT, "risk": values.EXTRACTION_RISK}
     for span_id, path, chance, value, drawn, version in connection.execute(_CHANCES, about):
@@ -466,10 +469,10 @@ def labelled_chances(connection: sqlite3.Connection) -> list[LabelledChance]:
 def audited_labels(
     connection: sqlite3.Connection, field: str, since_ns: int, span_name: str | None = None
 ) -> list[bool]:
-    """Return what people said of audited values of a field, each once: whether it is right.
+    """Return for each labelled value among the audited ones of a field whether it is right.
 
-    An audited value would have been accepted unseen and was refused at random, so that these labels
-    are a random sample of what is accepted.
+    Audited values are drawn at random from those that would have been accepted, so their labels
+    show how often accepted values are wrong.
     """
     about = {
         "acceptance": values.ACCEPTANCE, "judge": EXTRACTION_JUDGE, "since": since_ns,
@@ -488,10 +491,7 @@ def audited_labels(
 def _traffic(
     connection: sqlite3.Connection, field: str, since_ns: int, span_name: str | None
 ) -> tuple[list[_Value], str]:
-    """Return the values of a field that the newest version of the evaluator scored, each once.
-
-    The version stands beside them.
-    """
+    """Return a field's values by the newest version of the score, each once, and that version."""
     about = {
         "risk": values.EXTRACTION_RISK, "field": field, "since": since_ns, "span_name": span_name,
         "limit": MAX_TRAFFIC,

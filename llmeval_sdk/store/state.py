@@ -468,16 +468,16 @@ _MAX_SAID = 1_000
 
 
 class WatchedText(Generic[T]):
-    """What stands in a text of the file of state, for a process that lives long.
+    """A text of the file of state, as a long-lived process reads it.
 
-    The text is looked at again after half a minute. What is wrong with it is said once.
+    It is read again at most every half a minute, and each problem with it is reported once.
 
     Args:
         path: The file of state.
         name: The name of the text.
         parse: Reads the text, which is empty where there is none; raises `DataError`.
         noun: What the text holds, such as "the calibrations".
-        complain: Is called once for each thing that is wrong.
+        complain: Is called once with each problem.
     """
 
     def __init__(
@@ -501,7 +501,7 @@ class WatchedText(Generic[T]):
         self._content = parse("")
 
     def read(self) -> T:
-        """Return what the text says; what an empty one says where it cannot be read."""
+        """Return the parsed text. A text that cannot be read counts as an empty one."""
         now = time.monotonic()
         if now - self._looked >= LOOK_AGAIN_SECONDS:
             self._looked = now
@@ -525,10 +525,21 @@ class WatchedText(Generic[T]):
                 self._text.close()
 
     def say(self, problem: str) -> None:
-        """Complain about something, once."""
+        """Report a problem, once."""
         if problem not in self._said and len(self._said) < _MAX_SAID:
             self._said.add(problem)
             self._complain(problem)
+
+
+def parsed_text(path: Path, name: str, parse: Callable[[str], T], noun: str) -> T:
+    """Read a text of the file of state, which is empty where there is no file.
+
+    Raises `DataError` where it cannot be read.
+    """
+    try:
+        return parse(text_in(path, name))
+    except Unusable as error:
+        raise DataError(f"{noun} in {path} are not read: {error}") from None
 
 
 def change_text(path: Path, name: str, change: Callable[[str], str], noun: str) -> None:

@@ -17,7 +17,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from math import fsum
-from operator import attrgetter
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
@@ -31,6 +30,7 @@ from llmeval_sdk.text.labels import (
     Label,
     concept_of,
     label_of_column,
+    labels_between,
     labels_in,
     nearest_label,
 )
@@ -133,9 +133,6 @@ class PossibleValue(NamedTuple):
     """Its normal form; empty where nothing is left of it."""
 
 
-_start_of = attrgetter("start")
-
-
 @dataclass(frozen=True, slots=True)
 class Passages:
     """The retrieved passages, and what extractions quote from elsewhere."""
@@ -199,9 +196,7 @@ class Passages:
         labels: list[Label] = []
         with suppress(TooLargeError):
             labels = self.labels()
-        first = bisect_left(labels, start, key=_start_of)
-        last = bisect_left(labels, end, key=_start_of)
-        return len({label.concept for label in labels[first:last]}) > 1
+        return len({label.concept for label in labels_between(labels, start, end)}) > 1
 
     @property
     def evidence(self) -> EvidenceText:
@@ -570,7 +565,9 @@ def read(
 
 
 _COLUMN_OF_AMOUNTS = frozenset(("total", "line_total"))
+"""Labels that may head the column of amounts."""
 _SUMS = frozenset(("total", "subtotal", "tax", "discount", "shipping", "paid", "change"))
+"""Amounts that may stand below the items, in the column of amounts."""
 
 
 class _FieldLabels(NamedTuple):

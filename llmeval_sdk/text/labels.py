@@ -111,7 +111,7 @@ _INCLUDED = re.compile(
 
 
 def _is_part(text: str, first: Label, second: Label) -> bool:
-    """Say whether a label only says what the one before it holds: "total incl. tax"."""
+    """Say whether a label only belongs to the one before it, as "tax" in "total incl. tax"."""
     if first.concept == second.concept or GROUP_OF[first.concept] != GROUP_OF[second.concept]:
         return False
     return _INCLUDED.fullmatch(text, first.end, second.start) is not None
@@ -208,21 +208,20 @@ def nearest_label(labels: list[Label], text: str, start: int, end: int) -> tuple
     before = labels[last] if last >= 0 and labels[last].start >= line else None
     if before is not None and before.end <= start and _leads_to(text[before.end : start]):
         return before, "before"
-    stop = _end_of_text(text, line)
-    top = text.rfind("\n", 0, stop) + 1
-    own = labels[_index(labels, top) : _index(labels, stop)]
-    is_first = not text[line:start].strip(" |\t*")
-    if len(own) != 1 or not is_first or not _is_alone(text, own[0], top, stop):
+    if text[line:start].strip(" |\t*"):  # it is not the first on its line
         return None
-    return None if _is_stacked(labels, text, top) else (own[0], "above")
+    above = _alone_above(labels, text, line)
+    # Below another label, the label is part of a stack, whose values stand further down.
+    is_stacked = above is not None and _alone_above(labels, text, above.start) is not None
+    return None if above is None or is_stacked else (above, "above")
 
 
-def _is_stacked(labels: list[Label], text: str, line: int) -> bool:
-    """Say whether a label stands below another one, so that both have their values further down."""
-    stop = _end_of_text(text, line)
+def _alone_above(labels: list[Label], text: str, place: int) -> Label | None:
+    """Return the label that is alone on the last line with text above the line of a place."""
+    stop = _end_of_text(text, text.rfind("\n", 0, place) + 1)
     top = text.rfind("\n", 0, stop) + 1
-    own = labels[_index(labels, top) : _index(labels, stop)]
-    return len(own) == 1 and _is_alone(text, own[0], top, stop)
+    own = labels_between(labels, top, stop)
+    return own[0] if len(own) == 1 and _is_alone(text, own[0], top, stop) else None
 
 
 _NEAR = 200
@@ -245,6 +244,11 @@ def label_of_column(labels: list[Label], text: str, start: int, end: int) -> Lab
     return _head(labels, text, line, (start + end) // 2)
 
 
+def labels_between(labels: list[Label], start: int, end: int) -> list[Label]:
+    """Return those of some labels, given in their order, that begin between two places."""
+    return labels[_index(labels, start) : _index(labels, end)]
+
+
 def _index(labels: list[Label], place: int) -> int:
     """Return the index of the first label that begins at a place or behind it."""
     return bisect_left(labels, place, key=_start)
@@ -253,7 +257,7 @@ def _index(labels: list[Label], place: int) -> int:
 _start = attrgetter("start")
 _MAX_APART, _MAX_LETTERS = 80, 10
 _MIN_BESIDE = 4
-"""Letters beside a value that make its line a row of a table; a figure does, too."""
+"""A line is the row of a table if so many letters, or any figure, stand beside the value."""
 _ASIDE = re.compile(r"\([^()\n]{0,30}\)|[\d.,]{1,8} ?%|[.·_ \t]{3,}")
 
 
@@ -288,7 +292,7 @@ def _head(labels: list[Label], text: str, line: int, start: int) -> Label | None
         if lowest <= 0:
             break
         lowest = text.rfind("\n", 0, lowest - 1) + 1
-    for label in labels[_index(labels, lowest) : _index(labels, line)]:
+    for label in labels_between(labels, lowest, line):
         by_line[text.rfind("\n", 0, label.start) + 1].append(label)
     heads = [
         (top, row)

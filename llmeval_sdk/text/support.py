@@ -159,7 +159,7 @@ _BOOLEAN_WORD = re.compile(rf"[^\W\d_]{{1,8}}|[{CHECKED}{UNCHECKED}]")
 
 
 def _spans_of_codes(text: str, folded: str, evidence: EvidenceText) -> Iterator[Span]:
-    """Yield where a text has what a value stands for in the lists of codes."""
+    """Yield where a text has a value that is in the lists of codes, as its code or by a name."""
     for meaning in coded(text, folded):
         yield from _coded_spans(meaning, evidence)
 

@@ -79,6 +79,7 @@ def annotate(
     value: object = None,
     confidence: float | str | None = None,
     field_config: Mapping[str, object] | None = None,
+    field: str | None = None,
     retrieval: Mapping[str, object] | None = None,
     expected_facts: Sequence[str] | None = None,
     expected_response: str | None = None,
@@ -109,6 +110,8 @@ def annotate(
         value: The aggregated value, where it is not the response.
         confidence: The aggregation's own confidence: 0..1, or HIGH, MEDIUM or LOW.
         field_config: What is known about an extracted field: ``name``, ``description``, ``format``.
+        field: The path of that field in the app's answer, such as ``lines[2].amount``, where the
+            span is about this field alone. `submit_feedback` takes the same path.
         retrieval: How the search went: ``limits`` by method and ``total_before_filter``. With
             ``"scores": "ranks"``, ``context_relevance`` uses ranks instead of scores, for scores on
             different scales.
@@ -152,6 +155,7 @@ def annotate(
         value=value,
         confidence=confidence,
         field_config=field_config,
+        field=field,
         retrieval=retrieval,
         expected_facts=expected_facts,
         expected_response=expected_response,

@@ -331,10 +331,21 @@ def _field_config(span: Span, value: object) -> None:
     captured = capture(value, span.room)
     if type(captured) is not dict:
         raise TypeError("field_config is no mapping")
+    path = (span._field_config or {}).get("path")
     span._field_config = captured
     form = dict.get(value, "format") if type(value) is dict else None
     if type(form) is FunctionType or type(form) is re.Pattern:
         span._field_config["format"] = form
+    if path is not None:
+        _field_path(span, path)
+
+
+def _field_path(span: Span, value: object) -> None:
+    """Note which field of an answer the span's value is; without a name, its path names it."""
+    from llmeval_sdk.model.structure import name_of_path  # a millisecond that few apps need
+
+    path = str(capture(value, span.room))
+    span._field_config = {"name": name_of_path(path), **(span._field_config or {}), "path": path}
 
 
 def _set(name: str) -> Writer:
@@ -361,6 +372,7 @@ WRITERS: dict[str, Writer] = {
     "retrieved_context": _nouns("_retrieved", Chunk, to_chunks),
     "extractions": _nouns("_extractions", Extraction, to_extractions),
     "field_config": _field_config,
+    "field": _field_path,
     "retrieval": _merge("_retrieval"),
     "expected_facts": _expect("expected_facts", to_texts),
     "expected_response": _expect("expected_response", lambda value: value),
@@ -445,7 +457,7 @@ class Spec(NamedTuple):
     model_name: str | None = None
     model_provider: str | None = None
     function: Callable[..., object] | None = None
-    """The app's function that a decorator wraps; its annotation says what the answer holds."""
+    """The decorated function. Its return annotation describes the fields of the answer."""
 
 
 def _annotated(name: str, slot: str, doc: str) -> Any:
@@ -519,8 +531,8 @@ class Span:
         self.gathered: list[Contribution] | None = None
         self.held = 0
         self.scored: list[Evaluation] | None = None
-        self.scored_for: tuple[object, ...] | None = None
-        """What the span held when `llmeval.accepts` had it scored."""
+        self.scored_for: tuple[tuple[object, ...], Evaluation | None] | None = None
+        """What `llmeval.accepts` last had scored, and the score."""
         self.record: Record | None = None
         self.context: dict[str, Any] | None = None
         """What exporters keep here while their library has a live span of its own, by exporter."""

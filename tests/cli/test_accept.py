@@ -218,3 +218,26 @@ def test_traffic_that_has_changed_ends_the_promise(llmeval, store):
     code, said = accept(llmeval, store, "--error", "2%")
     assert (code, said["saved"]["moved"]) == (1, True)
     assert said["saved"]["share"] < 0.1
+
+
+def test_a_saved_threshold_can_be_removed(llmeval, store):
+    """From then on the app accepts nothing by it; there is nothing to remove twice."""
+    saved(llmeval, store)
+    code, said = accept(llmeval, store, "--save", "none")
+    assert (code, said["removed"]) == (0, True)
+    assert not acceptances.read(state_path(store.path))
+    again = llmeval("accept", "--field", "total", "--save", "none", "--store", store.path)
+    assert (again.returncode, again.stdout) == (
+        1, "There is no saved threshold for 'total'.\n",
+    )  # fmt: skip
+
+
+def test_a_threshold_stays_where_nothing_takes_its_place(llmeval, store):
+    """The command says that the former one is still in use."""
+    saved(llmeval, store)
+    done = llmeval(
+        "accept", "--field", "total", "--error", "0.01%", "--save", "sure", "--store", store.path
+    )
+    assert done.returncode == 1
+    assert "The one that was saved before stays." in " ".join(done.stdout.split())
+    assert acceptances.read(state_path(store.path))

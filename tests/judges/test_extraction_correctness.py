@@ -10,6 +10,7 @@ from llmeval_sdk.evaluation.running import record_for
 from llmeval_sdk.judges.extraction_correctness import extraction_correctness
 from llmeval_sdk.judges.groundedness import groundedness
 from llmeval_sdk.model import Chunk, Extraction, Record
+from llmeval_sdk.model.structure import MAX_FIELDS
 from llmeval_sdk.testing.judge_server import sections_of
 from llmeval_sdk.text.values import abstained
 
@@ -295,6 +296,16 @@ def test_all_doubtful_fields_are_asked_about_up_to_a_bound(scripted, judged):
     verdict = judged(extraction_correctness, asked_about(wide, risk), llm)
     assert len(verdict.metadata["fields"]) == 10
     assert verdict.metadata["fields_not_asked"] == 20
+
+
+def test_fields_that_were_never_read_count_as_not_asked_about(scripted, judged):
+    """Of more leaves than are read, a yes does not say that all of them are right."""
+    vast = Record(
+        value={f"field_{n}": f"value {n}" for n in range(MAX_FIELDS + 20)},
+        retrieved_context=(Chunk("value 1 value 2"),),
+    )
+    verdict = judged(extraction_correctness, vast, scripted(fields_reply(*[RIGHT] * 10)))
+    assert verdict.metadata["fields_not_asked"] == MAX_FIELDS + 10
 
 
 @pytest.mark.parametrize(

@@ -160,3 +160,35 @@ def test_a_traced_function_that_returns_a_model_is_scored_by_its_descriptions():
         with_schema = seen.scores("named")["extraction_risk"].value
         without = seen.scores("unnamed")["extraction_risk"].value
     assert with_schema > without
+
+
+TEXT = "Subtotal 41.50\nTax 3.32\nTotal due 44.82"
+ASK = {"role": "user", "content": "What is to be paid?"}
+FORMAT = {"type": "json_schema", "json_schema": {"name": "invoice", "schema": SCHEMA}}
+
+
+def chance_offline(request_, **run):
+    """Return the chance of the one field of an answer that was evaluated offline."""
+    row = {"request": request_, "retrieved_context": [{"content": TEXT}]}
+    if not run:
+        row["response"] = '{"pay": "41.50"}'
+    report = llmeval.evaluate([row], evaluators=["extraction_risk"], progress=False, **run)
+    return report.rows[0].evaluations["extraction_risk"].value
+
+
+def test_rows_of_a_data_set_are_scored_by_the_schema_in_their_request():
+    """As the same request is online."""
+    plain = chance_offline({"messages": [ASK]})
+    assert chance_offline({"messages": [ASK], "response_format": FORMAT}) > plain + 0.1
+
+
+def test_an_app_that_runs_offline_is_scored_by_what_its_function_returns():
+    """As the same function is online."""
+
+    def named(question: str) -> Invoice:
+        return Invoice(pay="41.50")
+
+    def unnamed(question: str):
+        return Invoice(pay="41.50")
+
+    assert chance_offline("What?", model=named) > chance_offline("What?", model=unnamed) + 0.1

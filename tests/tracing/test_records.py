@@ -229,6 +229,19 @@ def test_a_block_can_be_written_to_and_evaluated_at_once():
     assert len(data.retrieved_context) == 2
 
 
+def test_a_span_that_is_evaluated_again_keeps_the_later_evaluation():
+    """What it said of the span before is no second score."""
+    with capture(escalations=[]) as kit:
+        with llmeval.workflow("ask") as span:
+            span.annotate(request="the capital?", response="Lyon")
+            span.evaluate("semantic_validation")
+            span.annotate(response="Paris")
+            later = span.evaluate("semantic_validation")
+        kit.drain()
+    sent = [e.evaluation for e in kit.evaluations if e.evaluation.name == "semantic_validation"]
+    assert sent == [later]
+
+
 def test_retrieval_limits_may_come_from_the_settings():
     """Limits that are the same for every call need not be annotated."""
     with capture(retrieval_limits={"bm25": 1}) as seen:
@@ -482,3 +495,25 @@ def test_an_unknown_field_never_raises_and_is_counted_and_said_once(caplog):
     lines = [record.getMessage() for record in caplog.records if "respones" in record.getMessage()]
     assert len(lines) == 1
     assert "did you mean 'response'?" in lines[0]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_span_about_one_field_says_which(order):
+    """Its score, its labels and the table of fields then have the path that the answer has."""
+    about = [
+        {"field": "lines[2].amount"},
+        {"field_config": {"description": "what the third item costs"}, "value": "12.00"},
+        {"retrieved_context": ["Widget 7.00\nGadget 12.00\nTotal 19.00"]},
+    ][::order]
+    with capture(escalations=[]) as kit:
+        with llmeval.workflow("read amount"):
+            for part in about:
+                llmeval.annotate(**part)
+        kit.drain()
+    (kept,) = kit.spans
+    assert kept.field_config == {
+        "name": "lines amount", "description": "what the third item costs",
+        "path": "lines[2].amount",
+    }  # fmt: skip
+    (scored,) = (e.evaluation for e in kit.evaluations if e.evaluation.name == "extraction_risk")
+    assert [entry["path"] for entry in scored.metadata["fields"]] == ["lines[2].amount"]

@@ -21,7 +21,7 @@ from llmeval_sdk.exporters.otlp.attributes import (
     event_of,
     kind_of,
     name_of,
-    step_events,
+    part_events,
     value_and_label,
 )
 from llmeval_sdk.exporters.otlp.bridge import KEY, OtelBridge
@@ -331,6 +331,7 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         self._logger: Any = None
         has_metrics = meter_provider is not None or settings.otel_metrics
         self._histogram = Histogram(meter_provider) if has_metrics else None
+        self._fields = settings.export_fields
         self._roots: OrderedDict[str, Any] = OrderedDict()
         self.live = self.bridge = self
         self._end: Callable[[], None] | None = None
@@ -416,8 +417,9 @@ class AppOtelExporter(BaseExporter, OtelBridge):
                 refused["no_logger_provider"] += 1
             else:
                 self._emit(logger, evaluation)
-        for added in step_events(batch.evaluations) if logger is not None else ():
-            self._emit(logger, added)
+        if logger is not None:
+            for added in part_events(batch.evaluations, fields=self._fields):
+                self._emit(logger, added)
         return refused
 
     def flush(self, timeout: float, /) -> None:

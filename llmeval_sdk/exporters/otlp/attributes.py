@@ -15,6 +15,7 @@ from llmeval_sdk.exporters.otlp import names
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.model import values as _values
 from llmeval_sdk.model.chat import content_of, messages_of, role_of, to_text, unwrapped
+from llmeval_sdk.model.structure import MAX_FIELDS, general_path
 from llmeval_sdk.process.shield import caught, shield
 
 
@@ -377,6 +378,7 @@ def event_of(event: EvaluationEvent) -> LogEvent:
         names.DURATION: evaluation.duration,
         names.CONVERSATION: session,
         names.SESSION: session,
+        names.FIELD: field if isinstance(field := about.get(_values.FIELD), str) else None,
     }
     attributes.update({name: held for name, held in optional.items() if held not in (None, "")})
     if evaluation.inclusion_probability != 1.0:
@@ -416,7 +418,8 @@ def _shown(event: EvaluationEvent) -> str:
     return f"{value:.6g}" if type(value) is float else str(value)
 
 
-# Ratings of single steps as events of their own, for backends that take a score on any span.
+# Ratings of single steps and of single fields as events of their own, for backends that take any
+# number of scores of a span.
 
 _MAX_RATINGS = 100
 """Ratings of one evaluation that become events."""
@@ -427,46 +430,89 @@ _MAX_TEXT = 8_000
 def count_refused(refused: Mapping[str, int]) -> None:
     """Count the ratings that a backend does not take; those that it takes are in no account."""
     for reason, times in refused.items():
-        caught.add(f"ratings of steps: {reason}", times)
+        caught.add(f"ratings of parts: {reason}", times)
 
 
-def step_events(events: Iterable[EvaluationEvent]) -> list[EvaluationEvent]:
-    """Return an event for each rating of a step with a span; they are additions, never counted."""
-    steps: list[EvaluationEvent] = []
+def part_events(events: Iterable[EvaluationEvent], *, fields: bool) -> list[EvaluationEvent]:
+    """Return an event for each part that an evaluation rates: a step or, if asked for, a field.
+
+    They are additions to the event of the whole and are not counted as deliveries.
+    """
+    parts: list[EvaluationEvent] = []
     for event in events:
-        if "rated_spans" in event.evaluation.metadata:
-            with shield("ratings of steps"):
-                steps.extend(_events_of(event))
-    return steps
+        about = event.evaluation.metadata
+        if "rated_spans" in about:
+            with shield("ratings of parts"):
+                parts.extend(_events_of_steps(event))
+        if fields and "fields" in about:
+            with shield("ratings of parts"):
+                parts.extend(_events_of_fields(event))
+    return parts
 
 
-def _events_of(event: EvaluationEvent) -> Iterator[EvaluationEvent]:
+def _events_of_steps(event: EvaluationEvent) -> Iterator[EvaluationEvent]:
     """Make an event of each rating of a tool call, about the span of that call.
 
     The events are called ``<name>.step``, so that no backend counts them as further verdicts on the
-    run, and have no usage, because the event of the run has it. A call that could not be rated, or
-    that has no span, has no event.
+    run. A call that could not be rated, or that has no span, has no event.
     """
-    run = event.evaluation
-    about = run.metadata
+    about = event.evaluation.metadata
     columns = [_column(about.get(key)) for key in ("rated_spans", "rated_steps", "ratings")]
     rationales = _column(about.get("rationales"))
-    shared = {key: about[key] for key in ("model", "why", "cached") if key in about}
     for place, (span_id, number, rating) in enumerate(zip(*columns, strict=False)):
         if not _is_span_id(span_id) or not isinstance(rating, (bool, int, float, str)):
             continue
         reason = rationales[place] if place < len(rationales) else None
-        evaluation = Evaluation(
-            f"{run.name}.step",
-            rating[:_MAX_TEXT] if isinstance(rating, str) else rating,
-            explanation=reason[:_MAX_TEXT] if isinstance(reason, str) else None,
-            metadata={**shared, "step": number, "run_span_id": event.target.span_id},
-            evaluator_kind=run.evaluator_kind,
-            evaluator_version=run.evaluator_version,
-            inclusion_probability=run.inclusion_probability,
-        )
+        rated = _rated(
+            event.evaluation, "step", rating, reason,
+            {"step": number, "run_span_id": event.target.span_id},
+        )  # fmt: skip
         target = Target(event.target.trace_id, span_id, None, "tool")
-        yield replace(event, id=f"{event.id}-{span_id}", target=target, evaluation=evaluation)
+        yield replace(event, id=f"{event.id}-{span_id}", target=target, evaluation=rated)
+
+
+def _events_of_fields(event: EvaluationEvent) -> Iterator[EvaluationEvent]:
+    """Make an event of the chance of an error of each field, the riskiest fields first.
+
+    The events are called ``<name>.field`` and have the field as a tag, without the places of its
+    items, of which there may be any number; the path is in the metadata. A field without a chance
+    was not checked and has no event.
+    """
+    checked = [
+        (place, entry)
+        for place, entry in enumerate(_listed(event.evaluation.metadata.get("fields")))
+        if isinstance(entry, Mapping)
+        and isinstance(entry.get("path"), str)
+        and type(entry.get("chance")) in (int, float)
+    ]
+    checked.sort(key=lambda one: -one[1]["chance"])
+    for place, entry in checked[:_MAX_RATINGS]:
+        path = entry["path"][:_MAX_TEXT]
+        field = general_path(path)
+        reason = entry.get("reason") or entry.get("rationale")
+        about = {"path": path, _values.FIELD: field, "tags": {_values.FIELD: field}}
+        rated = _rated(event.evaluation, "field", float(entry["chance"]), reason, about)
+        yield replace(event, id=f"{event.id}-{place}", evaluation=rated)
+
+
+def _rated(
+    whole: Evaluation, part: str, rating: float | str, reason: object, about: Mapping[str, object]
+) -> Evaluation:
+    """Make the evaluation of a part; it has no usage, because the event of the whole has it."""
+    shared = {k: whole.metadata[k] for k in ("model", "why", "cached") if k in whole.metadata}
+    return Evaluation(
+        f"{whole.name}.{part}",
+        rating[:_MAX_TEXT] if isinstance(rating, str) else rating,
+        explanation=reason[:_MAX_TEXT] if isinstance(reason, str) else None,
+        metadata={**shared, **about},
+        evaluator_kind=whole.evaluator_kind,
+        evaluator_version=whole.evaluator_version,
+        inclusion_probability=whole.inclusion_probability,
+    )
+
+
+def _listed(values: object) -> Sequence[Any]:
+    return values[:MAX_FIELDS] if isinstance(values, (list, tuple)) else ()
 
 
 def _column(values: object) -> Sequence[Any]:

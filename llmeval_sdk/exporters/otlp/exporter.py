@@ -10,7 +10,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.exporters.batches import Endpoint, OtlpWriter, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import HttpSender, Tls
-from llmeval_sdk.exporters.otlp.attributes import count_refused, step_events
+from llmeval_sdk.exporters.otlp.attributes import count_refused, part_events
 from llmeval_sdk.exporters.otlp.bridge import OtelBridge
 from llmeval_sdk.exporters.otlp.wire import event_bytes, span_bytes
 from llmeval_sdk.model import Batch
@@ -33,6 +33,7 @@ class OtlpExporter(StepwiseExporter):
         self._endpoints = endpoints(settings)
         self._senders = [endpoint.sender for endpoint in self._endpoints if endpoint is not None]
         self._writer = OtlpWriter(settings)
+        self._fields = settings.export_fields
         self._histogram = None
         if meter_provider is not None or settings.otel_metrics:
             from llmeval_sdk.exporters.otlp.app_providers import Histogram
@@ -47,7 +48,8 @@ class OtlpExporter(StepwiseExporter):
         self._writer.steps(self._endpoints.traces, batch.spans, span_bytes, progress)
         logs, added = self._endpoints.logs, Progress(batch)
         self._writer.steps(logs, batch.evaluations, event_bytes, progress)
-        self._writer.steps(logs, step_events(batch.evaluations), event_bytes, added)
+        parts = part_events(batch.evaluations, fields=self._fields)
+        self._writer.steps(logs, parts, event_bytes, added)
         count_refused(added.refused)
         progress.steps += [step._replace(counted=False) for step in added.steps]
 

@@ -124,6 +124,8 @@ PROBABILITY: Final = "llmeval.evaluation.probability"
 """How likely the outcome is good."""
 INCLUSION: Final = "llmeval.inclusion_probability"
 DURATION: Final = "llmeval.evaluation.duration"
+FIELD: Final = "llmeval.field"
+"""The field of an answer that the evaluation is about, such as ``lines.amount``."""
 DETAILS: Final = "llmeval.evaluation.metadata"
 HISTOGRAM: Final = "llmeval.evaluation.score"
 INFO: Final = 9

@@ -94,8 +94,8 @@ def usual_document(readings: Iterable[Reading], chunks: Sequence[Chunk]) -> froz
 # What the fields of one answer say about each other.
 
 IN_ROW = "in_row"
-"""Says that a value stands on one line with others of its item: in a table, what names a field is
-far away at the head of its column."""
+"""The key that is 1 for a value on one line with others of its item, as in a table. What names its
+field stands far away there, at the head of the column."""
 
 
 def siblings(fields: Sequence[tuple[str, Reading]]) -> list[dict[str, float]]:

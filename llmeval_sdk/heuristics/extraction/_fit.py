@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import bounded_question
+from llmeval_sdk.model.structure import config_of
 from llmeval_sdk.text.extraction import Reading
 from llmeval_sdk.text.folding import plain
 from llmeval_sdk.text.labels import GROUPS, labels_in
@@ -37,9 +38,9 @@ _EXPECTED: Mapping[str, tuple[str, ...]] = {
     "count": ("number",),
     "quantity": ("number",),
 }  # fmt: skip
-"""The last telling word of a field's name -> the kinds of value that fit it."""
+"""The kinds of value that fit a field, by the last word of its name that stands here."""
 
-_JOINTS = str.maketrans("_-./", "    ")
+_JOINTS = str.maketrans("_-", "  ")
 _WORD_OF_VALUE = re.compile(r"[^\W\d_]{3,30}")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -57,7 +58,7 @@ def measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict[
     ``no_legal_form``: a company without the legal form that another line has. ``far_down``: how far
     from the top of the passages a seller's name stands. ``no_address``: an address without figures.
     """
-    config = record.field_config if isinstance(record.field_config, Mapping) else {}
+    config = config_of(record)
     kinds = expected_kinds(config)
     words = reading.value.count(" ") + 1
     return {
@@ -95,16 +96,14 @@ _LEGAL_FORM = re.compile(
 )
 """The legal forms of companies, in lower case."""
 _MAX_SEARCHED = 10_000
-"""Characters of the passages in which a legal form is looked for."""
+"""A legal form is searched for in so many characters of the passages."""
 _LINES = 20
-"""Lines from the top of a document after which a seller's name is far down."""
+"""A seller's name on this line, or below it, counts as far down in full."""
 
 
 def _measure_name(config: Mapping[str, object], reading: Reading) -> dict[str, float]:
     """Look at the words of a name or an address, and where a seller's name stands."""
-    name = config.get("name")
-    words = _HUMP.sub(" ", name[:100]).lower() if isinstance(name, str) else ""
-    field = frozenset(words.translate(_JOINTS).split())
+    field = frozenset(_words_of_name(config))
     is_address = "address" in field
     is_party = reading.concept in GROUPS["party"] or not field.isdisjoint(_COMPANY)
     if not (is_address or is_party) or reading.kind in ("email", "url"):
@@ -127,7 +126,10 @@ def _has_legal_form(text: str) -> bool:
 
 
 def _reads_as_label(value: str) -> float:
-    """Return 1 for what is a label, and less for what only has words of labels."""
+    """Return how much of a name or address is made of the words of labels, 0..1.
+
+    The result is 1 from a half of the words or characters on, and for a text that ends in a colon.
+    """
     if len(value) > _MAX_LABEL:
         return 0.0
     if value.endswith(":"):
@@ -141,14 +143,22 @@ def _reads_as_label(value: str) -> float:
 
 
 def expected_kinds(config: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the kinds of value that a field's format or name calls for; empty where unknown."""
-    form, name = config.get("format"), config.get("name")
+    """Return the kinds of value that fit a field, by its format or else its name.
+
+    The result is empty where neither says anything.
+    """
+    form = config.get("format")
     if type(form) is str and form in ("date", "money", "number"):
         return _DATE if form == "date" else _MONEY
+    words = reversed(_words_of_name(config))
+    return next((_EXPECTED[word] for word in words if word in _EXPECTED), ())
+
+
+def _words_of_name(config: Mapping[str, object]) -> list[str]:
+    name = config.get("name")
     if not isinstance(name, str):
-        return ()
-    words = _HUMP.sub(" ", name[:100]).replace("_", " ").replace("-", " ").lower().split()
-    return next((_EXPECTED[word] for word in reversed(words) if word in _EXPECTED), ())
+        return []
+    return _HUMP.sub(" ", name[:100]).translate(_JOINTS).lower().split()
 
 
 def _is_cut_off(reading: Reading) -> bool:

@@ -13,21 +13,21 @@ from llmeval_sdk.text.values import normal
 _NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{1,6})?")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _TOLERANCE = 0.011
-"""What rounding may change in a sum of money."""
+"""The error that rounding may leave in a sum of money."""
 _MAX_AMOUNTS = 40
 _PAID = frozenset(("paid", "change"))
-"""Labels of what was handed over and given back, which may well be more than a total."""
+"""Labels of what was handed over and given back. Such amounts may well exceed the total."""
 
 
 def measure_sums(reading: Reading) -> dict[str, float]:
     """Compare a total with the other amounts of its document.
 
-    ``exceeded``: the share of the other amounts that are greater, those that were paid left out.
-    ``no_sum``: there are several amounts, and it is the sum of no two of them nor the greatest.
+    ``exceeded``: the share of the other amounts, without those paid or given back, that are
+    greater. ``no_sum``: another amount is greater, and no two amounts add up to the total.
     """
     if reading.concept != "total":
         return {}
-    total = _number(reading)
+    total = _number(reading.form)
     if total is None:
         return {}
     paid = {
@@ -38,10 +38,9 @@ def measure_sums(reading: Reading) -> dict[str, float]:
     amounts: set[float] = set()
     others: set[float] = set()
     for rival in reading.rivals:
-        match = _NUMBER.fullmatch(normal(rival.value))
-        if match is None or len(amounts) == _MAX_AMOUNTS:
+        amount = _number(normal(rival.value))
+        if amount is None or len(amounts) == _MAX_AMOUNTS:
             continue
-        amount = float(match[0])
         amounts.add(amount)
         if reading.passages.lowered.rfind("\n", 0, rival.start) not in paid:
             others.add(amount)
@@ -60,17 +59,19 @@ def measure_sums(reading: Reading) -> dict[str, float]:
     }
 
 
-def _number(reading: Reading) -> float | None:
-    match = _NUMBER.fullmatch(reading.form)
+def _number(form: str) -> float | None:
+    """Return the number that a value in its normal form is, if it is one."""
+    match = _NUMBER.fullmatch(form)
     return float(match[0]) if match is not None else None
 
 
 def contradictions(fields: Sequence[tuple[str, Reading]]) -> set[str]:
-    """Return the paths of the fields of an answer that do not fit each other.
+    """Return the paths of those fields of an answer that contradict each other.
 
-    Subtotal and tax that are not the total, a quantity and a price that are not the amount, a rate
-    that is not the tax, items that exceed the subtotal, and dates in the wrong order: all fields of
-    such a sum are returned, as nobody knows which of them is wrong.
+    These are checked: subtotal plus tax is the total, quantity times price is the amount, the rate
+    of the subtotal is the tax, and issue and start precede due date and end. All fields of a check
+    that fails are returned, because nobody knows which of them is wrong. Of items that exceed the
+    subtotal, the subtotal alone is returned.
     """
     scopes: dict[str, dict[str, tuple[str, Reading]]] = defaultdict(dict)
     amounts: dict[str, float] = defaultdict(float)
@@ -81,7 +82,7 @@ def contradictions(fields: Sequence[tuple[str, Reading]]) -> set[str]:
         if concept == "tax" and (reading.kind == "percent" or "rate" in path.lower()):
             concept = _RATE
         scopes[path.rpartition(".")[0]].setdefault(concept, (path, reading))
-        number = _number(reading)
+        number = _number(reading.form)
         if concept == "line_total" and number is not None and "[" in path:
             amounts[path.partition("[")[0]] += number
     wrong: set[str] = set()
@@ -89,7 +90,7 @@ def contradictions(fields: Sequence[tuple[str, Reading]]) -> set[str]:
         numbers = {
             concept: number
             for concept, (_, reading) in scope.items()
-            if (number := _number(reading)) is not None
+            if (number := _number(reading.form)) is not None
         }
         for concepts in (*_sums(numbers), *_orders(scope)):
             wrong.update(scope[concept][0] for concept in concepts)

@@ -36,9 +36,11 @@ from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.model.structure import (
     Field,
     Fields,
+    config_of,
     fields_of,
     general_path,
     is_structured,
+    path_of_single,
     record_of_field,
 )
 from llmeval_sdk.model.values import ABSTAINED, NOT_CHECKED
@@ -417,8 +419,7 @@ class ExtractionRisk:
             metadata["value"] = worst.reading.value[:_SHOWN]
         if len(values) > MAX_VALUES:
             metadata["values_cut"] = True
-        name = _config_of(record).get("name")
-        entry = worst.entry(name if isinstance(name, str) else "value")
+        entry = worst.entry(path_of_single(record))
         metadata |= _summary([entry | ({"values_cut": True} if "values_cut" in metadata else {})])
         return Evaluation(NAME, worst.chance, None, worst.reason, None, metadata)
 
@@ -685,13 +686,9 @@ def _nothing_to_compare(record: Record) -> str:
     return "there is neither a passage nor a second extraction to compare the value with"
 
 
-def _config_of(record: Record) -> Mapping[str, object]:
-    return record.field_config if isinstance(record.field_config, Mapping) else {}
-
-
 def _field_of(record: Record) -> str:
     """Return what a record's history goes by: the span's name and the field's."""
-    return f"{record.span_name or ''}/{_config_of(record).get('name', '')!s:.100}"
+    return f"{record.span_name or ''}/{config_of(record).get('name', '')!s:.100}"
 
 
 _GENERAL = ("free_form", "opposed", "crowded", "lone")

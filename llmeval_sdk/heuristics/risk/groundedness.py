@@ -204,7 +204,8 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     least = _words.data("groundedness")["span_threshold"]
     stated = _stated(answer, _text.passages(evidence)) if len(claims) == 1 else None
     if stated is not None:
-        why = f"the response is one value, which the context has {_HOW.get(stated, 'as it is')}"
+        how = _HOW.get(stated, "in another form")
+        why = f"the response is one value, which the context has {how}"
         return Evaluation(NAME, round(_DECLINED * value, 5), None, why, None, metadata)
     spans = [
         [claim.start, claim.end]
@@ -229,7 +230,10 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
 _MAX_VALUE, _MAX_VALUE_WORDS = 60, 6
 _MAX_SEARCHED = 40_000
 """Characters of the context in which a value is looked for."""
-_HOW = {"verbatim": "as it is", "number": "as a number", "date": "as a date", "code": "by its name"}
+_HOW = {
+    "verbatim": "as it is", "aligned": "nearly as it is", "number": "as a number",
+    "money": "as an amount", "unit": "as a quantity", "date": "as a date", "code": "by its name",
+}  # fmt: skip
 
 
 def _stated(answer: str, passages: Sequence[str]) -> str | None:

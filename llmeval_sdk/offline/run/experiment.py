@@ -268,7 +268,7 @@ class App:
     """
 
     def __init__(self, function: Callable[[Any], Any], open_span: Open) -> None:
-        self._function = function
+        self.function = function
         self._open = open_span
         self._helper_threads = HelperThreads("model=")
         self._is_async = _returns_awaitable(function)
@@ -292,11 +292,11 @@ class App:
 
     async def _call(self, request: object) -> Any:
         if self._is_async:
-            result = self._function(request)
+            result = self.function(request)
             if inspect.isasyncgen(result):
                 return "".join([str(part) async for part in result])
             return await result
-        result = await self._helper_threads.call_async(_call_plainly, self._function, request)
+        result = await self._helper_threads.call_async(_call_plainly, self.function, request)
         return await result if inspect.isawaitable(result) else result
 
 

@@ -43,6 +43,7 @@ from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, Failure, Record
 from llmeval_sdk.model.fields import lacking, missing
 from llmeval_sdk.model.protocols import LLM, Evaluator, Exporter, Heuristic, Judge
+from llmeval_sdk.model.schemas import described
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Output, Row, output_of
 from llmeval_sdk.offline.run.experiment import App, Experiment, recording
@@ -246,7 +247,8 @@ class Engine:
     def run_free(self, items: Iterable[InputRow]) -> None:
         """Evaluate rows that need neither a judge nor the app."""
         score, emit = self.chosen.score, self.emit
-        for number, record, digest in items:
+        for number, row, digest in items:
+            record = described(row)
             emit(Row(record, score(record), number, None, digest))
 
     async def run(self, items: Iterator[InputRow]) -> None:
@@ -275,6 +277,7 @@ class Engine:
                 self.emit(Row(self._kept(record), {}, item.number, answer, item.digest))
                 return
             record = self._kept(answer)
+        record = described(record, self.app.function if self.app is not None else None)
         evaluations = self.chosen.score(record)
         judges = self.chosen.judges_for(record, evaluations)
         if self.verdict_log is not None:

@@ -26,7 +26,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters.batches import ExportStep, Progress, StepwiseExporter
 from llmeval_sdk.exporters.http import HttpSender, ServerAnswer, _TimedSocket
-from llmeval_sdk.exporters.otlp.attributes import count_refused, step_events
+from llmeval_sdk.exporters.otlp.attributes import count_refused, part_events
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target, values
 from llmeval_sdk.model.protocols import Services
 from llmeval_sdk.plugins.datadog.library import Library, load
@@ -154,6 +154,7 @@ class DatadogExporter(StepwiseExporter):
         self._spans = Spans(library, self._open_spans)
         self._intake = ScoreIntake(library, timeout=settings.of(DatadogSettings).datadog_timeout)
         self._labels = Labels()
+        self._fields = settings.export_fields
         self._flushing: threading.Thread | None = None
 
     def plan(self, batch: Batch, progress: Progress) -> None:
@@ -162,7 +163,7 @@ class DatadogExporter(StepwiseExporter):
         progress.delivered = len(batch.spans) - progress.refused.total()
         metrics = self._metrics(batch.evaluations, progress.refused)
         refused: Counter[str] = Counter()
-        added = self._metrics(step_events(batch.evaluations), refused)
+        added = self._metrics(part_events(batch.evaluations, fields=self._fields), refused)
         count_refused(refused)
         progress.steps = [ExportStep(self._intake.post, part) for part in parts(metrics)]
         progress.steps += [ExportStep(self._intake.post, part, False) for part in parts(added)]

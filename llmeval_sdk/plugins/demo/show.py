@@ -485,20 +485,20 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
     rows = []
     for name in RANKED_SCORES:
         risks = [risk_of(row, name) for row in answered]
-        rows.append(_found_by(name, risks, bad))
+        rows.append(_detection_by(name, risks, bad))
     flagged = [float(bool(row.reasons(threshold))) for row in answered]
-    rows.append(_found_by(f"the rule: recall below {threshold:g}", flagged, bad))
+    rows.append(_detection_by(f"the rule: recall below {threshold:g}", flagged, bad))
     rows.sort(key=lambda row: -(row[2] or 0))
     right = 1 - sum(bad) / max(1, len(bad))
     for name, area, caught, accuracy in (*rows, ("at random", None, SHARE, None)):
-        found = "–" if caught is None else f"{caught:.0%}"
+        share = "–" if caught is None else f"{caught:.0%}"
         interval = caught_interval(caught, bad) if area is not None else None
         if interval:
-            found += f" ({interval[0]:.0%}–{interval[1]:.0%})"
+            share += f" ({interval[0]:.0%}–{interval[1]:.0%})"
         made.add_row(
             name,
             f"{area.value:.2f} ({area.low:.2f}–{area.high:.2f})" if area else "0.50",
-            found,
+            share,
             str(sum(bad)),
             f"{accuracy.value:.0%} ({accuracy.low:.0%}–{accuracy.high:.0%})"
             if accuracy
@@ -516,10 +516,10 @@ def finders(console: Console, results: Sequence[Result], threshold: float) -> No
     section(console, "Which score finds a wrong answer?", made, note)
 
 
-def _found_by(
+def _detection_by(
     name: str, risks: Sequence[float], bad: Sequence[bool]
 ) -> tuple[str, Figure | None, float | None, Figure | None]:
-    """Return how well a score finds what is bad: AUROC, errors in a share, what is left right."""
+    """Return a score's AUROC, the share of errors it catches and what is right of the rest."""
     accuracy = accuracy_at(1 - SHARE, risks, bad)
     return name, auroc(risks, bad), caught_at(SHARE, risks, bad), accuracy
 

@@ -14,7 +14,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
 from llmeval_sdk.evaluation.verdicts import judgement_key
 from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter
-from llmeval_sdk.exporters.otlp.attributes import count_refused, step_events
+from llmeval_sdk.exporters.otlp.attributes import count_refused, part_events
 from llmeval_sdk.exporters.otlp.wire import logs_line
 from llmeval_sdk.judges.prompt import sections_for
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record, Step, Target
@@ -148,7 +148,7 @@ def test_tools_of_another_library_have_their_own_spans(family, no_writes):
                 pass
         kit.drain()
     (event,) = [one for one in kit.evaluations if one.evaluation.name == "no_writes"]
-    (rating,) = step_events([event])
+    (rating,) = part_events([event], fields=False)
     ids = called.get_span_context()
     assert rating.target.span_id == f"{ids.span_id:016x}"
     assert rating.target.trace_id == f"{ids.trace_id:032x}"
@@ -164,8 +164,8 @@ def test_a_verdict_that_is_used_again_is_about_the_spans_of_the_new_run(no_write
     first, second = (one for one in kit.evaluations if one.evaluation.name == "no_writes")
     assert second.evaluation.metadata["cached"] is True
     known = {span.span_id for span in kit.spans if span.trace_id == second.target.trace_id}
-    assert {one.target.span_id for one in step_events([second])} <= known
-    assert len(step_events([first])) == len(step_events([second])) == 2
+    assert {one.target.span_id for one in part_events([second], fields=False)} <= known
+    assert len(part_events([first], fields=False)) == len(part_events([second], fields=False)) == 2
 
 
 def test_the_id_is_no_content():
@@ -187,7 +187,7 @@ def test_it_travels_to_workers():
 
 def test_an_event_says_what_it_rates():
     """The step, the run, the reason; no tokens, which the run's event has."""
-    first, second = step_events([run_event()])
+    first, second = part_events([run_event()], fields=False)
     assert first.target == Target(TRACE, FIRST, None, "tool")
     assert (first.evaluation.name, first.evaluation.value) == ("no_writes.step", "yes")
     assert first.evaluation.explanation == "fine"
@@ -208,14 +208,14 @@ def test_an_event_says_what_it_rates():
 )  # fmt: skip
 def test_what_is_no_rating_of_a_span_has_no_event(metadata):
     """Metadata can be anything: an app writes its own, and redaction changes some."""
-    assert step_events([run_event(**metadata)]) == []
+    assert part_events([run_event(**metadata)], fields=False) == []
 
 
 def test_an_evaluation_has_at_most_a_hundred():
     """However long the lists are."""
     ids = [f"{number:016x}" for number in range(1, 1_001)]
     many = run_event(rated_spans=ids, rated_steps=[1] * 1_000, ratings=["no" * 9_000] * 1_000)
-    made = list(step_events([many]))
+    made = list(part_events([many], fields=False))
     assert len(made) == 100
     assert len(made[0].evaluation.value) == 8_000
 
@@ -235,6 +235,6 @@ def test_it_survives_the_spool():
 
 def test_ratings_that_a_backend_refuses_are_counted():
     """They are in no exporter's account, and not lost in silence either."""
-    before = caught.snapshot().get("ratings of steps: no_span", 0)
+    before = caught.snapshot().get("ratings of parts: no_span", 0)
     count_refused({"no_span": 2})
-    assert caught.snapshot()["ratings of steps: no_span"] == before + 2
+    assert caught.snapshot()["ratings of parts: no_span"] == before + 2
