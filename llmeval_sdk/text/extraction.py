@@ -27,8 +27,10 @@ from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 from llmeval_sdk.text.labels import (
     GROUP_OF,
     VAGUE,
+    Head,
     Label,
     concept_of,
+    heads_in,
     label_of_column,
     labels_between,
     labels_in,
@@ -71,7 +73,7 @@ per text tell use used using within under about after before between during also
 _STOP = frozenset(_STOP_WORDS.split())
 
 
-def cues(config: object, request: object) -> tuple[tuple[str, float], ...]:
+def cues(config: object, request: object) -> _Cues:
     """Read the cue words of a field, as stems with what each is worth, the field's name first.
 
     ``config`` is a Record's ``field_config``: its ``name``, its ``description``, and ``cues``, a
@@ -90,7 +92,7 @@ def cues(config: object, request: object) -> tuple[tuple[str, float], ...]:
 
 
 @lru_cache(512)
-def _read_cues(name: str, description: str, request: str) -> tuple[tuple[str, float], ...]:
+def _read_cues(name: str, description: str, request: str) -> _Cues:
     worth: dict[str, float] = {}
     sources = ((_JOINT.sub(" ", name), NAME), (description, DESCRIPTION), (request, REQUEST))
     for text, weight in sources:
@@ -120,6 +122,12 @@ MAX_CHUNKS = 500
 MAX_QUOTES = 20
 _GAP = "\n\n"
 _SHOWN = 200
+
+
+_Cues = tuple[tuple[str, float], ...]
+"""Stems, each with what it is worth."""
+_MAX_MARKS = 30
+"""So many fields' cues are kept of a text. Each remembers what it said of some 300 places."""
 
 
 class PossibleValue(NamedTuple):
@@ -153,6 +161,8 @@ class Passages:
     """In which the passages are written, where the field's configuration says so."""
     _evidence: list[EvidenceText] = field(default_factory=list, compare=False, repr=False)
     _labels: dict[str | None, list[Label]] = field(default_factory=dict, compare=False, repr=False)
+    _heads: list[Head] = field(default_factory=list, compare=False, repr=False)
+    _marks: dict[_Cues, Marks] = field(default_factory=dict, compare=False, repr=False)
     _columns: dict[tuple[int, int], Label | None] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -169,6 +179,7 @@ class Passages:
                 for label in labels_in(evidence.plain)
             ]
             self._labels[None] = every
+            self._heads.extend(heads_in(every, self.text))
             for label in every:
                 self._labels.setdefault(GROUP_OF[label.concept], []).append(label)
         return self._labels.get(group, [])
@@ -185,8 +196,18 @@ class Passages:
         """Return the label of the column that a place stands in; kept for other fields."""
         place = start, end
         if place not in self._columns:
-            self._columns[place] = label_of_column(self.labels(), self.text, start, end)
+            self.labels()  # which finds the heads of tables as well
+            self._columns[place] = label_of_column(self._heads, self.text, start, end)
         return self._columns[place]
+
+    def marks(self, cues: _Cues) -> Marks:
+        """Return where the cues of a field stand; kept for fields of the same name in a list."""
+        marks = self._marks.get(cues)
+        if marks is None:
+            if len(self._marks) >= _MAX_MARKS:
+                self._marks.clear()
+            marks = self._marks[cues] = Marks.of(self.lowered, cues)
+        return marks
 
     def is_heading(self, start: int, end: int) -> bool:
         """Say whether a line holds the labels of two columns or more, and no figures."""
@@ -329,6 +350,8 @@ class Marks(NamedTuple):
     which: list[int]
     weights: list[float]
     """Of each cue: what it is worth, less where it stands everywhere."""
+    known: dict[tuple[int, int], float]
+    """How much the cues speak for the places that were asked about before."""
 
     @classmethod
     def of(cls, lowered: str, cues: Iterable[tuple[str, float]]) -> Marks:
@@ -341,17 +364,20 @@ class Marks(NamedTuple):
                 marks += [(place, place + len(stem), len(weights)) for place in places]
                 weights.append(worth / len(places) ** 0.25)
         marks.sort()
-        return cls(
-            lowered, [m[0] for m in marks], [m[1] for m in marks], [m[2] for m in marks], weights
-        )
+        starts, ends, which = ([mark[part] for mark in marks] for part in range(3))
+        return cls(lowered, starts, ends, which, weights, {})
 
     def near(self, start: int, end: int) -> float:
         """Say how much the cues speak for a place, as the sum over the nearest of each."""
-        starts = self.starts
-        low = bisect_left(starts, start - BEFORE - _MAX_CUE)
-        if low == len(starts) or starts[low] > end + AFTER:  # no cue is near: the usual case
-            return 0.0
-        return fsum([near for near, _ in self._nearest(start, end).values()])
+        starts, place = self.starts, (start, end)
+        near = self.known.get(place)
+        if near is None:
+            low = bisect_left(starts, start - BEFORE - _MAX_CUE)
+            if low == len(starts) or starts[low] > end + AFTER:  # no cue is near: the usual case
+                return 0.0
+            near = fsum([near for near, _ in self._nearest(start, end).values()])
+            self.known[place] = near
+        return near
 
     def best(self, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int] | None, float]:
         """Return the place that cues speak for most, and how much they do."""
@@ -379,7 +405,7 @@ class Marks(NamedTuple):
         The nearest of a cue on each side decides: what stands farther away is worth less, and no
         fewer line breaks part it from the place.
         """
-        lowered, starts, ends, cues, weights = self
+        lowered, starts, ends, cues, weights, _ = self
         low = bisect_left(starts, start - BEFORE - _MAX_CUE)
         middle = bisect_left(starts, end, low)
         high = bisect_right(starts, end + AFTER, middle)
@@ -556,7 +582,7 @@ def read(
     """
     values = [text for value in values_of(record)[:most] if (text := text_of(value))]
     passages = passages_of(record, documents, budget)
-    marks = Marks.of(passages.lowered, cues(record.field_config, record.request))
+    marks = passages.marks(cues(record.field_config, record.request))
     forms = frozenset(map(normal, values))
     labels = _FieldLabels.of(record.field_config, passages)
     return [
@@ -793,7 +819,7 @@ def best_candidate(
     """
     passages = passages_of(record)
     words = cues(record.field_config, record.request)
-    marks = Marks.of(passages.lowered, words)
+    marks = passages.marks(words)
     best: tuple[float, int, int] | None = None
     for kind in kinds:
         if kind in ("line", "text"):  # anything is one

@@ -145,9 +145,10 @@ def _longest(
         if len(phrase) == 1:
             return Label(start, end, concept)
     words = [(start, end)]
+    most = min(_MAX_WORDS, len(next(iter(phrases))))  # the longest phrase is the first
     for word in _WORD.finditer(text, end, end + 60):
         gap = text[words[-1][1] : word.start()]
-        if len(words) == _MAX_WORDS or len(gap) > 3 or gap.strip(" .-_/'’\t"):
+        if len(words) == most or len(gap) > 3 or gap.strip(" .-_/'’\t"):
             break
         words.append(word.span())
     there = [text[slice(*span)] for span in words]
@@ -234,14 +235,22 @@ def _end_of_text(text: str, stop: int) -> int:
     return first + len(near) if near else len(text[:first].rstrip())
 
 
-def label_of_column(labels: list[Label], text: str, start: int, end: int) -> Label | None:
-    """Return the label of the column that a place stands in; ``labels`` are those of all groups."""
+def label_of_column(heads: list[Head], text: str, start: int, end: int) -> Label | None:
+    """Return the label of the column that a place stands in, among the heads of tables."""
     line = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", end)
     rest = text[line:start] + text[end : stop if stop >= 0 else len(text)]
     if not any(map(str.isdecimal, rest)) and sum(map(str.isalpha, rest)) < _MIN_BESIDE:
         return None  # it is no row of a table, but a line of its own, perhaps with a currency
-    return _head(labels, text, line, (start + end) // 2)
+    above = bisect_left(heads, line, key=_top) - 1
+    if above < 0 or text.count("\n", heads[above].top, line) > _MAX_ROWS:
+        return None
+    top, row = heads[above]
+    if "|" in text[line:start]:
+        column = text.count("|", line, start)
+        return next((one for one in row if text.count("|", top, one.start) == column), None)
+    place = (start + end) // 2 - line
+    return min(row, key=lambda one: abs((one.start + one.end) // 2 - top - place))
 
 
 def labels_between(labels: list[Label], start: int, end: int) -> list[Label]:
@@ -254,7 +263,7 @@ def _index(labels: list[Label], place: int) -> int:
     return bisect_left(labels, place, key=_start)
 
 
-_start = attrgetter("start")
+_start, _top = attrgetter("start"), attrgetter("top")
 _MAX_APART, _MAX_LETTERS = 80, 10
 _MIN_BESIDE = 4
 """A line is the row of a table if so many letters, or any figure, stand beside the value."""
@@ -278,32 +287,29 @@ def _is_alone(text: str, label: Label, first: int, last: int) -> bool:
     return not any(map(str.isdecimal, rest)) and len(rest.strip(" :.|*#\t-")) <= 12
 
 
-def _is_head(text: str, top: int, last: Label) -> bool:
-    """Say whether a line is the head of a table: it has labels and no values."""
-    stop = text.find("\n", last.end)
-    return not any(map(str.isdecimal, text[top : stop if stop >= 0 else len(text)][:400]))
+class Head(NamedTuple):
+    """The head of a table: a line that has labels and no values."""
+
+    top: int
+    """Where the line begins."""
+    labels: list[Label]
 
 
-def _head(labels: list[Label], text: str, line: int, start: int) -> Label | None:
-    """Return the label of a column, from the nearest line above that has two labels or more."""
+def heads_in(labels: list[Label], text: str) -> list[Head]:
+    """Return the heads of the tables in a text: lines with two labels or more and no figures.
+
+    ``labels`` are those of all groups, in their order, and so are the heads.
+    """
     by_line: dict[int, list[Label]] = defaultdict(list)
-    lowest = line
-    for _ in range(_MAX_ROWS):
-        if lowest <= 0:
-            break
-        lowest = text.rfind("\n", 0, lowest - 1) + 1
-    for label in labels_between(labels, lowest, line):
+    for label in labels:
         by_line[text.rfind("\n", 0, label.start) + 1].append(label)
-    heads = [
-        (top, row)
+    return [
+        Head(top, row)
         for top, row in by_line.items()
         if len({label.concept for label in row}) > 1 and _is_head(text, top, row[-1])
     ]
-    if not heads:
-        return None
-    top, row = heads[-1]
-    if "|" in text[line:start]:
-        column = text.count("|", line, start)
-        return next((one for one in row if text.count("|", top, one.start) == column), None)
-    place = start - line
-    return min(row, key=lambda one: abs((one.start + one.end) // 2 - top - place), default=None)
+
+
+def _is_head(text: str, top: int, last: Label) -> bool:
+    stop = text.find("\n", last.end)
+    return not any(map(str.isdecimal, text[top : stop if stop >= 0 else len(text)][:400]))

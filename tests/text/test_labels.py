@@ -9,6 +9,7 @@ from llmeval_sdk.text.folding import plain
 from llmeval_sdk.text.labels import (
     GROUP_OF,
     concept_of,
+    heads_in,
     label_of_column,
     labels_in,
     nearest_label,
@@ -78,7 +79,8 @@ def test_a_value_of_a_table_stands_under_the_head_of_its_column():
         labels = labels_in(plain(text))
         for value, concept in (("1.25", "unit_price"), ("2.50", "line_total")):
             at = text.index(value)
-            label = label_of_column(labels, plain(text), at, at + len(value))
+            heads = heads_in(labels, plain(text))
+            label = label_of_column(heads, plain(text), at, at + len(value))
             assert label is not None
             assert label.concept == concept
 
@@ -89,9 +91,10 @@ def test_a_table_of_a_million_cells_is_read_in_linear_time(piece):
     text = piece * (40_000 // len(piece))
     begun = time.thread_time()
     labels = labels_in(text)
+    heads = heads_in(labels, text)
     for at in range(0, len(text), len(text) // 20):
         nearest_label(labels, text, at, at + 1)
-        label_of_column(labels, text, at, at + 1)
+        label_of_column(heads, text, at, at + 1)
     assert is_within(time.thread_time() - begun, 0.3)
 
 
@@ -118,8 +121,18 @@ def test_the_lowest_label_of_a_stack_says_nothing_of_the_value_below():
 def test_a_value_on_a_line_of_its_own_stands_in_no_column():
     """A heading far above is the head of a table only for lines with several values."""
     text = "qty   amount\n2     5.00\n7.50"
-    assert label_of_column(labels_in(text), text, *span(text, "5.00")).concept == "line_total"
-    assert label_of_column(labels_in(text), text, *span(text, "7.50")) is None
+    heads = heads_in(labels_in(text), text)
+    assert label_of_column(heads, text, *span(text, "5.00")).concept == "line_total"
+    assert label_of_column(heads, text, *span(text, "7.50")) is None
+
+
+def test_the_head_of_a_table_counts_for_forty_lines():
+    """What stands farther below may belong to another table."""
+    text = "qty   amount\n" + "2     5.00\n" * 60
+    heads = heads_in(labels_in(text), text)
+    places = [at for at in range(len(text)) if text.startswith("5.00", at)]
+    under = [label_of_column(heads, text, at, at + 4) is not None for at in places]
+    assert under == [True] * 40 + [False] * 20
 
 
 def span(text, part):

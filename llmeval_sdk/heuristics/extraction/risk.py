@@ -295,12 +295,14 @@ class RiskModel(NamedTuple):
 
     def loudest(self, features: Mapping[str, float], most: int = 4) -> list[str]:
         """Name the features that raise the risk most above what is usual."""
-        raised = {
-            name: weight * (features.get(name, 0.0) - self.means.get(name, 0.0))
+        value_of, mean_of = features.get, self.means.get
+        raised = [
+            (by, name)
             for name, weight in self.weights.items()
-        }
-        names = sorted(raised, key=lambda name: -raised[name])
-        return [name for name in names[:most] if raised[name] > 0.05]
+            if (by := weight * (value_of(name, 0.0) - mean_of(name, 0.0))) > 0.05
+        ]
+        raised.sort(key=lambda pair: -pair[0])
+        return [name for _, name in raised[:most]]
 
 
 @lru_cache(None)
