@@ -186,7 +186,7 @@ class SavedState:
     wrong: int
     """The number of these that they called wrong."""
     exceeded: bool
-    """Whether these labels prove that more of the accepted values are wrong than was promised."""
+    """Whether these labels prove the promise broken: too many accepted values are wrong."""
 
     @property
     def holds(self) -> bool:

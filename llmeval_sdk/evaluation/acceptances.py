@@ -46,14 +46,14 @@ class SavedThreshold:
     threshold: float
     """The highest chance of an error that is accepted, 0..1."""
     error: float
-    """The share of wrong values that was called acceptable, 0..1."""
+    """The share of wrong values that the promise allows, 0..1."""
     promise: PromiseName
     """``sure`` limits the share of wrong values among the accepted ones with 95 % confidence;
     ``average`` limits the share of all values that are wrong and unseen, on average."""
     share: float
     """The part of the traffic that was accepted, 0..1."""
     values: int
-    """The number of values that ``share`` was counted over."""
+    """The number of values in that traffic."""
     labels: int
     """The number of labels that the promise rests on."""
     version: str

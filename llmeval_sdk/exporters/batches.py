@@ -23,7 +23,7 @@ from llmeval_sdk.exporters.otlp.wire import Envelope, rejected, resource
 from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 from llmeval_sdk.model.protocols import BaseExporter
 from llmeval_sdk.process.distribution import release
-from llmeval_sdk.process.shield import swallow, tell
+from llmeval_sdk.process.shield import caught, swallow, tell
 
 
 _T = TypeVar("_T")
@@ -61,10 +61,14 @@ class Progress:
         self.refused: Counter[str] = Counter()
 
     def settle(self, step: ExportStep, reason: str | None = None) -> None:
-        """Count the records of a step as delivered, or as refused for a reason."""
+        """Count the records of a step as delivered, or as refused for a reason.
+
+        Additions are in no account of records; those that are refused are counted as problems.
+        """
         if not step.counted:
-            return
-        if reason is None:
+            if reason is not None:
+                caught.add(f"additions to records: {reason}", len(step.records))
+        elif reason is None:
             self.delivered += len(step.records)
         else:
             self.refused[reason] += len(step.records)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llmeval_sdk.model import values
 from llmeval_sdk.model._nouns import Chunk, Evaluation, Record
@@ -76,9 +76,14 @@ def config_of(record: Record) -> Config:
 
 def path_of_single(record: Record) -> str:
     """Return the path of an answer that is one field: what the app gave, or its name."""
-    config = config_of(record)
+    path = _path_in(config_of(record))
+    return "value" if path is None else path
+
+
+def _path_in(config: Config) -> str | None:
+    """Return the path or else the name that a configuration has; ``None`` without either."""
     named = (known for key in ("path", "name") if isinstance(known := config.get(key), str))
-    return next(named, "value")
+    return next(named, None)
 
 
 def is_structured(record: Record) -> bool:
@@ -114,7 +119,8 @@ def fields_of(record: Record) -> Fields:
     that may stand in a code fence. A chat and its messages are read by their text, and a mapping
     with an answer in prose, such as ``{"answer": "Paris", "sources": […]}``, has no fields. A
     ``field_config`` that has a ``name`` says that the whole value is one field, even if it is a
-    table; one whose values are mappings configures fields by their path or name.
+    table, and so does one that has a ``path``; one whose values are mappings configures fields by
+    their path or name.
     """
     structure = _structure_of(record)
     if structure is None:
@@ -133,6 +139,40 @@ def record_of_field(record: Record, field: Field, sources: Sequence[Chunk]) -> R
     )  # fmt: skip
 
 
+def scored_fields(evaluation: Evaluation) -> list[ScoredEntry]:
+    """Return what the metadata of an evaluation say about single fields; at most 500 are read.
+
+    An evaluator of the app may keep anything under ``fields``, so an entry without a path is left
+    out, and what is no probability counts as no chance.
+    """
+    entries = evaluation.metadata.get("fields")
+    if not isinstance(entries, (list, tuple)):
+        return []
+    return [
+        ScoredEntry(place, entry["path"], entry, _chance(entry.get("chance")))
+        for place, entry in enumerate(entries[:MAX_FIELDS])
+        if isinstance(entry, Mapping) and isinstance(entry.get("path"), str)
+    ]
+
+
+class ScoredEntry(NamedTuple):
+    """One field in the metadata of an evaluation."""
+
+    place: int
+    """Its place in the list ``fields``."""
+    path: str
+    entry: Mapping[str, Any]
+    """All that is said about the field."""
+    chance: float | None
+    """The chance of an error, 0..1; ``None`` where the field was not checked."""
+
+
+def _chance(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if 0 <= value <= 1 else None
+
+
 # A judge is asked about those fields of an answer that a free score found doubtful. Their paths
 # travel among the attributes of the record that the judge gets.
 
@@ -145,14 +185,10 @@ long as they are doubtful."""
 def with_doubtful_fields(record: Record, evaluations: Mapping[str, Evaluation]) -> Record:
     """Return a record that names the fields of its answer that a judge is asked about."""
     scored = evaluations.get(values.EXTRACTION_RISK)
-    entries = scored.metadata.get("fields") if scored is not None else None
-    if not isinstance(entries, (list, tuple)) or _DOUBTFUL in record.attributes:
+    if scored is None or _DOUBTFUL in record.attributes:
         return record
-    chances = [
-        (entry["chance"], entry["path"])
-        for entry in entries
-        if isinstance(entry, Mapping) and isinstance(entry.get("chance"), float)
-    ]
+    fields = scored_fields(scored)
+    chances = [(field.chance, field.path) for field in fields if field.chance is not None]
     chances.sort(key=lambda pair: -pair[0])
     paths = tuple(
         path
@@ -163,10 +199,10 @@ def with_doubtful_fields(record: Record, evaluations: Mapping[str, Evaluation]) 
 
 
 def doubtful_fields_of(record: Record) -> tuple[tuple[Field, ...], int]:
-    """Return the fields that a judge is asked about, and the number of those it is not.
+    """Return the fields to ask a judge about, and the number of fields that are left out.
 
-    Fields without a value are not counted. Where no score says which fields are doubtful, the first
-    ones are returned.
+    Fields without a value are neither returned nor counted. Without a score that says which fields
+    are doubtful, the first ones are returned.
     """
     fields = fields_of(record)
     filled = [field for field in fields.fields if is_answer(field.value)]
@@ -194,7 +230,7 @@ def _structure_of(record: Record) -> _Structure | None:
 
 def is_one_field(record: Record) -> bool:
     """Return whether the configuration says that the whole answer is one field."""
-    return isinstance(config_of(record).get("name"), str)
+    return _path_in(config_of(record)) is not None
 
 
 def _is_said(answer: object) -> bool:

@@ -18,7 +18,7 @@ _watched: dict[str, Acceptances] = {}
 
 
 def accepts(span: Span, *, field: str | None = None) -> bool:
-    """Say whether the values of an answer, or the value of one field, can be accepted unseen.
+    """Return whether an answer, or one field of it, can be accepted without a person's look.
 
     A value can be accepted if the chance of an error that ``extraction_risk`` gives it lies at or
     below the threshold that ``llmeval accept --save`` found for its field. The result is ``False``

@@ -79,7 +79,7 @@ def _multiprocessing() -> tuple[Any, Any]:
 
 @contextmanager
 def prompt_turns() -> Iterator[None]:
-    """Let threads take turns ten times as often as usual inside the block.
+    """Switch between threads ten times as often as usual inside the block.
 
     Each statement of SQLite releases the interpreter. A daemon thread that computes without a pause
     then keeps it for 5 ms, and creating a store takes hundreds of statements: that alone used up

@@ -306,26 +306,22 @@ def evaluation_row(event: EvaluationEvent) -> Row:
 def field_rows(event: EvaluationEvent) -> list[Row]:
     """Return the rows of the table ``fields`` for one evaluation, one for each field it scored.
 
-    They come from the list ``fields`` in its metadata. An evaluator of the app may have something
-    else there, so an entry that names no path is left out.
+    They come from the list ``fields`` in its metadata.
     """
     outcome = event.evaluation
-    entries = outcome.metadata.get("fields")
-    if not isinstance(entries, (list, tuple)):
+    if "fields" not in outcome.metadata:
         return []
     # Only here: the module takes a millisecond of every first `configure`, which loads this one.
-    from llmeval_sdk.model.structure import MAX_FIELDS, general_path
+    from llmeval_sdk.model.structure import general_path, scored_fields
 
     target = event.target
     return [
         (
             event.id, place, target.trace_id, target.span_id or "", target.span_name, outcome.name,
-            event.timestamp_ns, general_path(entry["path"])[:MAX_FIELD_TEXT],
-            entry["path"][:MAX_FIELD_TEXT], _beginning(entry.get("value")),
-            _chance(entry.get("chance")),
+            event.timestamp_ns, general_path(path)[:MAX_FIELD_TEXT], path[:MAX_FIELD_TEXT],
+            _beginning(entry.get("value")), chance,
         )
-        for place, entry in enumerate(entries[:MAX_FIELDS])
-        if isinstance(entry, Mapping) and isinstance(entry.get("path"), str)
+        for place, path, entry, chance in scored_fields(outcome)
     ]  # fmt: skip
 
 
@@ -335,12 +331,6 @@ MAX_FIELD_TEXT = 200
 
 def _beginning(text: object) -> str | None:
     return text[:MAX_FIELD_TEXT] if isinstance(text, str) else None
-
-
-def _chance(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if 0 <= value <= 1 else None
 
 
 def evaluation_of(row: Row) -> EvaluationEvent:

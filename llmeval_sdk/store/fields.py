@@ -52,8 +52,8 @@ class ScoredField:
     """What else the evaluation says of it: ``reason``, ``chunk_number``, ``start``, ``end``,
     ``evidence``, ``rival``."""
     verdict: Mapping[str, Any] = dataclass_field(default_factory=dict)
-    """The verdict of the judge of extractions: ``rating``, ``rationale``, ``problem`` and
-    ``right_value``; empty where the judge was not asked about the field or gave no verdict."""
+    """The verdict of the judge ``extraction_correctness``: ``rating``, ``rationale``, ``problem``
+    and ``right_value``; empty if the judge was not asked about the field or gave no verdict."""
 
     @property
     def reason(self) -> str:
@@ -209,7 +209,7 @@ class FieldSummary:
     doubtful: int
     """How many values have a chance above `model.values.DOUBTFUL_ABOVE`."""
     judged: int
-    """How many values have a verdict of the judge of extractions."""
+    """The number of values with a verdict of the judge ``extraction_correctness``."""
     judged_wrong: int
     """How many of these it called wrong."""
     labelled: int
@@ -469,7 +469,7 @@ def labelled_chances(connection: sqlite3.Connection) -> list[LabelledChance]:
 def audited_labels(
     connection: sqlite3.Connection, field: str, since_ns: int, span_name: str | None = None
 ) -> list[bool]:
-    """Return for each labelled value among the audited ones of a field whether it is right.
+    """Return the labels of a field's audited values: ``True`` for each that is right.
 
     Audited values are drawn at random from those that would have been accepted, so their labels
     show how often accepted values are wrong.

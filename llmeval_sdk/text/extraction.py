@@ -126,8 +126,9 @@ _SHOWN = 200
 
 _Cues = tuple[tuple[str, float], ...]
 """Stems, each with what it is worth."""
-_MAX_MARKS = 30
-"""So many fields' cues are kept of a text. Each remembers what it said of some 300 places."""
+_MAX_MARKS, _MAX_KNOWN = 30, 1_000
+"""For one text, the marks of at most this many sets of cues are kept, each with its results for at
+most this many places."""
 
 
 class PossibleValue(NamedTuple):
@@ -161,7 +162,7 @@ class Passages:
     """In which the passages are written, where the field's configuration says so."""
     _evidence: list[EvidenceText] = field(default_factory=list, compare=False, repr=False)
     _labels: dict[str | None, list[Label]] = field(default_factory=dict, compare=False, repr=False)
-    _heads: list[Head] = field(default_factory=list, compare=False, repr=False)
+    _heads: list[list[Head]] = field(default_factory=list, compare=False, repr=False)
     _marks: dict[_Cues, Marks] = field(default_factory=dict, compare=False, repr=False)
     _columns: dict[tuple[int, int], Label | None] = field(
         default_factory=dict, compare=False, repr=False
@@ -178,10 +179,11 @@ class Passages:
                 Label(*evidence.original(label.start, label.end), label.concept)
                 for label in labels_in(evidence.plain)
             ]
-            self._labels[None] = every
-            self._heads.extend(heads_in(every, self.text))
+            grouped: dict[str | None, list[Label]] = {None: every}
             for label in every:
-                self._labels.setdefault(GROUP_OF[label.concept], []).append(label)
+                grouped.setdefault(GROUP_OF[label.concept], []).append(label)
+            self._heads.append(heads_in(every, self.text))
+            self._labels.update(grouped)  # last, and at once: another thread may read the text, too
         return self._labels.get(group, [])
 
     def nearest(self, group: str, start: int, end: int) -> tuple[Label | None, str]:
@@ -197,7 +199,7 @@ class Passages:
         place = start, end
         if place not in self._columns:
             self.labels()  # which finds the heads of tables as well
-            self._columns[place] = label_of_column(self._heads, self.text, start, end)
+            self._columns[place] = label_of_column(self._heads[0], self.text, start, end)
         return self._columns[place]
 
     def marks(self, cues: _Cues) -> Marks:
@@ -376,7 +378,8 @@ class Marks(NamedTuple):
             if low == len(starts) or starts[low] > end + AFTER:  # no cue is near: the usual case
                 return 0.0
             near = fsum([near for near, _ in self._nearest(start, end).values()])
-            self.known[place] = near
+            if len(self.known) < _MAX_KNOWN:
+                self.known[place] = near
         return near
 
     def best(self, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int] | None, float]:

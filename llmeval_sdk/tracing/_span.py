@@ -341,7 +341,7 @@ def _field_config(span: Span, value: object) -> None:
 
 
 def _field_path(span: Span, value: object) -> None:
-    """Note which field of an answer the span's value is; without a name, its path names it."""
+    """Keep the path of the field that the span is about, and a name made of it if there is none."""
     from llmeval_sdk.model.structure import name_of_path  # a millisecond that few apps need
 
     path = str(capture(value, span.room))
@@ -457,7 +457,7 @@ class Spec(NamedTuple):
     model_name: str | None = None
     model_provider: str | None = None
     function: Callable[..., object] | None = None
-    """The decorated function. Its return annotation describes the fields of the answer."""
+    """The decorated function. Descriptions of the answer's fields are read from its annotation."""
 
 
 def _annotated(name: str, slot: str, doc: str) -> Any:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 import llmeval_sdk as llmeval
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.schemas import MAX_DESCRIPTION, described, descriptions_in, descriptions_of
-from llmeval_sdk.model.structure import MAX_FIELDS, fields_of
+from llmeval_sdk.model.structure import MAX_FIELDS, fields_of, path_of_single
 from llmeval_sdk.testing import capture
 
 
@@ -192,3 +192,11 @@ def test_an_app_that_runs_offline_is_scored_by_what_its_function_returns():
         return Invoice(pay="41.50")
 
     assert chance_offline("What?", model=named) > chance_offline("What?", model=unnamed) + 0.1
+
+
+def test_a_path_without_a_name_says_that_a_row_is_one_field():
+    """As `annotate(field=…)` does online, also of a value that is an object."""
+    record = Record(value={"net": "1"}, field_config={"path": "lines[2]"})
+    assert described(record, invoice) is record
+    assert fields_of(record).fields == ()
+    assert path_of_single(record) == "lines[2]"

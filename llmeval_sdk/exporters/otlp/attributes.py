@@ -15,7 +15,7 @@ from llmeval_sdk.exporters.otlp import names
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.model import values as _values
 from llmeval_sdk.model.chat import content_of, messages_of, role_of, to_text, unwrapped
-from llmeval_sdk.model.structure import MAX_FIELDS, general_path
+from llmeval_sdk.model.structure import general_path, scored_fields
 from llmeval_sdk.process.shield import caught, shield
 
 
@@ -479,26 +479,24 @@ def _events_of_fields(event: EvaluationEvent) -> Iterator[EvaluationEvent]:
     was not checked and has no event.
     """
     checked = [
-        (place, entry)
-        for place, entry in enumerate(_listed(event.evaluation.metadata.get("fields")))
-        if isinstance(entry, Mapping)
-        and isinstance(entry.get("path"), str)
-        and type(entry.get("chance")) in (int, float)
+        (scored.chance, scored)
+        for scored in scored_fields(event.evaluation)
+        if scored.chance is not None
     ]
-    checked.sort(key=lambda one: -one[1]["chance"])
-    for place, entry in checked[:_MAX_RATINGS]:
-        path = entry["path"][:_MAX_TEXT]
+    checked.sort(key=lambda pair: -pair[0])
+    for chance, scored in checked[:_MAX_RATINGS]:
+        path = scored.path[:_MAX_TEXT]
         field = general_path(path)
-        reason = entry.get("reason") or entry.get("rationale")
+        reason = scored.entry.get("reason") or scored.entry.get("rationale")
         about = {"path": path, _values.FIELD: field, "tags": {_values.FIELD: field}}
-        rated = _rated(event.evaluation, "field", float(entry["chance"]), reason, about)
-        yield replace(event, id=f"{event.id}-{place}", evaluation=rated)
+        rated = _rated(event.evaluation, "field", chance, reason, about)
+        yield replace(event, id=f"{event.id}-{scored.place}", evaluation=rated)
 
 
 def _rated(
     whole: Evaluation, part: str, rating: float | str, reason: object, about: Mapping[str, object]
 ) -> Evaluation:
-    """Make the evaluation of a part; it has no usage, because the event of the whole has it."""
+    """Make the evaluation of a part. The tokens stay with the evaluation of the whole."""
     shared = {k: whole.metadata[k] for k in ("model", "why", "cached") if k in whole.metadata}
     return Evaluation(
         f"{whole.name}.{part}",
@@ -509,10 +507,6 @@ def _rated(
         evaluator_version=whole.evaluator_version,
         inclusion_probability=whole.inclusion_probability,
     )
-
-
-def _listed(values: object) -> Sequence[Any]:
-    return values[:MAX_FIELDS] if isinstance(values, (list, tuple)) else ()
 
 
 def _column(values: object) -> Sequence[Any]:

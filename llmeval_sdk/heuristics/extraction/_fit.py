@@ -38,7 +38,7 @@ _EXPECTED: Mapping[str, tuple[str, ...]] = {
     "count": ("number",),
     "quantity": ("number",),
 }  # fmt: skip
-"""The kinds of value that fit a field, by the last word of its name that stands here."""
+"""The kinds of value that fit a field, by a word of its name; of several words, the last counts."""
 
 _JOINTS = str.maketrans("_-", "  ")
 _WORD_OF_VALUE = re.compile(r"[^\W\d_]{3,30}")
@@ -96,9 +96,9 @@ _LEGAL_FORM = re.compile(
 )
 """The legal forms of companies, in lower case."""
 _MAX_SEARCHED = 10_000
-"""A legal form is searched for in so many characters of the passages."""
+"""Only this many characters of the passages are searched for a legal form."""
 _LINES = 20
-"""A seller's name on this line, or below it, counts as far down in full."""
+"""From this line on, a seller's name counts fully as far down."""
 
 
 def _measure_name(config: Mapping[str, object], reading: Reading) -> dict[str, float]:

@@ -7,10 +7,12 @@ from otlp_collector import attributes_of
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import cli
+from llmeval_sdk.exporters.batches import ExportStep, Progress
 from llmeval_sdk.exporters.otlp.attributes import part_events
-from llmeval_sdk.model import Evaluation, EvaluationEvent, Target
+from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.plugins.datadog.exporter import metric
+from llmeval_sdk.process.shield import caught
 
 
 DOCUMENT = "Invoice 4711\nWidget  12.00\nGadget  30.00\nTotal due: 42.00 EUR"
@@ -78,7 +80,8 @@ def test_datadog_gets_the_field_as_a_tag():
 
 @pytest.mark.parametrize(
     "entry", [None, 7, {}, {"path": 3, "chance": 0.5}, {"path": "a", "chance": None},
-              {"path": "a", "chance": True}],
+              {"path": "a", "chance": True}, {"path": "a", "chance": 7},
+              {"path": "a", "chance": float("nan")}],
 )  # fmt: skip
 def test_what_is_no_score_of_a_field_has_no_event(entry):
     """An evaluator of the app may keep anything under that name."""
@@ -93,6 +96,15 @@ def test_the_hundred_riskiest_fields_are_sent():
         f"f{n}" for n in range(299, 199, -1)
     ]
     assert len({one.id for one in sent}) == 100
+
+
+def test_scores_of_fields_that_a_backend_refuses_are_counted():
+    """They are in no account of records, and still not lost silently."""
+    before = caught.snapshot().get("additions to records: http_403", 0)
+    progress = Progress(Batch())
+    progress.settle(ExportStep(print, [b"1", b"2"], counted=False), "http_403")
+    assert caught.snapshot()["additions to records: http_403"] == before + 2
+    assert (progress.delivered, progress.refused.total()) == (0, 0)
 
 
 def test_export_writes_them_too(tmp_path, monkeypatch, capsys):
