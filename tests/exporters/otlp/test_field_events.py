@@ -11,7 +11,6 @@ from llmeval_sdk.exporters.batches import ExportStep, Progress
 from llmeval_sdk.exporters.otlp.attributes import part_events
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.plugins.datadog.exporter import metric
 from llmeval_sdk.process.shield import caught
 
 
@@ -64,18 +63,6 @@ def test_only_the_answer_is_sent_by_default(collector):
     names = [name for name, _ in scores_in(collector)]
     assert "extraction_risk" in names
     assert "extraction_risk.field" not in names
-
-
-def test_datadog_gets_the_field_as_a_tag():
-    """The label differs from that of the answer, whose score would be replaced otherwise."""
-    (one,) = part_events([event({"path": "lines[2].amount", "chance": 0.5})], fields=True)
-    sent = metric(
-        one, label="extraction_risk_field", join_on={"span_id": "2", "trace_id": "1"}, app="a",
-        version="1",
-    )  # fmt: skip
-    assert "field:lines.amount" in sent["tags"]
-    assert sent["score_value"] == 0.5
-    assert sent["metadata"]["path"] == "lines[2].amount"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from llmeval_sdk.exporters.otlp.attributes import part_events
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Target, Usage
 from llmeval_sdk.plugins.datadog.exporter import UnsendableError, body_of, encode, metric
 
@@ -154,3 +155,14 @@ def test_a_decision_has_its_probability():
     assert found["metadata"]["probability"] == 0.875
     assert "evaluator_kind:decision" in found["tags"]
     assert "probability" not in made(Evaluation("polite", "yes"))["metadata"]
+
+
+def test_the_score_of_a_field_has_the_field_as_a_tag():
+    """Its label differs from that of the answer, whose score would be replaced otherwise."""
+    entry = {"path": "lines[2].amount", "chance": 0.5}
+    whole = Evaluation("extraction_risk", 0.5, metadata={"fields": [entry]})
+    (event,) = part_events([EvaluationEvent("id", Target(), whole, 5)], fields=True)
+    sent = metric(event, label="extraction_risk_field", join_on=IDS, app="app", version="4.16.0")
+    assert "field:lines.amount" in sent["tags"]
+    assert sent["score_value"] == 0.5
+    assert sent["metadata"]["path"] == "lines[2].amount"
