@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
+from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_store, selection_of
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in, total_usage
@@ -67,6 +67,7 @@ def add_source(parser: argparse.ArgumentParser) -> None:
         "file", nargs="?", metavar="FILE", help="labelled rows; without it the store is read"
     )
     add_store(parser)
+    add_where(parser)
 
 
 def labelled(
@@ -79,6 +80,8 @@ def labelled(
     users are left out.
     """
     collected = LabelledRecords()
+    if args.file and args.where:
+        raise ConfigurationError("--where is about the requests of a store, not about a FILE")
     if args.file:
         _from_file(args, evaluator, collected)
     else:
@@ -135,7 +138,7 @@ def _from_store(
 ) -> None:
     if evaluator is None:
         raise ConfigurationError("name the evaluator to compare: --evaluator NAME")
-    with open_store(args.store) as reader:
+    with open_store(args.store, selection_of(args.where)) as reader:
         feedback = reader.feedback(args.feedback)
         names = sorted({each.evaluation.name for each in feedback})
         if len(names) > 1:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
+from llmeval_sdk.cli.options import Help, add_filter, add_json, add_store, open_selected
 from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.store.versions import (
     NO_ANSWER,
@@ -51,13 +51,10 @@ def add(subparsers: Commands) -> None:
         formatter_class=Help,
     )
     add_store(parser)
+    add_filter(parser)
     parser.add_argument(
         "--by", required=True, metavar="WHAT", help="tag:NAME, release, model or prompt"
     )
-    parser.add_argument(
-        "--since", type=since, default=0, metavar="TIME",
-        help="where the period begins: an ISO date, 24h, 7d (default: the store's first record)",
-    )  # fmt: skip
     parser.add_argument("--evaluator", metavar="NAME", help="only this judge (default: all judges)")
     parser.add_argument(
         "--baseline",
@@ -71,9 +68,9 @@ def add(subparsers: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the comparison."""
     by = dimension(args.by)
-    with open_store(args.store) as reader:
+    with open_selected(args) as reader:
         comparison = compare(
-            reader, by, since_ns=args.since, until_ns=time.time_ns() + 1,
+            reader, by, since_ns=args.since or 0, until_ns=time.time_ns() + 1,
             evaluator=args.evaluator, baseline=args.baseline,
         )  # fmt: skip
         location = reader.location

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
+from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_store, selection_of
 from llmeval_sdk.cli.output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.reader import StoreReader
@@ -24,6 +24,8 @@ from llmeval_sdk.text.terminal import printable
 if TYPE_CHECKING:  # `llmeval --help` loads no event loop
     from llmeval_sdk.offline import GoldenSet
 
+MAX_ADDED = 1_000
+"""The most requests that ``--where`` adds at once: the newest ones."""
 _EPILOG = """\
 examples:
   llmeval traces --worst groundedness
@@ -62,6 +64,7 @@ def add(subparsers: Commands) -> None:
     )
     adding.add_argument("--expected", metavar="TEXT", help="the answer to expect of each of them")
     add_store(adding)
+    add_where(adding)
 
     _action(actions, "list", _list, "list the sets of the folder", named=False)
     _action(actions, "show", _show, "show the rows of a set")
@@ -118,11 +121,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _add(args: argparse.Namespace) -> int:
     golden = _golden(args)
-    with open_store(args.store) as reader:
+    with open_store(args.store, selection_of(args.where)) as reader:
         ids = [*args.ids, *_picked_ids(reader, args)]
         if not ids:
             raise ConfigurationError(
-                "name the ID of a request, or pass --last or --worst EVALUATOR"
+                "name the ID of a request, or pass --last, --worst EVALUATOR or --where CONDITION"
             )
         added = golden.add(*ids, store=args.store, expected_response=args.expected)
     known = "" if added else "; what was named is in it already"
@@ -131,6 +134,10 @@ def _add(args: argparse.Namespace) -> int:
 
 def _picked_ids(reader: StoreReader, args: argparse.Namespace) -> list[str]:
     spans = listed_spans(reader, Query(), 1) if args.last else []
+    if args.where and not (args.ids or args.last or args.worst):
+        spans = listed_spans(reader, Query(), MAX_ADDED)
+        if not spans:
+            raise ConfigurationError(f"no request matches {', '.join(args.where)}")
     if args.worst:
         worst = worst_spans(reader, args.worst, 1)
         if not worst:

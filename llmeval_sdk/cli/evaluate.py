@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
+from llmeval_sdk.cli.options import (
+    Help,
+    add_json,
+    add_store,
+    add_where,
+    open_store,
+    selection_of,
+    since,
+)
 from llmeval_sdk.cli.output import heading, say, say_json, table
 from llmeval_sdk.config import prices
 from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError
@@ -105,6 +113,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
         help="only requests from this time on: 90m, 24h, 7d or an ISO date",
     )
     store.add_argument("--span-name", metavar="NAME", help="only spans with this name")
+    add_where(store)
     add_store(store)
 
 
@@ -684,7 +693,7 @@ def _rows(args: argparse.Namespace) -> Iterator[Any]:
         return
     from llmeval_sdk.offline.data.spans import stored
 
-    with open_store(args.store) as reader:
+    with open_store(args.store, selection_of(args.where)) as reader:
         settings = config.from_environment(problems=[])
         yield stored(
             reader,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_store, open_store, since
+from llmeval_sdk.cli.options import Help, add_filter, add_store, open_store, selection_of
 from llmeval_sdk.cli.output import tracked
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.model import values
@@ -226,15 +226,7 @@ def add(subparsers: Commands) -> None:
     parser.add_argument(
         "--out", metavar="FILE", type=Path, help="the file to write (default: standard output)"
     )
-    parser.add_argument(
-        "--since",
-        type=since,
-        metavar="TIME",
-        help="only spans from this time on: 90m, 24h, 7d or an ISO date",
-    )
-    parser.add_argument(
-        "--until", type=since, metavar="TIME", help="only spans that began before this time"
-    )
+    add_filter(parser, "spans")
     parser.add_argument("--span-name", metavar="NAME", help="only spans with this name")
     parser.set_defaults(run=run)
 
@@ -246,8 +238,8 @@ def run(args: argparse.Namespace) -> int:
     form = args.format or _form_of(args.out)
     if form == "parquet" and args.out is None:
         raise ConfigurationError("Parquet cannot be written to standard output: pass --out FILE")
-    wanted = dump.Selection(args.since, args.until, args.span_name)
-    with open_store(args.store) as reader:
+    wanted = dump.DumpScope(args.since, args.until, args.span_name)
+    with open_store(args.store, selection_of(args.where)) as reader:
         spans = tracked(
             dump.dump(reader, wanted), total=dump.count(reader, wanted), what="exporting"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from llmeval_sdk.cli.options import open_store
+from llmeval_sdk.cli.options import open_selected
 from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model.values import DOUBTFUL_ABOVE
@@ -32,7 +32,7 @@ def report_fields(args: argparse.Namespace) -> int:
             )
     from llmeval_sdk.evaluation.calibrations import of_chances
 
-    with open_store(args.store) as reader:
+    with open_selected(args) as reader:
         location = reader.location
         fitted = of_chances(state_path(location))
         calibration = None if fitted is None else fitted.calibration

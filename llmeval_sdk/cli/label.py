@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from llmeval_sdk import registry
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_store, open_store, since
+from llmeval_sdk.cli.options import Help, add_store, add_where, open_store, selection_of, since
 from llmeval_sdk.cli.output import say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import SpanData
@@ -81,6 +81,7 @@ def add(subparsers: Commands) -> None:
         help="the judge whose verdicts are to be corrected (default: the one with the most)",
     )
     add_store(parser)
+    add_where(parser)
     parser.add_argument(
         "--labels", type=_count, default=PLANNED, metavar="N",
         help=f"how many labels there shall be in the end, with those of before (default {PLANNED})",
@@ -112,7 +113,7 @@ def add(subparsers: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Hand out records until all are labelled or somebody quits."""
-    with open_store(args.store) as reader:
+    with open_store(args.store, selection_of(args.where)) as reader:
         if args.purpose:
             return _label_values(reader, args)
         if args.field or args.span_name:

@@ -6,8 +6,8 @@ import argparse
 import re
 import textwrap
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from datetime import datetime
 from typing import TypeVar
 
@@ -17,7 +17,9 @@ from llmeval_sdk.judges.models.prices import Prices, price_of
 from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.store.damage import damage_of
 from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.filters import read_filter
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.selection import Selection
 from llmeval_sdk.store.traffic import Pricing
 
 
@@ -98,8 +100,52 @@ def add_json(parser: argparse._ActionsContainer, form: str = "") -> None:
     )
 
 
+def add_filter(parser: argparse._ActionsContainer, what: str = "requests") -> None:
+    """Add ``--where``, ``--since`` and ``--until``; ``what`` is what the times are about."""
+    add_where(parser)
+    parser.add_argument(
+        "--since", type=since, metavar="TIME",
+        help=f"only {what} from this time on: 90m, 24h, 7d or an ISO date",
+    )  # fmt: skip
+    parser.add_argument(
+        "--until", type=since, metavar="TIME", help=f"only {what} from before this time"
+    )
+
+
+def add_where(parser: argparse._ActionsContainer) -> None:
+    """Add ``--where``, the filter that all commands share."""
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="only requests of which this holds, such as tag:tenant=acme, model~gpt-4o or"
+        " score:groundedness<0.5; may be repeated (docs: Filters)",
+    )
+
+
+def open_selected(
+    args: argparse.Namespace, by: Sequence[str] = ()
+) -> AbstractContextManager[StoreReader]:
+    """Lend a reader of the requests that the options of `add_filter` select, but for ``--since``.
+
+    The time of ``--since`` is for the readings, which find it by their indices.
+    """
+    return open_store(args.store, selection_of(args.where, by, args.until))
+
+
+def selection_of(
+    where: Sequence[str], by: Sequence[str] = (), until: int | None = None
+) -> Selection | None:
+    """Return the requests that a filter selects, in groups; ``None`` where all are selected.
+
+    Raises `ConfigurationError` for what is no condition or grouping.
+    """
+    return Selection(read_filter(where), by, until) if where or by or until else None
+
+
 @contextmanager
-def open_store(store: str | None) -> Iterator[StoreReader]:
+def open_store(store: str | None, selection: Selection | None = None) -> Iterator[StoreReader]:
     """Lend a reader of the store; if there is none yet, the error says how to get one.
 
     What fails because of a damaged store raises `ConfigurationError`, which says what is damaged.
@@ -112,7 +158,8 @@ def open_store(store: str | None) -> Iterator[StoreReader]:
             "Run the app in this folder, set LLMEVAL_STORE for both, or pass --store FILE. "
             "`llmeval demo` creates a store to look at."
         )
-    with StoreReader(path) as reader:
+    files = nullcontext() if selection is None else closing(selection)
+    with files, StoreReader(path, selection=selection) as reader:
         try:
             yield reader
         except (LlmevalError, OSError):

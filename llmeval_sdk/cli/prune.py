@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         return _reset(args)
     with open_store(args.store) as reader:
         path = Path(reader.location)
-        oldest = dump.Selection(until=oldest_ns(days))
+        oldest = dump.DumpScope(until=oldest_ns(days))
         too_old, spans = dump.count(reader, oldest), reader.counts().spans
     before = _on_disk(path)
     about: dict[str, object] = {

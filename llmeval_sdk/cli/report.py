@@ -12,7 +12,16 @@ from dataclasses import asdict
 
 from llmeval_sdk import config
 from llmeval_sdk.cli import Commands, field_report
-from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, pricing, since
+from llmeval_sdk.cli.group_report import scored_groups, show_groups
+from llmeval_sdk.cli.options import (
+    Help,
+    add_filter,
+    add_json,
+    add_store,
+    checked,
+    open_selected,
+    pricing,
+)
 from llmeval_sdk.cli.output import bar, heading, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import DAY_NS, values
@@ -45,6 +54,7 @@ from llmeval_sdk.store.populations import (
     LabelSource,
     Population,
     SharedReadings,
+    by_group,
     overall,
     populations,
 )
@@ -57,7 +67,10 @@ from llmeval_sdk.store.scores import (
     not_run_summary,
     tiers,
 )
+from llmeval_sdk.store.selection import SLICES
+from llmeval_sdk.store.splits import by_period
 from llmeval_sdk.store.traffic import (
+    BY_SELECTION,
     Percentiles,
     Traffic,
     TrafficGroup,
@@ -389,27 +402,34 @@ _MIN_SHOWN = 0.00005
 
 
 def _report_traffic(args: argparse.Namespace) -> int:
-    """Print ``llmeval report --by model`` and the like."""
+    """Print ``llmeval report --by name``, which has no scores: the plain report is by name."""
     if args.evaluator:
-        raise ConfigurationError(
-            f"--by {args.by} is about the app's traffic: it has no --evaluator"
-        )
-    with open_store(args.store) as reader, _no_collector():
+        raise ConfigurationError("--by name is about the app's traffic: it has no --evaluator")
+    return _print_groups(args, ())
+
+
+def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
+    """Print traffic, and scores where requests are in slices."""
+    selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
+    with open_selected(args, slices) as reader, _no_collector():
         if scored := reader.read(lambda store: split_bounds(store, args.alert))[1]:
-            raise ConfigurationError(
-                f"--by {args.by} has no scores, so it cannot decide {scored[0]}"
-            )
-        summed = _read_traffic(reader, args)
+            raise ConfigurationError(f"--by has no alert on scores, such as {scored[0]}")
+        known = SharedReadings(reader, args.predictor or "", args.labels)
+        groups = scored_groups(by_group(reader, selection, known)) if slices else []
+        summed = None if args.evaluator else _read_traffic(reader, args)
         alerts = _plain_alerts(reader, args)
         future = reader.read(lambda store: from_the_future(store, time.time_ns()))
         location = reader.location
     if args.json:
         plain: dict[str, object] = {"store": location, "since_ns": args.since}
         plain |= {"traffic": summed, "from_the_future": future, "alerts": alerts}
+        plain |= {"by": slices, "groups": groups} if slices else {}
         say_json(plain)
     else:
         say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
-        _show_traffic(summed, future)
+        show_groups(groups, slices)
+        if summed is not None:
+            _show_traffic(summed, future)
         _show_plain_alerts(alerts)
     return _exit_code_of_alerts(alerts)
 
@@ -422,6 +442,8 @@ def _read_traffic(reader: StoreReader, args: argparse.Namespace) -> Traffic:
     """
     scope = TrafficScope(args.since, None, args.span_name)
     by = "name" if args.by in (None, *PERIODS) else args.by
+    if isinstance(by, list):
+        by = BY_SELECTION
     with reader.another() as other:
         return other.read(lambda store: traffic(store, scope, by, pricing(args.prices)))
 
@@ -430,8 +452,8 @@ def _plain_alerts(reader: StoreReader, args: argparse.Namespace) -> list[Measure
     """Compare the traffic since ``--since``, or of the last day, with the plain bounds."""
     if not args.alert:
         return []
-    now = time.time_ns()
-    window = args.since or now - DAY_NS, now
+    end = args.until or time.time_ns()
+    window = args.since or end - DAY_NS, end
     return reader.read(
         lambda store: measure_bounds(
             store,
@@ -636,21 +658,18 @@ def add(subparsers: Commands) -> None:
         formatter_class=Help,
     )
     add_store(parser)
-    parser.add_argument(
-        "--since",
-        type=since,
-        metavar="TIME",
-        help="only requests from this time on: 90m, 24h, 7d or an ISO date",
-    )
+    add_filter(parser)
     parser.add_argument("--evaluator", metavar="NAME", help="only this evaluator")
     parser.add_argument("--span-name", metavar="NAME", help="only spans with this name")
     parser.add_argument(
         "--by",
         type=checked(_grouping),
+        action="append",
+        default=[],
         metavar="WHAT",
         help="day or hour: also show the trend of the judges. field: show what is known of each"
-        " field of the answers. name, request, model, user, session or tag:KEY: show the app's own"
-        " traffic alone, in these groups",
+        " field of the answers. name: show the app's own traffic alone. request, model, user,"
+        " session or tag:KEY: show scores and traffic in these groups; may be given twice",
     )
     parser.add_argument(
         "--prices",
@@ -692,11 +711,20 @@ def _grouping(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
+    by = args.by
+    if len(by) < 2:
+        args.by = by[0] if by else None
+    elif alone := [one for one in by if one in (*PERIODS, field_report.BY, "name")]:
+        raise ConfigurationError(
+            f"--by {alone[0]} stands alone: two groupings are of {', '.join(SLICES)}"
+        )
     if args.by == field_report.BY:
         return field_report.report_fields(args)
-    if args.by not in (None, *PERIODS):
+    if args.by == "name":
         return _report_traffic(args)
-    with open_store(args.store) as reader:
+    if args.by not in (None, *PERIODS):
+        return _print_groups(args, by)
+    with open_selected(args) as reader:
         return _report(args, reader)
 
 
@@ -718,7 +746,7 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
         users = reader.read(lambda store: user_feedback(store, {args.labels, *judges}, args.since))
         plain = _plain_alerts(reader, args)
         period = PERIODS.get(args.by)
-        trend = populations(reader, selection, known, period) if period else []
+        trend = populations(reader, selection, known, by_period(period)) if period else []
         alerts = _followed(reader, args, selection, known)
         lost = reader.read(undelivered)
         answers = reader.read(lambda store: unanswered(store, args.since, span_name=args.span_name))
@@ -786,7 +814,7 @@ def _followed(
         return []
     bounds = reader.read(lambda store: split_bounds(store, args.alert))[1]
     followed = followed_alerts(
-        reader, bounds, args.since, time.time_ns(),
+        reader, bounds, args.since, args.until or time.time_ns(),
         span_name=args.span_name, predictor=args.predictor,
     )  # fmt: skip
     return [

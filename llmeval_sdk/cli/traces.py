@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_json, add_store, open_store, since
+from llmeval_sdk.cli.options import Help, add_filter, add_json, add_store, open_selected
 from llmeval_sdk.cli.output import columns, say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
@@ -70,12 +70,7 @@ def add(subparsers: Commands) -> None:
     )
     parser.add_argument("--session", metavar="ID", help="only the requests of this session")
     parser.add_argument("--user", metavar="ID", help="only the requests of this user (user_id)")
-    parser.add_argument(
-        "--since",
-        type=since,
-        metavar="TIME",
-        help="only requests from this time on: 90m, 24h, 7d or an ISO date",
-    )
+    add_filter(parser)
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -85,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
     Where ids are hashed and the key is missing, nothing found is no answer but an error.
     """
-    with open_store(args.store) as reader:
+    with open_selected(args) as reader:
         query = Query(since=args.since, failed=args.failed, user=args.user and forms(args.user))
         queries = queries_of_session(query, args.session)
         if args.worst:
@@ -130,6 +125,8 @@ def _nothing_matches(reader: StoreReader, args: argparse.Namespace) -> str:
         args.session and f"of session {printable(args.session, 80)}",
         args.failed and "that failed",
         args.since and f"since {moment(args.since)}",
+        args.until and f"until {moment(args.until)}",
+        args.where and f"with {printable(', '.join(args.where), 200)}",
     )
     words = " ".join(("No request", *filter(None, filters)))
     if args.worst and words == "No request":

@@ -271,4 +271,15 @@ CREATE INDEX fields_by_chance ON fields (name, chance, time_ns) WHERE chance IS 
 CREATE INDEX fields_summed ON fields (name, span_name, field, time_ns, chance);
 """
 
-STORE = Schema(0x6C6C6D65, (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}", _FIELDS))
+_OF_REQUESTS = f"""
+-- The trace is in the indices of sums, so that a filter by requests reads no row either.
+DROP INDEX evaluations_summed;
+CREATE INDEX evaluations_summed ON evaluations (
+  name, span_name, evaluator_kind, evaluator_version, {WORD}, time_ns, value, error_type,
+  inclusion_probability, cost_usd, total_tokens, probability, trace_id
+);
+DROP INDEX not_run_summed;
+CREATE INDEX not_run_summed ON not_run (evaluator, span_name, reason, time_ns, trace_id);
+"""
+
+STORE = Schema(0x6C6C6D65, (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}", _FIELDS, _OF_REQUESTS))

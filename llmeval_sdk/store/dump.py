@@ -26,7 +26,7 @@ class StoredSpan(NamedTuple):
     feedback: tuple[EvaluationEvent, ...]
 
 
-class Selection(NamedTuple):
+class DumpScope(NamedTuple):
     """Which spans to read, by start time and name.
 
     ``since`` (inclusive) and ``until`` (exclusive) are nanoseconds since the epoch.
@@ -47,21 +47,21 @@ class Selection(NamedTuple):
         return " AND ".join(present) or "1", tuple(present.values())
 
 
-def count(reader: StoreReader, selection: Selection) -> int:
-    """Count the spans of a selection."""
-    where, values = selection.where()
+def count(reader: StoreReader, scope: DumpScope) -> int:
+    """Count the spans of a scope."""
+    where, values = scope.where()
     query = f"SELECT count(*) FROM spans WHERE {where}"  # noqa: S608
     return reader.read(lambda connection: int(connection.execute(query, values).fetchone()[0]))
 
 
-def dump(reader: StoreReader, selection: Selection) -> Iterator[StoredSpan]:
-    """Yield the spans of a selection in the order in which they arrived.
+def dump(reader: StoreReader, scope: DumpScope) -> Iterator[StoredSpan]:
+    """Yield the spans of a scope in the order in which they arrived.
 
     Spans that are written meanwhile are included, and spans that are pruned meanwhile are left out.
     """
     after = 0
     while True:
-        batch = reader.read(partial(_slice, selection=selection, after=after))
+        batch = reader.read(partial(_slice, scope=scope, after=after))
         if not batch:
             return
         yield from (span for _, span in batch)
@@ -69,9 +69,9 @@ def dump(reader: StoreReader, selection: Selection) -> Iterator[StoredSpan]:
 
 
 def _slice(
-    connection: sqlite3.Connection, selection: Selection, after: int
+    connection: sqlite3.Connection, scope: DumpScope, after: int
 ) -> list[tuple[int, StoredSpan]]:
-    where, values = selection.where()
+    where, values = scope.where()
     span_rows = connection.execute(
         f"SELECT seq,{','.join(COLUMNS['spans'])} FROM spans "  # noqa: S608
         f"WHERE seq > ? AND {where} ORDER BY seq LIMIT {SLICE}",

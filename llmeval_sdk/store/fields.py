@@ -22,6 +22,7 @@ from llmeval_sdk.statistics.calibration import Calibration
 from llmeval_sdk.store.encode import loads
 from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of, is_good
 from llmeval_sdk.store.latest import is_latest
+from llmeval_sdk.store.selection import read_by
 from llmeval_sdk.text.terminal import printable
 
 
@@ -85,9 +86,10 @@ def doubtful_fields(
         "above": above if calibration is None else _raw_of(above, calibration),
         "limit": MAX_LOOKED_AT,
     }  # fmt: skip
+    doubtful = _DOUBTFUL.format(fields=read_by(connection, "fields", "fields_by_chance", "f"))
     chosen: list[ScoredField] = []
     counts: Counter[tuple[str | None, str]] = Counter()
-    for row in connection.execute(_DOUBTFUL, about):
+    for row in connection.execute(doubtful, about):
         kind = row[_SPAN_NAME], row[_FIELD]
         if counts[kind] < most_of_a_field:
             counts[kind] += 1
@@ -176,7 +178,7 @@ EXISTS (SELECT 1 FROM evaluations e
 _IS_OF_PEOPLE = f"ifnull({detail_of('l', 'source')}, '') != 'user'"
 _IS_ABOUT_FIELD = f"ifnull({field_of('l')} = f.path, 1)"
 _DOUBTFUL = f"""
-SELECT {_COLUMNS} FROM fields f INDEXED BY fields_by_chance
+SELECT {_COLUMNS} FROM {{fields}}
 WHERE f.name = :risk AND f.chance IS NOT NULL AND f.chance > :above
   AND {_IS_LATEST} AND NOT EXISTS (SELECT 1 FROM feedback l
     WHERE l.span_id = f.span_id AND +l.name = :judge AND l.error_type IS NULL AND {_IS_ABOUT_FIELD})

@@ -153,7 +153,7 @@ _HASHED_SESSION = f"""
 SELECT 1 FROM spans WHERE {MAY_BE_TURN} AND session_id >= 'hmac-' AND session_id < 'hmac.' LIMIT 1
 """  # noqa: S608 - constants
 _HASHED_USER = """
-SELECT 1 FROM spans INDEXED BY spans_summed WHERE instr(tags, ':"hmac-') AND json_valid(tags)
+SELECT 1 FROM main.spans INDEXED BY spans_summed WHERE instr(tags, ':"hmac-') AND json_valid(tags)
   AND (json_extract(tags, '$.user_id') GLOB 'hmac-*'
     OR json_extract(tags, '$."user.id"') GLOB 'hmac-*') LIMIT 1
 """

@@ -207,7 +207,7 @@ _DECIDED = """
 SELECT span_id, probability FROM evaluations
 WHERE name = :judge AND time_ns >= :since AND time_ns < :until AND evaluator_kind = 'decision'
   AND probability IS NOT NULL AND span_id != '' AND EXISTS (
-    SELECT 1 FROM evaluations INDEXED BY evaluations_summed
+    SELECT 1 FROM main.evaluations INDEXED BY evaluations_summed
     WHERE name = :judge AND evaluator_kind = 'decision')
 """
 """The index alone tells that a judge has no decisions, as most have none."""

@@ -51,10 +51,10 @@ from llmeval_sdk.store.scores import (
     NotRunSummary,
     ScoreSummary,
     groups,
-    period_sql,
     score_summary,
     scores_by_span,
 )
+from llmeval_sdk.store.splits import BY_SLICE, WHOLE, Part, Split
 
 
 # The sums of one judge, which SQL makes.
@@ -153,8 +153,8 @@ class Sums(NamedTuple):
     passed_weight: float = 0.0
 
 
-Key = tuple[str, str | None, int | None]
-"""A judge, a span name, and the beginning of a period in nanoseconds since the epoch."""
+Key = tuple[str, str | None, Part]
+"""A judge, a span name, and a part of what is divided."""
 
 
 def groups_by_judge(
@@ -177,7 +177,7 @@ def judged(
     scope: EvaluationScope,
     parts: Sequence[Group],
     *,
-    period_ns: int = 0,
+    split: Split = WHOLE,
     every_kind: bool = False,
 ) -> dict[Key, Judged]:
     """Sum up what one judge said, by `Key`.
@@ -186,10 +186,10 @@ def judged(
         connection: a store that is open.
         scope: which evaluations; it names the judge.
         parts: the judge's groups, as `groups_by_judge` returns them.
-        period_ns: the length of a period; 0 puts all times into one.
+        split: how the verdicts are divided.
         every_kind: whether evaluations that no judge gave are summed up as well.
     """
-    summing = _Summing(connection, scope, parts, period_ns, every_kind=every_kind)
+    summing = _Summing(connection, scope, parts, split, every_kind=every_kind)
     samples = summing.run()
     if any(sample.is_out_of_scale for sample in samples.values()):
         whole = Judged()
@@ -203,15 +203,14 @@ def _add_passed_over(
     connection: sqlite3.Connection,
     scope: EvaluationScope,
     samples: dict[Key, Judged],
-    period_ns: int = 0,
+    split: Split = WHOLE,
 ) -> None:
     """Add to the samples of all judges how many records they did not judge, and why."""
     origins = {key[0]: sample.origin for key, sample in samples.items()}
-    period, and_period = period_sql(period_ns)
     rows = connection.execute(
         f"""
-SELECT evaluator, span_name, {period}, reason, count(*) FROM not_run {scope.of_not_run()}
-GROUP BY evaluator, span_name, reason {and_period} ORDER BY min(seq)
+SELECT evaluator, span_name, {split.part}, reason, count(*) FROM not_run {scope.of_not_run()}
+GROUP BY evaluator, span_name, reason {split.and_part} ORDER BY min(seq)
 """,  # noqa: S608 - constants
         scope._asdict(),
     )
@@ -258,7 +257,7 @@ class _Summing:
         connection: sqlite3.Connection,
         scope: EvaluationScope,
         parts: Sequence[Group],
-        period_ns: int,
+        split: Split,
         *,
         every_kind: bool,
     ) -> None:
@@ -266,7 +265,7 @@ class _Summing:
         self._arguments = scope._asdict()
         self._parts = parts
         self._where = scope.of_evaluations("" if every_kind else "+evaluator_kind = 'judge'")
-        self._period_ns = period_ns
+        self._split = split
         self._every_kind = every_kind
         self._weights = self._read_weights()
 
@@ -274,13 +273,14 @@ class _Summing:
         """Sum up all verdicts, less the origin each."""
         by_key: dict[Key, Judged] = {}
 
-        def at(name: str, span_name: str | None, period: int | None) -> Judged:
-            return by_key.setdefault((name, span_name, period), Judged(origin))
+        def at(name: str, span_name: str | None, part: Part) -> Judged:
+            return by_key.setdefault((name, span_name, part), Judged(origin))
 
+        statements = self._statements(origin)
         for part in self._parts:
-            self._add(at(part.name, part.span_name, part.period), part)
-        for statement in self._statements():
-            sql = statement(self._where, self._period_ns)
+            self._add(at(part.name, part.span_name, part.part), part, has_sums=not statements)
+        for statement in statements:
+            sql = statement(self._where, self._split)
             for row in self._connection.execute(sql, {**self._arguments, "origin": origin}):
                 sample = at(*row[:3])
                 sums = Sums(*row[5:])
@@ -290,8 +290,8 @@ class _Summing:
                     sample.add(sums)
         return by_key
 
-    def _statements(self) -> list[Callable[[str, int], str]]:
-        """Return the statements that sum up all scores: the cheapest, where nothing was sampled."""
+    def _statements(self, origin: float) -> list[Callable[[str, Split], str]]:
+        """Return the statements that sum up all scores; none where their groups have the sums."""
         scores = [part for part in self._parts if part.word is None and part.values]
         usable = all(
             part.known == part.values
@@ -299,26 +299,36 @@ class _Summing:
             and (part.high or 0.0) <= LARGEST_SCORE
             for part in scores
         )
-        if not scores:
-            return []
         if not usable:
             return [_scores_sql, _other_scores_sql]
-        return [_whole_scores_sql if all(part.is_whole for part in scores) else _scores_sql]
+        return [] if not origin and all(part.is_whole for part in scores) else [_scores_sql]
 
     def _read_weights(self) -> _Weights:
         """Return what the words of a judge weigh; nothing is read where all were judged."""
         if all(part.is_whole for part in self._parts if part.word is not None and part.known):
             return {}
-        sql = _weights_sql(self._where, self._period_ns)
+        sql = _weights_sql(self._where, self._split)
         return {row[:6]: row[6:] for row in self._connection.execute(sql, self._arguments)}
 
-    def _add(self, sample: Judged, part: Group) -> None:
-        """Add what a group says by itself: its cost, and its verdicts if they are words."""
+    def _add(self, sample: Judged, part: Group, *, has_sums: bool) -> None:
+        """Add what a group says by itself: its cost, and its verdicts if they are words.
+
+        With ``has_sums``, its scores are added as well: all of them were sure to be judged.
+        """
         if part.cost_usd is not None:
             sample.cost_usd = (sample.cost_usd or 0.0) + part.cost_usd
         count = part.rows - part.errors
         if part.word is None:
-            sample.answered += 0 if self._every_kind else count
+            sample.answered += (part.values if has_sums else 0) if self._every_kind else count
+            if has_sums and part.values:
+                known, total, squares = part.values, part.total, part.squares
+                sample.versions.add(part.version or "")
+                sample.add(
+                    Sums(
+                        known, part.low or 0.0, part.high or 0.0, total, known, 1.0, known, known,
+                        total, total, squares, part.passed or 0, part.passed or 0,
+                    )
+                )  # fmt: skip
             return
         sample.answered += count
         number = values.number(part.word)
@@ -349,22 +359,20 @@ LARGEST_SCORE = 1e100
 _IS_USABLE = f"value BETWEEN {-LARGEST_SCORE} AND {LARGEST_SCORE}"
 
 
-def _weights_sql(where: str, period_ns: int) -> str:
+def _weights_sql(where: str, split: Split) -> str:
     """Sum up the inverses of the chances of verdicts in words, by the groups of `groups`."""
-    period, and_period = period_sql(period_ns)
     return f"""
-SELECT {GROUP}, {period}, {WORD}, count(*), min(inclusion_probability),
+SELECT {GROUP}, {split.part}, {WORD}, count(*), min(inclusion_probability),
   sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability))
 FROM evaluations {where} AND {WORD} IS NOT NULL AND error_type IS NULL AND {CHANCED}
-GROUP BY {GROUP}, {WORD} {and_period}
+GROUP BY {GROUP}, {WORD} {split.and_part}
 """  # noqa: S608 - constants
 
 
-def _scores_sql(where: str, period_ns: int) -> str:
+def _scores_sql(where: str, split: Split) -> str:
     """Sum up the scores that have an inclusion probability: `Key`, version, count and `Sums`."""
-    period, and_period = period_sql(period_ns)
     return f"""
-SELECT name, span_name, {period}, evaluator_version, count(*),
+SELECT name, span_name, {split.part}, evaluator_version, count(*),
   count(*), min(value), max(value), sum(value - :origin), count(*), min(inclusion_probability),
   sum(1 / inclusion_probability), sum(1 / (inclusion_probability * inclusion_probability)),
   sum((value - :origin) / inclusion_probability),
@@ -373,39 +381,19 @@ SELECT name, span_name, {period}, evaluator_version, count(*),
   sum(value >= {PASS}), sum((value >= {PASS}) / inclusion_probability)
 FROM evaluations {where} AND error_type IS NULL AND typeof(value) = 'real'
   AND {CHANCED} AND {_IS_USABLE}
-GROUP BY {GROUP} {and_period}
+GROUP BY {GROUP} {split.and_part}
 """  # noqa: S608 - constants
 
 
-def _whole_scores_sql(where: str, period_ns: int) -> str:
-    """Sum up the same where every inclusion probability is 1.
-
-    A division by it costs as much as all else.
-    """
-    period, and_period = period_sql(period_ns)
-    return f"""
-SELECT name, span_name, period, evaluator_version, count, count, low, high, total, count, 1.0,
-  count, count, total, total, squares, passed, passed
-FROM (
-  SELECT name, span_name, {period} AS period, evaluator_version, count(*) AS count,
-    min(value) AS low, max(value) AS high, sum(value - :origin) AS total,
-    sum((value - :origin) * (value - :origin)) AS squares, sum(value >= {PASS}) AS passed
-  FROM evaluations {where} AND error_type IS NULL AND typeof(value) = 'real'
-  GROUP BY {GROUP} {and_period}
-)
-"""  # noqa: S608 - constants
-
-
-def _other_scores_sql(where: str, period_ns: int) -> str:
+def _other_scores_sql(where: str, split: Split) -> str:
     """Sum up scores without an inclusion probability, and scores that no estimate can use."""
-    period, and_period = period_sql(period_ns)
     return f"""
-SELECT name, span_name, {period}, evaluator_version, count(*),
+SELECT name, span_name, {split.part}, evaluator_version, count(*),
   sum({_IS_USABLE}), min(CASE WHEN {_IS_USABLE} THEN value END),
   max(CASE WHEN {_IS_USABLE} THEN value END), sum(CASE WHEN {_IS_USABLE} THEN value - :origin END)
 FROM evaluations {where} AND error_type IS NULL AND typeof(value) = 'real'
   AND NOT (ifnull({CHANCED}, 0) AND {_IS_USABLE})
-GROUP BY {GROUP} {and_period}
+GROUP BY {GROUP} {split.and_part}
 """  # noqa: S608 - constants
 
 
@@ -423,6 +411,8 @@ class Verdict(NamedTuple):
     """The score, with 1 for pass and yes and 0 for fail and no."""
     chance: float
     """Its inclusion probability; 0 stands for an unknown one."""
+    part: Part = None
+    """The part of what is divided that it is in."""
 
 
 def verdicts(
@@ -431,6 +421,7 @@ def verdicts(
     *,
     every_kind: bool = False,
     spans: Collection[str] | None = None,
+    split: Split = WHOLE,
 ) -> Iterator[Verdict]:
     """Yield the verdicts that are numbers.
 
@@ -439,6 +430,7 @@ def verdicts(
         scope: which evaluations.
         every_kind: whether heuristics count as judges.
         spans: the ids of the spans that they are about; all spans by default.
+        split: how they are divided.
     """
     kind = "" if every_kind else "+evaluator_kind = 'judge'"
     if spans is None:
@@ -448,15 +440,15 @@ def verdicts(
         where = scope.of_evaluations(among, "error_type IS NULL", kind)
     rows = connection.execute(
         f"""
-SELECT name, span_name, time_ns, span_id, value, {chance_of("evaluations")}
+SELECT name, span_name, time_ns, span_id, value, {chance_of("evaluations")}, {split.part}
 FROM evaluations {where}
 """,  # noqa: S608 - constants
         {**scope._asdict(), "spans": dumps(list(spans or ()))},
     )
-    for name, span_name, time_ns, span_id, value, chance in rows:
+    for name, span_name, time_ns, span_id, value, chance, part in rows:
         number = value if type(value) is float else values.number(value)
         if number is not None:
-            yield Verdict(name, span_name, time_ns, span_id, number, chance or 0.0)
+            yield Verdict(name, span_name, time_ns, span_id, number, chance or 0.0, part)
 
 
 def usable(connection: sqlite3.Connection) -> dict[str, int]:
@@ -473,7 +465,7 @@ def _predicted_sums(
     scope: EvaluationScope,
     scores: Mapping[str, float],
     *,
-    period_ns: int = 0,
+    split: Split = WHOLE,
     every_kind: bool = False,
     origin: float = 0.0,
 ) -> dict[Key, Tally]:
@@ -483,29 +475,28 @@ def _predicted_sums(
         connection: a store that is open.
         scope: which evaluations, and which judgements that did not run.
         scores: the free scores, by span id.
-        period_ns: the length of a period, as in `_samples.judged`.
+        split: how the records are divided.
         every_kind: whether heuristics count as judges.
         origin: what is subtracted from each verdict, as in `_samples.Judged`.
     """
     tallies: dict[Key, Tally] = defaultdict(Tally)
-    for verdict in verdicts(connection, scope, every_kind=every_kind):
+    for verdict in verdicts(connection, scope, every_kind=every_kind, split=split):
         score = scores.get(verdict.span_id)
         if verdict.chance and score is not None:
-            begin = verdict.time_ns - verdict.time_ns % period_ns if period_ns else None
             seen = Seen(verdict.value - origin, verdict.chance, score)
-            tallies[verdict.judge, verdict.span_name, begin].add(seen)
+            tallies[verdict.judge, verdict.span_name, verdict.part].add(seen)
     reasons = ",".join(f"'{reason}'" for reason in sorted(NOT_SELECTED))
     passed_over = connection.execute(
         f"""
-SELECT evaluator, span_name, {period_sql(period_ns)[0]}, span_id
+SELECT evaluator, span_name, {split.part}, span_id
 FROM not_run {scope.of_not_run(f"reason IN ({reasons})")}
 """,  # noqa: S608 - constants
         scope._asdict(),
     )
     of_key: dict[Key, list[float]] = defaultdict(list)
-    for name, span_name, begin, span_id in passed_over:
+    for name, span_name, part, span_id in passed_over:
         if (score := scores.get(span_id)) is not None:
-            of_key[name, span_name, begin].append(score)
+            of_key[name, span_name, part].append(score)
     for key, xs in of_key.items():
         squares = sum(x * x for x in xs)
         tallies[key].join(Tally(count=len(xs), scored=len(xs), all_x=sum(xs), all_xx=squares))
@@ -530,7 +521,7 @@ class SharedReadings:
     Args:
         reader: the store.
         predictor: the free score that predicts the verdicts of every judge; by default each judge
-            declares its own.
+            declares its own. Empty, no score is read: that takes seconds over a million spans.
         labels: the name of the feedback that corrects judges, or labels by span id; by default each
             judge is corrected by the feedback under its own name.
     """
@@ -543,25 +534,27 @@ class SharedReadings:
         self._labels = labels
         self._decided: dict[str, dict[str, float]] = {}
         self._scores: dict[str, dict[str, float]] = {}
-        self._groups: dict[tuple[EvaluationScope, int], list[Group]] = {}
-        self._predicted: dict[tuple[str, EvaluationScope, int, bool, float], dict[Key, Tally]] = {}
+        self._groups: dict[tuple[EvaluationScope, Split], list[Group]] = {}
+        self._predicted: dict[
+            tuple[str, EvaluationScope, Split, bool, float], dict[Key, Tally]
+        ] = {}
         self._labelled: dict[str, Mapping[str, Label]] = {}
 
     def groups(
-        self, scope: EvaluationScope, period_ns: int = 0, *, with_digits: bool = False
+        self, scope: EvaluationScope, split: Split = WHOLE, *, with_digits: bool = False
     ) -> list[Group]:
         """Return the sums over the evaluations of a scope, which are read once.
 
         Ask for digits (see `groups`) with the first call, if `summaries` is called later: it makes
         its histograms of them. Without digits it reads the scores again, to the same result.
         """
-        key = scope, period_ns
+        key = scope, split
         if key not in self._groups:
             scopes = [scope]
             if scope.evaluator is None:
                 names = self._reader.read(lambda c: names_in(c, "evaluations", "name"))
                 scopes = [scope._replace(evaluator=name) for name in names]
-            reading = partial(groups, period_ns=period_ns, with_digits=with_digits)
+            reading = partial(groups, split=split, with_digits=with_digits)
             readings = [partial(reading, scope=scope) for scope in scopes]
             found = self._reader.read_at_once(readings)
             self._groups[key] = [part for parts in found for part in parts]
@@ -600,7 +593,7 @@ class SharedReadings:
         judge: str,
         scope: EvaluationScope,
         *,
-        period_ns: int = 0,
+        split: Split = WHOLE,
         every_kind: bool = False,
         origin: float = 0.0,
     ) -> dict[Key, Tally]:
@@ -608,11 +601,11 @@ class SharedReadings:
 
         They are read once. `_verdicts.predicted` makes them, and describes the arguments.
         """
-        key = judge, scope, period_ns, every_kind, origin
+        key = judge, scope, split, every_kind, origin
         if key not in self._predicted:
             reading = partial(
                 _predicted_sums, scope=scope._replace(evaluator=judge), scores=self.of(judge),
-                period_ns=period_ns, every_kind=every_kind, origin=origin,
+                split=split, every_kind=every_kind, origin=origin,
             )  # fmt: skip
             self._predicted[key] = self._read(reading)
         return self._predicted[key]
@@ -623,6 +616,8 @@ class SharedReadings:
         They are the probabilities of decisions on the same question, where there are any, else the
         free score that the judge declares.
         """
+        if self._predictor == "":
+            return {}
         if self._predictor is None:
             decisions = self._decided.get(judge)
             if decisions is None:
@@ -659,7 +654,7 @@ class Population:
     judge: str
     span_name: str | None
     period_ns: int | None
-    """When its period began; ``None`` where there is only one."""
+    """When its period began; ``None`` where the split is not by period."""
     funnel: Funnel
     mean: float | None
     """Plain mean of what was judged; pass and yes count 1, fail and no count 0. ``None`` where a
@@ -676,16 +671,18 @@ class Population:
     """Judged records that people labelled."""
     doubt: str = ""
     """A sentence that says why the labels look odd; empty where they do not."""
+    group: str | None = None
+    """Its group of requests; ``None`` where the split is by no group, and for those in none."""
 
 
 def populations(
     reader: StoreReader,
     scope: ScopeFields,
     scores: SharedReadings | None = None,
-    period_ns: int = 0,
+    split: Split = WHOLE,
 ) -> list[Population]:
-    """Estimate for every judge and span name, and for every period where periods have a length."""
-    return _estimated(reader, EvaluationScope(*scope), scores, period_ns)
+    """Estimate for every judge and span name, and for every part where a split makes several."""
+    return _estimated(reader, EvaluationScope(*scope), scores, split)
 
 
 def overall(
@@ -697,27 +694,34 @@ def overall(
     return whole[0] if whole else _population((evaluator, None, None), Judged(), None, [])
 
 
+def by_group(
+    reader: StoreReader, scope: ScopeFields, scores: SharedReadings | None
+) -> list[Population]:
+    """Estimate for each evaluator, heuristics included, by the groups of the reader's selection."""
+    return _estimated(reader, EvaluationScope(*scope), scores, BY_SLICE, all_names=True)
+
+
 def over_time(
     reader: StoreReader,
     scope: ScopeFields,
     scores: SharedReadings | None,
     evaluator: str,
-    period_ns: int,
+    split: Split,
 ) -> list[Population]:
-    """Estimate for one evaluator over the spans of all names, period by period."""
+    """Estimate for one evaluator over the spans of all names, part by part."""
     mine = EvaluationScope(*scope)._replace(evaluator=evaluator)
-    return _estimated(reader, mine, scores, period_ns, all_names=True)
+    return _estimated(reader, mine, scores, split, all_names=True)
 
 
 def _estimated(
     reader: StoreReader,
     scope: EvaluationScope,
     scores: SharedReadings | None,
-    period_ns: int = 0,
+    split: Split = WHOLE,
     *,
     all_names: bool = False,
 ) -> list[Population]:
-    """Estimate for each judge and period; with ``all_names`` for the spans of all names together.
+    """Estimate for each judge and part; with ``all_names`` for the spans of all names together.
 
     Then heuristics are estimated as well as judges.
     """
@@ -727,9 +731,9 @@ def _estimated(
         return (key[0], None, key[2]) if all_names else key
 
     samples: dict[Key, Judged] = {}
-    parts = scores.groups(scope, period_ns)
+    parts = scores.groups(scope, split)
     by_model = reader.read(lambda c: _judged_by_model(c, parts))
-    sums = _sums(reader, scope, parts, by_model, period_ns=period_ns, every_kind=all_names)
+    sums = _sums(reader, scope, parts, by_model, split=split, every_kind=all_names)
     for key, sample in sums.items():
         samples.setdefault(place(key), Judged()).join(sample)
     known: dict[Key, Tally] = {}
@@ -740,17 +744,18 @@ def _estimated(
         all_kinds = all_names and judge not in by_model
         if any(map(_can_be_assisted, mine.values())) and scores.of(judge):
             tallies = scores.predicted_sums(
-                judge, scope, period_ns=period_ns, every_kind=all_kinds,
+                judge, scope, split=split, every_kind=all_kinds,
                 origin=next(iter(mine.values())).origin,
             )  # fmt: skip
             for key, tally in tallies.items():
                 known.setdefault(place(key), Tally()).join(tally)
         labels = scores.labels(judge)
         if labels and any(sample.tally.judged for sample in mine.values()):
-            for row in reader.read(partial(_rows, narrow, labels, every_kind=all_kinds)):
-                begin = row.time_ns - row.time_ns % period_ns if period_ns else None
+            for row in reader.read(
+                partial(_rows, narrow, labels, every_kind=all_kinds, split=split)
+            ):
                 label = labels[row.span_id]
-                people.setdefault(place((judge, row.span_name, begin)), []).append(
+                people.setdefault(place((judge, row.span_name, row.part)), []).append(
                     Labelled(row.value, label.value, row.chance, label.chance)
                 )
     return [
@@ -765,33 +770,38 @@ def _sums(
     parts: Sequence[Group],
     by_model: Container[str],
     *,
-    period_ns: int,
+    split: Split,
     every_kind: bool,
 ) -> dict[Key, Judged]:
     """Sum up what each judge said and did not say."""
     readings = [
         partial(
-            judged, scope=scope._replace(evaluator=name), parts=its, period_ns=period_ns,
+            judged, scope=scope._replace(evaluator=name), parts=its, split=split,
             every_kind=every_kind and name not in by_model,
         )
         for name, its in groups_by_judge(parts, by_model, every_kind=every_kind).items()
     ]  # fmt: skip
     sums = {key: of for samples in reader.read_at_once(readings) for key, of in samples.items()}
-    reader.read(lambda c: _add_passed_over(c, scope, sums, period_ns))
+    reader.read(lambda c: _add_passed_over(c, scope, sums, split))
     return sums
 
 
 def _rows(
-    scope: EvaluationScope, spans: Mapping[str, Label], connection: Connection, *, every_kind: bool
+    scope: EvaluationScope,
+    spans: Mapping[str, Label],
+    connection: Connection,
+    *,
+    every_kind: bool,
+    split: Split,
 ) -> list[Verdict]:
     """Return the verdicts on some spans that have an inclusion probability."""
-    rows = verdicts(connection, scope, every_kind=every_kind, spans=spans)
+    rows = verdicts(connection, scope, every_kind=every_kind, spans=spans, split=split)
     return [row for row in rows if row.chance]
 
 
-def _order(item: tuple[Key, Judged]) -> tuple[str, str, int]:
-    judge, span_name, period = item[0]
-    return judge, span_name or "", period or 0
+def _order(item: tuple[Key, Judged]) -> tuple[str, str, int, str]:
+    judge, span_name, part = item[0]
+    return judge, span_name or "", part if isinstance(part, int) else 0, str(part or "")
 
 
 def _can_be_assisted(sample: Judged) -> bool:
@@ -813,8 +823,11 @@ def _population(
         )
     pairs = [(side_of(each.label), side_of(each.verdict)) for each in labelled]
     doubt = doubt_about(pairs) if pairs else ""
+    judge, span_name, part = key
     return Population(
-        *key,
+        judge,
+        span_name,
+        part if isinstance(part, int) else None,
         steps,
         None if _names_categories(sample) else sample.mean,
         estimate,
@@ -824,6 +837,7 @@ def _population(
         correction,
         len(labelled),
         doubt,
+        part if isinstance(part, str) else None,
     )
 
 

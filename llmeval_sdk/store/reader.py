@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import JUDGING, STAND_IN, EvaluationEvent, NotRun, SpanData, values
@@ -18,6 +18,10 @@ from llmeval_sdk.store._schema import MAY_BE_TURN, EmptyError
 from llmeval_sdk.store.connection import Database
 from llmeval_sdk.store.encode import COLUMNS, Row, loads
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.store.selection import Selection
 
 
 _T = TypeVar("_T")
@@ -46,14 +50,22 @@ class StoreReader:
         location: the file, or the `StoreWriter.location` of a writer in this process.
         seconds: how long one reading may take; beyond it, ``sqlite3.OperationalError`` is raised.
             Without it a reading takes as long as it takes.
+        selection: the requests that all readings are about; by default all requests.
 
     Raises:
         ConfigurationError: there is no such file, or it is not a store of this release.
     """
 
-    def __init__(self, location: str | os.PathLike[str], *, seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        location: str | os.PathLike[str],
+        *,
+        seconds: float | None = None,
+        selection: Selection | None = None,
+    ) -> None:
         self._location = location
         self._seconds = seconds
+        self.selection = selection
         self._database = Database(self._open)
         self.read(_schema.STORE.version_of)
 
@@ -111,7 +123,8 @@ class StoreReader:
                 try:
                     return work(connection)
                 except sqlite3.OperationalError as error:
-                    if "decode to UTF-8" not in str(error) or "json_extract" not in str(error):
+                    of_json = "json_extract" in str(error) or "slice" in str(error)
+                    if "decode to UTF-8" not in str(error) or not of_json:
                         raise
                     connection.text_factory = _readable  # far slower, so only where it has to be
                     return work(connection)
@@ -138,7 +151,7 @@ class StoreReader:
 
     def another(self) -> StoreReader:
         """Return another reader of the same store, for another thread."""
-        return StoreReader(self._location, seconds=self._seconds)
+        return StoreReader(self._location, seconds=self._seconds, selection=self.selection)
 
     @property
     def location(self) -> str:
@@ -171,6 +184,8 @@ class StoreReader:
                 EmptyStoreError if isinstance(error.__cause__, EmptyError) else ConfigurationError
             )
             raise kind(f"{self._location} cannot be read: {error}") from error
+        if self.selection is not None:
+            self.selection.attach(connection)
         return connection
 
 

@@ -10,8 +10,10 @@ from math import inf, isfinite
 from typing import NamedTuple
 
 from llmeval_sdk.model import values
+from llmeval_sdk.statistics.labels import PASS
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.latest import StoredValue, has_chance, is_former, is_newest, is_verdict
+from llmeval_sdk.store.splits import WHOLE, Part, Split
 
 
 # The ten equal parts of a range in which the scores of a distribution are counted.
@@ -107,7 +109,7 @@ class Group(NamedTuple):
     span_name: str | None
     evaluator_kind: str
     version: str | None
-    period: int | None
+    part: Part
     word: StoredValue
     """The category that was given, 1 for pass or 0 for fail; ``None`` for scores."""
     rows: int
@@ -128,6 +130,10 @@ class Group(NamedTuple):
     """The sum of these probabilities."""
     sampled: int | None
     """How many have an inclusion probability other than 1; ``None`` if no evaluation has one."""
+    squares: float
+    """The sum of the squares of the scores."""
+    passed: int | None
+    """How many scores are passes."""
     digits: str | None = None
     """For each score one digit: the tenth of the range from 0 to 1 in which it lies. A score
     outside of that range has the digit of the nearer end. ``None`` unless `groups` was asked for
@@ -139,22 +145,10 @@ class Group(NamedTuple):
         return self.sampled == 0
 
 
-def period_sql(period_ns: int) -> tuple[str, str]:
-    """Return SQL for the start of a record's period, and what a statement groups by after all else.
-
-    Where all times are one period, the start is NULL and nothing further is grouped by: SQLite
-    would sort all rows for it.
-    """
-    if not period_ns:
-        return "NULL", ""
-    period = f"time_ns - time_ns % {int(period_ns)}"
-    return period, f", {period}"
-
-
 def groups(
     connection: sqlite3.Connection,
     scope: EvaluationScope,
-    period_ns: int = 0,
+    split: Split = WHOLE,
     *,
     with_digits: bool = False,
 ) -> list[Group]:
@@ -167,8 +161,8 @@ def groups(
     With ``with_digits``, groups also have the digits of their scores, from which the histograms of
     scores between 0 and 1 are made without another pass.
     """
-    newest = _groups_sql(scope, period_ns, with_digits=with_digits)
-    former = _former_groups_sql(scope, period_ns)
+    newest = _groups_sql(scope, split, with_digits=with_digits)
+    former = _former_groups_sql(scope, split)
     return [
         Group(*row) for sql in (newest, former) for row in connection.execute(sql, scope._asdict())
     ]
@@ -183,28 +177,27 @@ column that is constant out of the grouping, and then takes the rest to be in no
 CHANCED = has_chance("evaluations")
 
 
-def _groups_sql(scope: EvaluationScope, period_ns: int, *, with_digits: bool) -> str:
-    period, and_period = period_sql(period_ns)
+def _groups_sql(scope: EvaluationScope, split: Split, *, with_digits: bool) -> str:
     digit = f"CASE WHEN {WORD} IS NULL THEN {_digit('0.0', f'{BINS}.0')} END"
     return f"""
-SELECT {GROUP}, {period}, {WORD},
+SELECT {GROUP}, {split.part}, {WORD},
   count(*), count(value), count(error_type), count(*) - count(ifnull(value, error_type)),
   min(value), max(value), total(value), sum(cost_usd), sum(total_tokens),
   sum(error_type IS NULL AND value IS NOT NULL AND {CHANCED}),
   count(probability), sum(probability), sum(inclusion_probability <> 1),
+  total(value * value), sum(value >= {PASS}),
   {f"group_concat({digit}, '')" if with_digits else "NULL"}
 FROM evaluations {scope.of_evaluations()}
-GROUP BY {GROUP}, {WORD} {and_period}
+GROUP BY {GROUP}, {WORD} {split.and_part}
 """  # noqa: S608 - constants
 
 
-def _former_groups_sql(scope: EvaluationScope, period_ns: int) -> str:
-    period, and_period = period_sql(period_ns)
+def _former_groups_sql(scope: EvaluationScope, split: Split) -> str:
     return f"""
-SELECT {GROUP}, {period}, NULL, 0, 0, 0, 0, NULL, NULL, 0.0, sum(cost_usd), sum(total_tokens),
-  0, 0, NULL, NULL, NULL
+SELECT {GROUP}, {split.part}, NULL, 0, 0, 0, 0, NULL, NULL, 0.0, sum(cost_usd), sum(total_tokens),
+  0, 0, NULL, NULL, 0.0, 0, NULL
 FROM evaluations {scope.of_former_evaluations("cost_usd IS NOT NULL")}
-GROUP BY {GROUP} {and_period}
+GROUP BY {GROUP} {split.and_part}
 """  # noqa: S608 - constants
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 from math import inf
@@ -24,6 +24,7 @@ from llmeval_sdk.errors import did_you_mean
 from llmeval_sdk.model import values
 from llmeval_sdk.model.chat import question
 from llmeval_sdk.store.encode import cell, dumps, loads
+from llmeval_sdk.store.filters import Filter, add_functions
 from llmeval_sdk.store.identities import forms
 from llmeval_sdk.store.labels import (
     ANY_NAME,
@@ -88,6 +89,8 @@ class Query:
     since: int | None = None
     until: int | None = None
     """Times in nanoseconds since the epoch; ``until`` is exclusive."""
+    where: Filter = field(default_factory=Filter)
+    """Show the spans of the requests that this filter selects."""
     judges: bool = False
     """Whether the traces of the judges' own model calls are listed too."""
     order: Order = "newest"
@@ -221,6 +224,17 @@ def _checks(query: Query) -> Iterator[tuple[str, str]]:
     for name, condition in _CONDITIONS.items():
         if getattr(query, name) is not None:
             yield name, condition
+    yield from _checks_of_outcomes(query)
+    if query.failed:
+        yield "failed", _FAILED
+    if query.where.conditions:
+        yield "where", query.where.of_span_sql("s")
+    if query.text is not None:
+        yield "text", _TEXT
+
+
+def _checks_of_outcomes(query: Query) -> Iterator[tuple[str, str]]:
+    """Yield the same for what evaluators and people said."""
     if query.evaluator is not None and query.reason is not None:
         yield "reason", _REFUSED
     elif query.evaluator is not None:
@@ -229,10 +243,6 @@ def _checks(query: Query) -> Iterator[tuple[str, str]]:
         yield "judged", _JUDGED[query.judged]
     if query.feedback is not None:
         yield "feedback", HAS_FEEDBACK
-    if query.failed:
-        yield "failed", _FAILED
-    if query.text is not None:
-        yield "text", _TEXT
 
 
 def _value(table: str, query: Query) -> str:
@@ -258,7 +268,7 @@ def _arguments(query: Query) -> Arguments:
     arguments["verdict_flag"] = {"pass": 1, "fail": 0}.get(query.verdict or "")
     arguments["user"] = dumps(query.user)
     arguments["text"] = None if query.text is None else _pattern(query.text)
-    return arguments
+    return arguments | query.where.arguments()
 
 
 def _pattern(text: str) -> str:
@@ -395,6 +405,7 @@ def list_page(
     matching: dict[int, None] = {}  # ordered, and each span once, however often it was scored
     looked_at, end = 0, False
     add_feedback_function(connection)
+    add_functions(connection)
     sql, arguments = scan_of(query).candidates(after)
     for key, seq, span, matches in connection.execute(sql, arguments):
         looked_at += 1

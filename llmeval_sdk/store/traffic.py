@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from math import isfinite
+from math import ceil, floor, isfinite, sqrt
+from statistics import NormalDist
 from typing import Literal, NamedTuple, Protocol
 
 from llmeval_sdk.errors import ConfigurationError
@@ -26,6 +27,9 @@ from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import LIMIT_LENGTH
+from llmeval_sdk.store.filters import tag_sql
+from llmeval_sdk.store.selection import read_by
+from llmeval_sdk.store.splits import BY_SLICE
 
 
 State = Literal["given", "abstained", "lost"]
@@ -192,6 +196,8 @@ class Percentiles:
     p50: float
     p95: float
     p99: float
+    p95_interval: tuple[float, float] | None = None
+    """The 95 % interval of ``p95``; ``None`` where there are too few values for one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,7 +382,21 @@ def _percentiles(numbers: list[int], per_unit: float) -> Percentiles | None:
         high = min(low + 1, len(numbers) - 1)
         return (numbers[low] + (numbers[high] - numbers[low]) * (place - low)) / per_unit
 
-    return Percentiles(at(0.5), at(0.95), at(0.99))
+    return Percentiles(at(0.5), at(0.95), at(0.99), _interval_of(numbers, 0.95, per_unit))
+
+
+def _interval_of(ordered: list[int], share: float, per_unit: float) -> tuple[float, float] | None:
+    """Return the 95 % interval of a percentile: two of the values themselves.
+
+    How many values lie below the true percentile is binomial, of which the normal approximation
+    says between which places it is (David and Nagaraja, *Order Statistics*, 2003, section 7.1).
+    """
+    count = len(ordered)
+    spread = NormalDist().inv_cdf(0.975) * sqrt(count * share * (1 - share))
+    low, high = floor(count * share - spread), ceil(count * share + spread)
+    return (
+        (ordered[low] / per_unit, ordered[high] / per_unit) if low >= 0 and high < count else None
+    )
 
 
 def listed(text: str | None) -> list[int]:
@@ -390,6 +410,8 @@ def listed(text: str | None) -> list[int]:
 # How the spans of a scope are read and added up, in the order of an index or by their traces.
 
 TAG = "tag:"
+BY_SELECTION = "selection"
+"""A grouping by the groups of the reader's `selection.Selection`."""
 _NAMED = "name = :span_name"
 _OF_THE_APP = f"""(tags IS NULL OR instr(tags, '"{JUDGE_TAG}"') = 0)"""
 """The report on judges has the calls and costs of judges."""
@@ -416,14 +438,11 @@ class TrafficScope(NamedTuple):
 
 def key_of(by: str) -> str:
     """Return the value of a span that requests are grouped by, in SQL."""
+    if by == BY_SELECTION:
+        return BY_SLICE.part
     if by in ("request", "session"):
         return {"request": "name", "session": "session_id"}[by]
-    tag = ({"user": "user_id"}.get(by) or by.removeprefix(TAG)).replace("'", "''")
-    if set(tag) & {'"', "\\"}:  # which a path of SQLite's cannot hold
-        return f"""CASE WHEN json_valid(tags)
-  THEN (SELECT CAST(value AS TEXT) FROM json_each(tags) WHERE key = '{tag}') END"""  # noqa: S608
-    return f"""CASE WHEN json_valid(tags)
-  THEN CAST(json_extract(tags, '$."{tag}"') AS TEXT) END"""
+    return tag_sql({"user": "user_id"}.get(by) or by.removeprefix(TAG))
 
 
 class TrafficReading:
@@ -434,6 +453,7 @@ class TrafficReading:
     ) -> None:
         self._connection = connection
         self._where, self._arguments = scope.where()
+        self._spans = read_by(connection, "spans", "spans_summed")
         self._period = scope._asdict()
         self.pricing = pricing
         self.sums: dict[str | None, TrafficSums] = {}
@@ -443,7 +463,7 @@ class TrafficReading:
         """Sum up by span name or model, in the order of the index; return what is counted."""
         units: dict[str | None, str] = {}
         where = f"{self._where} AND {_CALL}" if by == "model" else self._where
-        sql = _in_order_sql(where)
+        sql = _in_order_sql(self._spans, where)
         with _long_lists(self._connection):
             rows = self._connection.execute(sql, self._arguments).fetchall()
         for (
@@ -491,7 +511,7 @@ class TrafficReading:
             self.pricing.unpriced[group[2] or "-"] += lacking
             return cost, lacking
         about = dict(zip(("name", "kind", "model", "error"), group, strict=True))
-        sql = _of_group_sql(self._where, "1" if is_anew else "cost_usd IS NULL")
+        sql = _of_group_sql(self._spans, self._where, "1" if is_anew else "cost_usd IS NULL")
         row = self._connection.execute(sql, {**self._arguments, **about}).fetchone()
         usd = cost_of(price, CallTokens(*map(int, row)))
         return (usd if is_anew else usd + (cost or 0.0)), 0
@@ -519,7 +539,7 @@ class TrafficReading:
         asked: set[str] = set()
         if with_answers:
             asked = {each.span_name for each in unanswered(self._connection, **self._period)}
-        sql = _requests_sql(self._where, key)
+        sql = _requests_sql(self._spans, self._where, key)
         for trace, value, duration, error, name, kind in self._connection.execute(
             sql, self._arguments
         ):
@@ -548,7 +568,7 @@ class TrafficReading:
     ) -> None:
         sums, calls, is_part = self.sums, self.all_calls, self._arguments["span_name"] is not None
         where = self._where.replace(_NAMED, "1")
-        rows = self._connection.execute(_calls_sql(where, key), self._arguments)
+        rows = self._connection.execute(_calls_sql(self._spans, where, key), self._arguments)
         for trace, value, model, error, took, first, cost, read, written, *used in rows:
             if is_part and trace not in request_of:
                 continue
@@ -638,37 +658,37 @@ _SUMS = f"""count(input_tokens), total(input_tokens), total(output_tokens), tota
   total({_READ}), total({_WRITTEN}), total(reasoning_output_tokens)"""
 
 
-def _in_order_sql(where: str) -> str:
+def _in_order_sql(spans: str, where: str) -> str:
     return f"""
 SELECT name, kind, model_name, error_type, count(*),
   group_concat(CASE WHEN end_ns >= start_ns THEN {_TOOK} END),
   group_concat({_FIRST}), group_concat({_SPEED}), sum(cost_usd), count(cost_usd), {_SUMS}
-FROM spans INDEXED BY spans_summed WHERE {where}
+FROM {spans} WHERE {where}
 GROUP BY name, kind, model_name, error_type
 """  # noqa: S608 - constants
 
 
-def _of_group_sql(where: str, which: str) -> str:
+def _of_group_sql(spans: str, where: str, which: str) -> str:
     return f"""
-SELECT {_SUMS} FROM spans INDEXED BY spans_summed
+SELECT {_SUMS} FROM {spans}
 WHERE {where} AND name = :name AND kind = :kind AND model_name IS :model
   AND error_type IS :error AND {which} AND input_tokens IS NOT NULL
 """  # noqa: S608 - constants
 
 
-def _requests_sql(where: str, key: str) -> str:
+def _requests_sql(spans: str, where: str, key: str) -> str:
     return f"""
-SELECT trace_id, {key}, {_TOOK}, error_type, name, kind FROM spans INDEXED BY spans_summed
+SELECT trace_id, {key}, {_TOOK}, error_type, name, kind FROM {spans}
 WHERE {where} AND parent_id IS NULL
 """  # noqa: S608 - constants
 
 
-def _calls_sql(where: str, key: str) -> str:
+def _calls_sql(spans: str, where: str, key: str) -> str:
     return f"""
 SELECT trace_id, {key}, model_name, error_type, {_TOOK}, {_FIRST}, cost_usd + 0.0,
   cache_read_input_tokens + 0, cache_write_input_tokens + 0, input_tokens + 0, output_tokens + 0,
   total_tokens + 0, reasoning_output_tokens + 0
-FROM spans INDEXED BY spans_summed WHERE {where} AND {_CALL}
+FROM {spans} WHERE {where} AND {_CALL}
 """  # noqa: S608 - constants
 
 
@@ -716,7 +736,8 @@ def traffic(
 
     Raises `ConfigurationError` for a grouping that is none of `GROUPINGS`.
     """
-    check(by)
+    if by != BY_SELECTION:
+        check(by)
     reading = TrafficReading(connection, scope, pricing or Pricing())
     if by in ("name", "model"):
         units = reading.in_order(by)

@@ -26,6 +26,7 @@ from llmeval_sdk.store.reader import (
     undelivered,
 )
 from llmeval_sdk.store.scores import RecentEvaluations, effort_of, recent_evaluations, summed_since
+from llmeval_sdk.store.splits import by_period
 from llmeval_sdk.text.terminal import plural
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._charts import (
@@ -158,7 +159,7 @@ def _periods(
     reader: StoreReader, window: ScopeFields, judge: JudgeFigures, period: int
 ) -> list[Population]:
     """Return estimates by period, or none of them if all periods together cannot be estimated."""
-    populations = over_time(reader, window, None, judge.figures.name, period)
+    populations = over_time(reader, window, None, judge.figures.name, by_period(period))
     if judge.population.estimate is None:
         return [replace(population, estimate=None) for population in populations]
     return populations

@@ -25,6 +25,7 @@ from llmeval_sdk.store.populations import (
 )
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope, bin_of, scores_by_span
+from llmeval_sdk.store.splits import by_period
 
 
 JUDGES = ("groundedness", "tone", "seconds_judge")
@@ -193,7 +194,9 @@ def test_every_hour_is_estimated_as_from_its_rows(path):
     """Trends are made of the same sums, hour by hour."""
     with closing(StoreReader(path)) as reader:
         for judge in JUDGES:
-            for found in over_time(reader, (None,) * 4, SharedReadings(reader), judge, HOUR):
+            for found in over_time(
+                reader, (None,) * 4, SharedReadings(reader), judge, by_period(HOUR)
+            ):
                 expected = by_rows(path, judge, "any", labels=True, period=found.period_ns)
                 agree(found, expected)
 

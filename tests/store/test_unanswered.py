@@ -9,7 +9,7 @@ from llmeval_sdk.cli import main
 from llmeval_sdk.evaluation.running import answer_of
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.offline.data.spans import stored
-from llmeval_sdk.store.dump import Selection, dump
+from llmeval_sdk.store.dump import DumpScope, dump
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.traffic import Unanswered, unanswered
 from llmeval_sdk.testing import FakeLLM
@@ -80,7 +80,7 @@ def test_what_an_app_returned_in_place_of_an_answer_stays_readable(path):
     answer("b", {"cancelled": None})
     assert counted(path) == [Unanswered("answer", 2, lost=2, abstained=0)]
     with StoreReader(path) as reader:
-        spans = [each.span for each in dump(reader, Selection())]
+        spans = [each.span for each in dump(reader, DumpScope())]
     assert [span.response for span in spans] == [returned, {"cancelled": None}]
     assert [span.attributes for span in spans] == [{}, {}]
 

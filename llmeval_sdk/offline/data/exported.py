@@ -18,7 +18,7 @@ from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.offline.data.record import record_from, structured
 from llmeval_sdk.offline.data.spans import own_chunks, stored_record
 from llmeval_sdk.store import encode
-from llmeval_sdk.store.dump import Selection
+from llmeval_sdk.store.dump import DumpScope
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -58,7 +58,7 @@ def _read_cell(text: object) -> Any:
 class Whole:
     """Completes the spans of a selection with data from the other spans of their traces."""
 
-    def __init__(self, reader: StoreReader, wanted: Selection) -> None:
+    def __init__(self, reader: StoreReader, wanted: DumpScope) -> None:
         self._wanted = wanted
         self._trace = lru_cache(64)(reader.trace)
 

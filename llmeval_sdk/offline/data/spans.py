@@ -18,7 +18,7 @@ from llmeval_sdk.model.chat import to_answer
 from llmeval_sdk.model.fields import to_chunks, to_extractions, to_prompt, to_usage
 from llmeval_sdk.model.records import OWNERS, Spent, record_of, rolled_up, spent_by, with_steps
 from llmeval_sdk.model.span_fields import DATA_FIELDS, Form
-from llmeval_sdk.store.dump import Selection, dump
+from llmeval_sdk.store.dump import DumpScope, dump
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.tracing.foreign import conventions, messages
 from llmeval_sdk.tracing.foreign.reading import (
@@ -118,7 +118,7 @@ def stored(
     workflow or agent belongs to that one; spans of judges are left out. ``retrieved`` and
     ``limits`` are the settings ``retrieved_context`` and ``retrieval_limits``.
     """
-    for dumped in dump(reader, Selection(since, until, span_name)):
+    for dumped in dump(reader, DumpScope(since, until, span_name)):
         span = dumped.span
         if span.kind in OWNERS and JUDGE_TAG not in span.tags:
             trace = reader.trace(span.trace_id)

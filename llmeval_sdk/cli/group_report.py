@@ -1,0 +1,140 @@
+"""How ``llmeval report --by tag:tenant --by model`` shows scores by groups of requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from llmeval_sdk.cli.output import heading, say_wrapped, table
+from llmeval_sdk.model import values
+from llmeval_sdk.statistics.differences import FALSE_SHARE, FEWEST, GroupMean, differing
+from llmeval_sdk.statistics.mean import Estimate
+from llmeval_sdk.store.populations import Population
+from llmeval_sdk.store.selection import BETWEEN, MAX_SLICES, NONE, OTHERS
+from llmeval_sdk.text.terminal import number, plural
+
+
+MAX_ROWS = 20
+"""How many groups of an evaluator the text shows; ``--json`` has all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredGroup:
+    """What one evaluator says of one group of requests."""
+
+    evaluator: str
+    group: tuple[str, ...]
+    """The value of each grouping; ``(none)`` stands for requests without a value."""
+    eligible: int
+    scored: int
+    mean: float | None
+    """The plain mean of what was scored."""
+    estimate: Estimate | None
+    """The mean over all traffic of the group."""
+    people: Estimate | None
+    """The mean that people would give, where enough of its records have labels."""
+    is_small: bool
+    """Whether too little was scored to say anything."""
+    differs: float
+    """How far the mean is from the mean of all other groups, where that is no chance; else 0."""
+    is_worse: bool
+    """Whether it differs for the worse."""
+    cost_usd: float | None
+    note: str
+
+
+def scored_groups(populations: Iterable[Population]) -> list[ScoredGroup]:
+    """Return the groups of each evaluator, the worst of them first and the small ones last."""
+    by_evaluator: dict[str, list[Population]] = {}
+    for each in populations:
+        if each.estimate is not None or each.funnel.scored:
+            by_evaluator.setdefault(each.judge, []).append(each)
+    ordered: list[ScoredGroup] = []
+    for name, groups in by_evaluator.items():
+        means = [GroupMean(one.estimate, one.funnel.scored, one.funnel.eligible) for one in groups]
+        differences = differing(means)
+        made = [_group(one, differs) for one, differs in zip(groups, differences, strict=True)]
+        sign = -1 if values.high_is_bad(name) else 1
+        made.sort(key=lambda one: (one.is_small, sign * (one.mean or 0.0), -one.scored))
+        ordered += made
+    return ordered
+
+
+def _group(population: Population, differs: float) -> ScoredGroup:
+    estimate, scored = population.estimate, population.funnel.scored
+    is_bad_up = values.high_is_bad(population.judge)
+    mean = population.mean if estimate is None else estimate.mean
+    return ScoredGroup(
+        population.judge,
+        tuple((population.group or NONE).split(BETWEEN)),
+        population.funnel.eligible,
+        scored,
+        mean,
+        estimate,
+        None if population.correction is None else population.correction.estimate,
+        estimate is None or scored < FEWEST,
+        differs,
+        differs > 0 if is_bad_up else differs < 0,
+        population.cost_usd,
+        population.note,
+    )
+
+
+def show_groups(groups: Sequence[ScoredGroup], by: Sequence[str]) -> None:
+    """Print a table for each evaluator, and how far chance explains what it shows."""
+    by_evaluator: dict[str, list[ScoredGroup]] = {}
+    for group in groups:
+        by_evaluator.setdefault(group.evaluator, []).append(group)
+    titles = (*(one.removeprefix("tag:") for one in by), "eligible", "scored", "all traffic (95 %)")
+    for name, mine in by_evaluator.items():
+        heading(f"{name}, the worst first")
+        has_people = any(group.people for group in mine)
+        rows = [_row(group, len(by), has_people=has_people) for group in mine[:MAX_ROWS]]
+        columns = (*titles, *(("people would say",) if has_people else ()), "beside the others")
+        table(columns, rows, numbers="eligible scored")
+        if len(mine) > MAX_ROWS:
+            say_wrapped(f"{len(mine) - MAX_ROWS:,} further groups are not shown; --json has them.")
+    if groups:
+        _show_chance(groups)
+
+
+def _show_chance(groups: Sequence[ScoredGroup]) -> None:
+    count = len({group.group for group in groups})
+    small = len({group.group for group in groups if group.is_small})
+    text = (
+        f"{plural(count, 'group')} were looked at, of which some look bad by chance: worse and"
+        f" better are said where at most {FALSE_SHARE:.0%} of such words are expected to be wrong,"
+        " of all groups of an evaluator (Benjamini-Hochberg)."
+    )
+    if small:
+        text += f" Of a group with fewer than {FEWEST} scores nothing can be said."
+    if any(OTHERS in group.group for group in groups):
+        text += f" {OTHERS} are all but the {MAX_SLICES:,} largest groups."
+    say_wrapped(text)
+
+
+def _row(group: ScoredGroup, width: int, *, has_people: bool) -> tuple[str, ...]:
+    people = (_interval(group.people),) if has_people else ()
+    return (
+        *(group.group + ("",) * (width - len(group.group))),
+        f"{group.eligible:,}",
+        f"{group.scored:,}",
+        _interval(group.estimate),
+        *people,
+        _beside(group),
+    )
+
+
+def _interval(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "-"
+    mark = " *" if estimate.method == "model-assisted" else ""
+    return f"{estimate.mean:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]{mark}"
+
+
+def _beside(group: ScoredGroup) -> str:
+    if group.is_small:
+        return "too few to say"
+    if not group.differs:
+        return "-"
+    return f"{'worse' if group.is_worse else 'better'} by {number(abs(group.differs))}"

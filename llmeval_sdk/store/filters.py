@@ -1,0 +1,348 @@
+"""The filter language: conditions on requests, such as ``tag:tenant=acme``, for every command.
+
+A condition names a field, and usually an operator and a value. It holds of a whole request: of a
+trace in which some span or evaluation meets it. A request is selected if all conditions hold of it.
+
+====================  ==========================================  =====================
+field                 what is compared                            operators
+====================  ==========================================  =====================
+``tag:KEY``           a tag of any span                           all
+``model``             the name of a model that was called         ``= != ~ !~``
+``user``              the tag ``user_id``                         ``= != ~ !~``
+``session``           the session                                 ``= != ~ !~``
+``name``              the name of a span                          ``= != ~ !~``
+``error``             the type of error that ended the request    ``= != ~ !~``
+``latency``           how long the request took: ``2s, 500ms``    ``= != < <= > >=``
+``cost``              US dollars for all model calls              ``= != < <= > >=``
+``score:EVALUATOR``   what an evaluator said                      all
+``feedback:NAME``     what people said under this name            all
+====================  ==========================================  =====================
+
+``=`` takes several values, separated by commas, of which one has to match; ``~`` looks for a part
+of the text and ignores the case of ASCII letters. A field alone, or with ``!=`` and no value,
+selects the requests that have a value, and ``=`` without one those that have none. ``!=`` and
+``!~`` select exactly the requests that ``=`` and ``~`` do not. Words that stand for good or bad
+count as 1 and 0 where ``<`` and the like compare them.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+from typing import NamedTuple
+
+from llmeval_sdk.errors import ConfigurationError, did_you_mean
+from llmeval_sdk.model import values
+from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.identities import forms
+from llmeval_sdk.store.labels import is_latest_feedback
+from llmeval_sdk.store.latest import StoredValue, is_latest, is_newest_row
+
+
+MAX_CONDITIONS = 50
+MAX_VALUES = 1_000
+MAX_LENGTH = 20_000
+"""Characters of one condition."""
+_SHOWN = 80
+"""Characters of a condition that an error repeats."""
+_TEXTS = ("model", "user", "session", "name", "error")
+_NUMBERS = ("latency", "cost")
+FIELDS = (*_TEXTS, *_NUMBERS)
+NAMED_FIELDS = ("tag", "score", "feedback")
+"""Fields that are followed by a colon and a name."""
+SYNTAX = ", ".join((*(f"{field}:NAME" for field in NAMED_FIELDS), *FIELDS))
+ONE_OF, CONTAINS, HAS = "=", "~", ""
+_ORDER = ("<", "<=", ">", ">=")
+_CONDITION = re.compile(
+    r"""\s*(?:(?P<kind>\w+):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^=!~<>"]+))|(?P<field>[^=!~<>:]*))
+    (?:(?P<operator>!=|!~|<=|>=|=|~|<|>)(?P<value>.*))?""",
+    re.VERBOSE | re.DOTALL,
+)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h)?")
+_SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3_600.0}
+
+
+class _Rows(NamedTuple):
+    """The rows in which a condition looks for what it compares."""
+
+    where: str
+    """What holds of such a row, in SQL."""
+    value: str
+    """The value of a row, in SQL; NULL where it has none."""
+    table: str = "spans"
+    is_sum: bool = False
+    """Whether ``value`` is a sum over all rows of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition of a filter."""
+
+    text: str
+    """The condition as it was written."""
+    field: str
+    name: str = ""
+    """The name after ``tag:``, ``score:`` or ``feedback:``."""
+    operator: str = HAS
+    """One of ``= ~ < <= > >=``, or empty where any value will do."""
+    is_negated: bool = False
+    """Whether the requests are selected of which the rest does not hold."""
+    values: tuple[str, ...] = ()
+    number: float = 0.0
+    """What a number is compared with; a latency is in seconds."""
+
+    def requests_sql(self, place: int) -> str:
+        """Return a SELECT of the traces of which the condition, without its negation, holds.
+
+        ``place`` tells its arguments from those of other conditions.
+        """
+        rows, test = self._rows(), self.test_sql(place)
+        of = "main.spans AS r INDEXED BY spans_summed"
+        if rows.table != "spans":
+            of = f"main.{rows.table} AS r"
+        test = f"GROUP BY r.trace_id HAVING {test}" if rows.is_sum else f"AND {test}"
+        return f"SELECT r.trace_id FROM {of} WHERE {rows.where} {test}"  # noqa: S608 - constants
+
+    def of_span_sql(self, span: str, place: int) -> str:
+        """Return the whole condition as one on a span, whose request is looked at."""
+        rows, test = self._rows(), self.test_sql(place)
+        of = "spans AS r"
+        if rows.table != "spans":
+            of = f"spans AS t JOIN {rows.table} AS r ON r.span_id = t.span_id"
+        at = f"{'r' if rows.table == 'spans' else 't'}.trace_id = {span}.trace_id"
+        test = f"GROUP BY r.trace_id HAVING {test}" if rows.is_sum else f"AND {test}"
+        exists = f"EXISTS (SELECT 1 FROM {of} WHERE {at} AND {rows.where} {test})"  # noqa: S608
+        return f"NOT {exists}" if self.is_negated else exists
+
+    def arguments(self, place: int) -> dict[str, StoredValue]:
+        """Return the arguments of the SQL that the other two methods return."""
+        fold = str.lower if self.operator == CONTAINS or self.field in _OUTCOMES else str
+        name = self.name
+        if self.field == "tag" and _has_path(name):
+            name = f'$."{name}"'
+        return {
+            f"name{place}": name,
+            f"values{place}": dumps([fold(value) for value in self.values]),
+            f"number{place}": self.number,
+        }
+
+    def _rows(self) -> _Rows:
+        if self.field in _OUTCOMES:
+            return _OUTCOMES[self.field]
+        is_odd = self.field == "tag" and not _has_path(self.name)
+        return _ROWS["odd tag" if is_odd else self.field]
+
+    def test_sql(self, place: int) -> str:
+        """Return the condition, without its negation, as one on a row that is called ``r``."""
+        value, texts = self._rows().value.replace(":name", f":name{place}"), f":values{place}"
+        test = _test_of_outcome if self.field in _OUTCOMES else _test_of_text
+        if self.operator == HAS:
+            sql = f"{value} IS NOT NULL"
+        elif self.operator in _ORDER or self.field in _NUMBERS:
+            sql = f"llmeval_number({value}) {self.operator} :number{place}"
+        else:
+            sql = test(value, self.operator, texts)
+        return f"r.name = :name{place} AND {sql}" if self.field in _OUTCOMES else sql
+
+
+def _test_of_text(value: str, operator: str, texts: str) -> str:
+    text = f"CAST({value} AS TEXT)"
+    if operator == CONTAINS:
+        return f"instr(lower({text}), {_listed_sql(texts)})"
+    return f"{text} IN {_listed_sql(texts)}"
+
+
+def _test_of_outcome(value: str, operator: str, texts: str) -> str:
+    """Return the test of a score, of a bool, which the store holds as 0 or 1, or of a word."""
+    passed = f"CASE {value} WHEN 0 THEN 'fail' ELSE 'pass' END"
+    word = f"lower(CASE typeof({value}) WHEN 'integer' THEN {passed} ELSE {value} END)"
+    if operator == CONTAINS:
+        return f"instr({word}, {_listed_sql(texts)})"
+    same_number = f"{value} IN {_listed_sql(texts, 'llmeval_number(value)')}"
+    return f"({word} IN {_listed_sql(texts)} OR (typeof({value}) <> 'text' AND {same_number}))"
+
+
+def _listed_sql(texts: str, value: str = "value") -> str:
+    return f"(SELECT {value} FROM json_each({texts}))"  # noqa: S608 - the name of an argument
+
+
+def _has_path(tag: str) -> bool:
+    """Say whether a path of SQLite's can hold the name of a tag."""
+    return tag.isprintable() and not set(tag) & {'"', "\\"}
+
+
+def tag_sql(tag: str) -> str:
+    """Return the value of a tag as a text, in SQL over the column ``tags`` of a span."""
+    quoted = tag.replace("'", "''")
+    value = f"""CAST(json_extract(tags, '$."{quoted}"') AS TEXT)"""
+    if not _has_path(tag):
+        value = f"(SELECT CAST(value AS TEXT) FROM json_each(tags) WHERE key = '{quoted}')"  # noqa: S608
+    return f"(CASE WHEN json_valid(tags) THEN {value} END)"
+
+
+_CALLS = "r.kind IN ('llm', 'embedding')"
+_ROWS = {
+    "tag": _Rows(
+        "r.tags IS NOT NULL", "(CASE WHEN json_valid(r.tags) THEN json_extract(r.tags, :name) END)"
+    ),
+    "odd tag": _Rows(
+        "r.tags IS NOT NULL",
+        "(CASE WHEN json_valid(r.tags) THEN"
+        " (SELECT CAST(value AS TEXT) FROM json_each(r.tags) WHERE key = :name) END)",
+    ),
+    "user": _Rows("r.tags IS NOT NULL", tag_sql("user_id").replace("tags", "r.tags")),
+    "model": _Rows("r.model_name IS NOT NULL", "r.model_name"),
+    "session": _Rows("r.session_id IS NOT NULL", "r.session_id"),
+    "name": _Rows("1", "r.name"),
+    "error": _Rows("r.parent_id IS NULL AND r.error_type IS NOT NULL", "r.error_type"),
+    "latency": _Rows("r.parent_id IS NULL", "((r.end_ns - r.start_ns) / 1e9)"),
+    "cost": _Rows(_CALLS, "sum(r.cost_usd)", is_sum=True),
+}
+_OUTCOMES = {
+    "score": _Rows(
+        f"r.error_type IS NULL AND {is_latest('r')} AND {is_newest_row('r')}",
+        "r.value", "evaluations",
+    ),
+    "feedback": _Rows(
+        f"r.error_type IS NULL AND {is_latest_feedback('r')}", "r.value", "feedback"
+    ),
+}  # fmt: skip
+
+
+_BEFORE = "SELECT trace_id FROM main.spans WHERE parent_id IS NULL AND start_ns < :until"
+
+
+class Filter(NamedTuple):
+    """Conditions that all hold of a request that is selected; without any, all requests are."""
+
+    conditions: tuple[Condition, ...] = ()
+
+    def of_span_sql(self, span: str) -> str:
+        """Return the filter as a condition on one span; empty without conditions."""
+        parts = [
+            condition.of_span_sql(span, place) for place, condition in enumerate(self.conditions)
+        ]
+        return " AND ".join(parts)
+
+    def requests_sql(self, until: int | None = None) -> str:
+        """Return a SELECT of the traces that are selected, of requests that begin before a time."""
+        parts = [(c.is_negated, c.requests_sql(n)) for n, c in enumerate(self.conditions)]
+        chosen = [sql for is_negated, sql in parts if not is_negated]
+        others = [sql for is_negated, sql in parts if is_negated]
+        if until is not None:
+            chosen.append(_BEFORE)
+        first = " INTERSECT ".join(chosen or ["SELECT trace_id FROM main.spans"])
+        return " EXCEPT ".join((first, *others))
+
+    def arguments(self, until: int | None = None) -> dict[str, StoredValue]:
+        """Return the arguments of the SQL that the other methods return."""
+        arguments: dict[str, StoredValue] = {"until": until}
+        for place, condition in enumerate(self.conditions):
+            arguments |= condition.arguments(place)
+        return arguments
+
+    def __str__(self) -> str:
+        return ", ".join(condition.text for condition in self.conditions)
+
+
+def read_filter(texts: Iterable[str]) -> Filter:
+    """Read the conditions of a filter; raises `ConfigurationError` for a text that is none."""
+    conditions = tuple(map(_condition, texts))
+    if len(conditions) > MAX_CONDITIONS:
+        raise ConfigurationError(f"{len(conditions):,} conditions: at most {MAX_CONDITIONS}")
+    return Filter(conditions)
+
+
+def _condition(text: str) -> Condition:
+    """Read one condition; raises `ConfigurationError`, which says what was expected."""
+    shown = repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
+    try:
+        if len(text) > MAX_LENGTH:
+            raise ConfigurationError(f"a condition has at most {MAX_LENGTH:,} characters")  # noqa: TRY301
+        return _parsed(text)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{shown}: {error}") from None
+
+
+def _parsed(text: str) -> Condition:
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise ConfigurationError("expected a condition such as tag:tenant=acme")
+    field, name = _field(match)
+    sign = match["operator"] or HAS
+    is_negated, operator = sign.startswith("!"), sign.removeprefix("!")
+    if operator in _ORDER and field in _TEXTS:
+        raise ConfigurationError(f"{field} is a text; expected one of = != ~ !~")
+    if operator in (CONTAINS, HAS) and field in _NUMBERS:
+        raise ConfigurationError(f"{field} is a number; expected a comparison, as in {field}>2")
+    value = (match["value"] or "").strip()
+    if operator in (HAS, ONE_OF) and not value and field not in _NUMBERS:
+        # "= nothing" selects what has no value, which is the opposite of the field alone.
+        return Condition(text, field, name, is_negated=operator == ONE_OF and not is_negated)
+    if not value:
+        raise ConfigurationError(f"expected a value after {operator!r}")
+    if operator in _ORDER or field in _NUMBERS:
+        return Condition(text, field, name, operator, is_negated, number=_number(field, value))
+    listed = _listed(value) if operator == ONE_OF else (value,)
+    if len(listed) > MAX_VALUES:
+        raise ConfigurationError(f"{len(listed):,} values; at most {MAX_VALUES:,} are compared")
+    if field in ("user", "session") and operator == ONE_OF:
+        listed = tuple(form for identifier in listed for form in forms(identifier))
+    return Condition(text, field, name, operator, is_negated, listed)
+
+
+def _field(match: re.Match[str]) -> tuple[str, str]:
+    """Return the field of a condition, and the name that follows a colon."""
+    kind, name = match["kind"], match["quoted"] or (match["bare"] or "").strip()
+    field = kind or match["field"].strip()
+    if field not in (NAMED_FIELDS if kind else FIELDS):
+        raise ConfigurationError(_unknown(field, name, has_name=bool(kind)))
+    if kind and not name:
+        raise ConfigurationError(f"expected a name after {kind!r}, as in {kind}:NAME")
+    return field, name
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    """Return the values of a list that commas separate; a value with a comma stands in quotes."""
+    rows: list[list[str]] = list(csv.reader([text.replace("\n", " ")], skipinitialspace=True))
+    return tuple(value.strip() for value in rows[0] if value.strip())
+
+
+def _number(field: str, text: str) -> float:
+    if field == "latency":
+        if (match := _DURATION.fullmatch(text)) is not None:
+            return float(match[1]) * _SECONDS[match[2]]
+        raise ConfigurationError("expected a length of time, such as 2s or 500ms")
+    number = _number_of(text.removeprefix("$") if field == "cost" else text)
+    if number is None:
+        raise ConfigurationError(f"expected a number after the operator, not {text!r}")
+    return number
+
+
+def _unknown(field: str, name: str, *, has_name: bool) -> str:
+    if not field:
+        return f"expected the name of a field first: {SYNTAX}"
+    if has_name and field in FIELDS:
+        return f"{field!r} has no further name: expected {field}={name or 'VALUE'}"
+    if field in NAMED_FIELDS:
+        return f"expected a name after {field!r}, as in {field}:NAME"
+    near = did_you_mean(field, (*FIELDS, *NAMED_FIELDS)) or f"did you mean 'tag:{field}'?"
+    return f"there is no field {field!r}; {near} There are {SYNTAX}"
+
+
+def _number_of(value: object) -> float | None:
+    """Return the number that a text stands for, as digits or as a word for good or bad."""
+    try:
+        number = float(value)  # type: ignore[arg-type]  # whatever SQLite passes
+    except (TypeError, ValueError):
+        return values.number(value)
+    return number if isfinite(number) else None
+
+
+def add_functions(connection: sqlite3.Connection) -> None:
+    """Give a connection the function that the conditions call."""
+    connection.create_function("llmeval_number", 1, _number_of, deterministic=True)

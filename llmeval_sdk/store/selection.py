@@ -1,0 +1,239 @@
+"""The requests that a reader selects, so that every question to a store is asked about them alone.
+
+A selection is a small database of its own in a private temporary file: the traces of the selected
+requests and the groups that they belong to. Connections attach it and get temporary views that bear
+the names of the store's tables, which SQLite finds before the tables themselves. So each statement
+that is written for a whole store answers for the selected requests, without a word about them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import tempfile
+import threading
+import weakref
+from collections.abc import Sequence
+from pathlib import Path
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store.filters import Filter, add_functions, tag_sql
+from llmeval_sdk.store.latest import StoredValue
+
+
+TAG = "tag:"
+SLICES = ("request", "model", "user", "session", "tag:KEY")
+"""What requests can be grouped by; ``request`` is the name of a request's first span."""
+MAX_DIMENSIONS = 2
+MAX_SLICES = 1_000
+"""The most groups; the requests of smaller ones are together in `OTHERS`."""
+OTHERS = "(others)"
+NONE = "(none)"
+"""The value of a request that has none, where it is grouped by two."""
+SEVERAL = "(several)"
+"""The model of a request that called more than one."""
+BETWEEN = "\x1f"
+"""What stands between the two values of a group; "unit separator" in ASCII."""
+_TABLES = ("spans", "evaluations", "not_run", "feedback", "fields")
+
+
+class Selection:
+    """The requests that a filter selects, and their groups.
+
+    Args:
+        where: the filter.
+        by: what the requests are grouped by, of `SLICES`; at most two.
+        until: a time, in nanoseconds since the epoch, before which the requests begin.
+    """
+
+    def __init__(
+        self,
+        where: Filter = Filter(),  # noqa: B008 - it never changes
+        by: Sequence[str] = (),
+        until: int | None = None,
+    ) -> None:
+        self.where = where
+        self.until = until
+        self.is_part = bool(where.conditions or until is not None)
+        """Whether requests may be left out."""
+        self.by = tuple(map(_check_slice, by))
+        if len(self.by) > MAX_DIMENSIONS:
+            raise ConfigurationError(f"{len(self.by)} groupings: at most {MAX_DIMENSIONS} at once")
+        self._lock = threading.Lock()
+        self._file: Path | None = None
+        self._finalizer: weakref.finalize[..., Selection] | None = None
+
+    def attach(self, connection: sqlite3.Connection) -> None:
+        """Make a connection to a store answer for the selected requests alone.
+
+        The first call reads the store to find them. Requests that begin later are not among them.
+        """
+        add_functions(connection)
+        with self._lock:
+            is_new = self._file is None
+            if self._file is None:
+                folder = tempfile.mkdtemp(prefix="llmeval-")
+                self._finalizer = weakref.finalize(self, _delete, folder, os.getpid())
+                self._file = Path(folder) / "selection.db"
+            connection.execute("ATTACH ? AS selection", (str(self._file),))
+            connection.execute(f"PRAGMA selection.cache_size = -{_CACHE_KIB}").fetchall()
+            if is_new:
+                self._fill(connection)
+        if self.is_part:
+            for table in _TABLES:
+                connection.execute(self._view(table))
+
+    def close(self) -> None:
+        """Delete the file, once no connection needs it; so does the end of the process."""
+        with self._lock:
+            self._file = None
+            if self._finalizer is not None:
+                self._finalizer()
+
+    def _view(self, table: str) -> str:
+        """Return the statement that puts the selected rows of a table in its place.
+
+        The + keeps SQLite from looking up trace by trace what it can read in order. Of a request
+        that is selected by the names of its spans, other spans have no evaluations here.
+        """
+        of_name = ""
+        if table != "spans" and any(part.field == "name" for part in self.where.conditions):
+            of_name = "AND span_name IN (SELECT name FROM selection.names)"
+        return (
+            f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table}"  # noqa: S608 - constants
+            f" WHERE +trace_id IN (SELECT request FROM selection.requests) {of_name}"
+        )
+
+    def _fill(self, connection: sqlite3.Connection) -> None:
+        for pragma in ("journal_mode = OFF", "synchronous = OFF"):
+            connection.execute(f"PRAGMA selection.{pragma}").fetchall()
+        connection.execute("BEGIN")
+        connection.execute(
+            "CREATE TABLE selection.requests (request TEXT PRIMARY KEY, slice TEXT, second TEXT)"
+            " WITHOUT ROWID"
+        )
+        if self.is_part:
+            selected = self.where.requests_sql(self.until)
+            connection.execute(
+                "INSERT OR IGNORE INTO selection.requests (request)"  # noqa: S608 - constants
+                f" SELECT trace_id FROM ({selected}) ORDER BY trace_id",
+                self.where.arguments(self.until),
+            )
+            self._fill_names(connection)
+        if self.by:
+            self._fill_slices(connection)
+        connection.execute("COMMIT")
+
+    def _fill_names(self, connection: sqlite3.Connection) -> None:
+        """Note the names of spans that all conditions on names allow."""
+        conditions = [part for part in self.where.conditions if part.field == "name"]
+        tests: list[str] = ["1"]
+        arguments: dict[str, StoredValue] = {}
+        for place, part in enumerate(conditions):
+            tests.append(f"{'NOT ' * part.is_negated}({part.test_sql(place)})")
+            arguments |= part.arguments(place)
+        connection.execute(
+            "CREATE TABLE selection.names AS SELECT DISTINCT name"  # noqa: S608 - constants
+            f" FROM main.spans AS r WHERE {' AND '.join(tests)}",
+            arguments,
+        )
+
+    def _fill_slices(self, connection: sqlite3.Connection) -> None:
+        """Note the group of each request: by what its first span has, else any span of it."""
+        columns = ("slice", "second")[: len(self.by)]
+        values = [f"substr({_value_sql(by)}, 1, {_MAX_LENGTH})" for by in self.by]
+        columns_of_spans = " OR ".join(f"{_column(by)} IS NOT NULL" for by in self.by)
+        has_any = " OR ".join(f"{value} IS NOT NULL" for value in values)
+        others = f"parent_id IS NOT NULL AND ({columns_of_spans}) AND ({has_any})"
+        for which in ("parent_id IS NULL", others):
+            kept = ", ".join(f"{name} = ifnull({name}, excluded.{name})" for name in columns)
+            self._note_slices(connection, columns, values, which, kept)
+        for column, by in zip(columns, self.by, strict=True):
+            if by == "model":
+                kept = f"""{column} = CASE WHEN ifnull({column}, excluded.{column})
+  = excluded.{column} THEN excluded.{column} ELSE '{SEVERAL}' END"""
+                which = "kind = 'llm' AND model_name IS NOT NULL"
+                self._note_slices(connection, (column,), ("model_name",), which, kept)
+        if len(self.by) > 1:
+            connection.execute(
+                f"UPDATE selection.requests SET slice = ifnull(slice, '{NONE}')"  # noqa: S608
+                f" || char({ord(BETWEEN)}) || ifnull(second, '{NONE}')"
+            )
+        (count,) = connection.execute(
+            "SELECT count(DISTINCT slice) FROM selection.requests"
+        ).fetchone()
+        if count > MAX_SLICES:
+            connection.execute(_POOL, (MAX_SLICES,))
+
+    def _note_slices(
+        self,
+        connection: sqlite3.Connection,
+        columns: Sequence[str],
+        values: Sequence[str],
+        which: str,
+        kept: str,
+    ) -> None:
+        """Write values of some spans to their requests; ``kept`` says which of two counts."""
+        among = ""
+        if self.is_part:
+            among = "AND +trace_id IN (SELECT request FROM selection.requests)"
+        connection.execute(
+            f"""
+INSERT INTO selection.requests (request, {", ".join(columns)})
+SELECT trace_id, {", ".join(values)} FROM main.spans INDEXED BY spans_summed
+WHERE {which} {among} ORDER BY trace_id
+ON CONFLICT (request) DO UPDATE SET {kept}
+"""  # noqa: S608 - constants, and the name of a tag in quotes
+        )
+
+
+_CACHE_KIB = 65_536
+"""For the pages that are looked up at random: a million traces take as much."""
+_MAX_LENGTH = 200
+"""Characters of a value by which requests are grouped."""
+_POOL = f"""
+UPDATE selection.requests SET slice = '{OTHERS}' WHERE slice NOT IN (
+  SELECT slice FROM selection.requests WHERE slice IS NOT NULL
+  GROUP BY slice ORDER BY count(*) DESC, slice LIMIT ?)
+"""  # noqa: S608 - constants
+
+
+def _column(by: str) -> str:
+    return {"request": "NULL", "session": "session_id", "model": "NULL"}.get(by, "tags")
+
+
+def _value_sql(by: str) -> str:
+    """Return the value of a span by which its request is grouped, in SQL."""
+    if by in ("request", "session"):
+        return {"request": "name", "session": "session_id"}[by]
+    if by == "model":
+        return "NULL"
+    return tag_sql("user_id" if by == "user" else by.removeprefix(TAG))
+
+
+def read_by(connection: sqlite3.Connection, table: str, index: str, name: str = "") -> str:
+    """Return what to write after FROM to read a table, under a ``name``, by one of its indices.
+
+    SQLite takes no INDEXED BY for a view, so that it goes into the statement behind it.
+    """
+    sql = "SELECT sql FROM temp.sqlite_master WHERE type = 'view' AND name = ?"
+    view = connection.execute(sql, (table,)).fetchone()
+    if view is None:
+        return f"{table} AS {name or table} INDEXED BY {index}"
+    selected = view[0].partition(" AS ")[2]
+    selected = selected.replace(f"main.{table}", f"main.{table} INDEXED BY {index}", 1)
+    return f"({selected}) AS {name or table}"
+
+
+def _delete(folder: str, pid: int) -> None:
+    """Delete a selection's file; a child that was forked leaves it to its parent."""
+    if os.getpid() == pid:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_slice(by: str) -> str:
+    """Return a grouping that can be used; raises `ConfigurationError` for another word."""
+    if by in SLICES[:-1] or (by.startswith(TAG) and by != TAG):
+        return by
+    raise ConfigurationError(f"{by!r} is no grouping: expected one of {', '.join(SLICES)}")
