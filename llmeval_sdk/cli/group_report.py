@@ -9,6 +9,7 @@ from llmeval_sdk.cli.output import heading, say_wrapped, table
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.differences import FALSE_SHARE, FEWEST, GroupMean, differing
 from llmeval_sdk.statistics.mean import Estimate
+from llmeval_sdk.store.labels import GroupFeedback
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.selection import BETWEEN, MAX_SLICES, NONE, OTHERS
 from llmeval_sdk.text.terminal import number, plural
@@ -36,15 +37,18 @@ class ScoredGroup:
     is_small: bool
     """Whether too little was scored to say anything."""
     differs: float
-    """How far the mean is from the mean of all other groups, where that is no chance; else 0."""
+    """How far the mean is from the median of the other groups, where that is no chance; else 0."""
     is_worse: bool
     """Whether it differs for the worse."""
     cost_usd: float | None
     note: str
 
 
-def scored_groups(populations: Iterable[Population]) -> list[ScoredGroup]:
-    """Return the groups of each evaluator, the worst of them first and the small ones last."""
+def scored_groups(populations: Iterable[Population], width: int) -> list[ScoredGroup]:
+    """Return the groups of each evaluator, the worst of them first and the small ones last.
+
+    ``width`` is the number of groupings.
+    """
     by_evaluator: dict[str, list[Population]] = {}
     for each in populations:
         if each.estimate is not None or each.funnel.scored:
@@ -53,20 +57,22 @@ def scored_groups(populations: Iterable[Population]) -> list[ScoredGroup]:
     for name, groups in by_evaluator.items():
         means = [GroupMean(one.estimate, one.funnel.scored, one.funnel.eligible) for one in groups]
         differences = differing(means)
-        made = [_group(one, differs) for one, differs in zip(groups, differences, strict=True)]
+        made = [
+            _group(one, width, differs) for one, differs in zip(groups, differences, strict=True)
+        ]
         sign = -1 if values.high_is_bad(name) else 1
         made.sort(key=lambda one: (one.is_small, sign * (one.mean or 0.0), -one.scored))
         ordered += made
     return ordered
 
 
-def _group(population: Population, differs: float) -> ScoredGroup:
+def _group(population: Population, width: int, differs: float) -> ScoredGroup:
     estimate, scored = population.estimate, population.funnel.scored
     is_bad_up = values.high_is_bad(population.judge)
     mean = population.mean if estimate is None else estimate.mean
     return ScoredGroup(
         population.judge,
-        tuple((population.group or NONE).split(BETWEEN)),
+        tuple(_values_of(population.group, width)),
         population.funnel.eligible,
         scored,
         mean,
@@ -80,22 +86,41 @@ def _group(population: Population, differs: float) -> ScoredGroup:
     )
 
 
-def show_groups(groups: Sequence[ScoredGroup], by: Sequence[str]) -> None:
+def show_groups(
+    groups: Sequence[ScoredGroup], feedback: Sequence[GroupFeedback], by: Sequence[str]
+) -> None:
     """Print a table for each evaluator, and how far chance explains what it shows."""
     by_evaluator: dict[str, list[ScoredGroup]] = {}
     for group in groups:
         by_evaluator.setdefault(group.evaluator, []).append(group)
-    titles = (*(one.removeprefix("tag:") for one in by), "eligible", "scored", "all traffic (95 %)")
+    names = [one.removeprefix("tag:") for one in by]
+    titles = (*names, "eligible", "scored", "all traffic (95 %)")
     for name, mine in by_evaluator.items():
         heading(f"{name}, the worst first")
         has_people = any(group.people for group in mine)
-        rows = [_row(group, len(by), has_people=has_people) for group in mine[:MAX_ROWS]]
+        rows = [_row(group, has_people=has_people) for group in mine[:MAX_ROWS]]
         columns = (*titles, *(("people would say",) if has_people else ()), "beside the others")
         table(columns, rows, numbers="eligible scored")
         if len(mine) > MAX_ROWS:
             say_wrapped(f"{len(mine) - MAX_ROWS:,} further groups are not shown; --json has them.")
     if groups:
         _show_chance(groups)
+    if feedback:
+        heading("Feedback: what people said, who choose what they speak of")
+        said = [
+            (
+                one.name, *_values_of(one.group, len(by)), f"{one.count:,}",
+                "-" if one.mean is None else number(one.mean),
+            )
+            for one in feedback
+        ]  # fmt: skip
+        table(("feedback", *names, "count", "mean"), said[:MAX_ROWS], numbers="count mean")
+
+
+def _values_of(group: str | None, width: int) -> list[str]:
+    """Return the value of each grouping; the rest of the groups has one value for all."""
+    parts = (NONE if group is None else group).split(BETWEEN)
+    return parts + [""] * (width - len(parts))
 
 
 def _show_chance(groups: Sequence[ScoredGroup]) -> None:
@@ -113,10 +138,10 @@ def _show_chance(groups: Sequence[ScoredGroup]) -> None:
     say_wrapped(text)
 
 
-def _row(group: ScoredGroup, width: int, *, has_people: bool) -> tuple[str, ...]:
+def _row(group: ScoredGroup, *, has_people: bool) -> tuple[str, ...]:
     people = (_interval(group.people),) if has_people else ()
     return (
-        *(group.group + ("",) * (width - len(group.group))),
+        *group.group,
         f"{group.eligible:,}",
         f"{group.scored:,}",
         _interval(group.estimate),

@@ -26,6 +26,7 @@ from llmeval_sdk.model import values
 from llmeval_sdk.statistics.detection import caught_at, caught_interval
 from llmeval_sdk.store.latest import StoredValue, chance_of, is_verdict
 from llmeval_sdk.store.scores import MAX_SCORES, RecentEvaluations
+from llmeval_sdk.store.splits import BY_SLICE
 from llmeval_sdk.text.terminal import plural, printable
 
 
@@ -320,6 +321,33 @@ def user_feedback(
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class GroupFeedback:
+    """What people said under one name of the requests of one group."""
+
+    name: str
+    group: str | None
+    """The group of the reader's selection; ``None`` for requests in none."""
+    count: int
+    mean: float | None
+    """The mean of what is a number, counting good words as 1 and bad ones as 0."""
+
+
+def feedback_by_group(
+    connection: sqlite3.Connection, since_ns: int | None = None
+) -> list[GroupFeedback]:
+    """Return what people said, by name and group; of each span the latest counts."""
+    by_group: dict[tuple[str, str | None], list[StoredValue]] = {}
+    for name, group, value in connection.execute(_FEEDBACK_BY_GROUP, (since_ns or 0,)):
+        by_group.setdefault((name, group), []).append(value)
+    summed = []
+    for (name, group), given in sorted(by_group.items(), key=lambda item: str(item[0])):
+        numbers = [number for one in given if (number := values.number(one)) is not None]
+        mean = sum(numbers) / len(numbers) if numbers else None
+        summed.append(GroupFeedback(name, group, len(given), mean))
+    return summed
+
+
 def _summed(name: str, given: Sequence[tuple[StoredValue, bool]], traces: int) -> UserFeedback:
     """Sum up the feedback under one name, given as values and whether the store has their trace."""
     matched = sum(matches for _, matches in given)
@@ -363,6 +391,11 @@ def describe_feedback(feedback: UserFeedback) -> str:
     return ", ".join(parts)
 
 
+_FEEDBACK_BY_GROUP = f"""
+SELECT name, {BY_SLICE.part}, value FROM feedback
+WHERE error_type IS NULL AND value IS NOT NULL AND time_ns >= ? AND {is_latest_feedback("feedback")}
+ORDER BY seq
+"""  # noqa: S608 - constants
 _ALL_FEEDBACK = """
 SELECT seq, name, span_id, trace_id, value, metadata, ifnull(trace_id, '') = '' AND span_id = ''
     OR EXISTS (SELECT 1 FROM spans WHERE spans.span_id = feedback.span_id)
