@@ -120,7 +120,7 @@ def add_where(parser: argparse._ActionsContainer) -> None:
         default=[],
         metavar="CONDITION",
         help="only requests of which this holds, such as tag:tenant=acme, model~gpt-4o or"
-        " score:groundedness<0.5; may be repeated (docs: Filters)",
+        " 'score:groundedness<0.5'; may be repeated",
     )
 
 

@@ -84,6 +84,9 @@ def _command(parser: argparse.ArgumentParser, name: str) -> list[str]:
 
 COMMON = {
     "--store FILE": "the store to read (default: LLMEVAL_STORE, else .llmeval/llmeval.db)",
+    "--where CONDITION": "only requests of which this holds, such as tag:tenant=acme,"
+    " model~gpt-4o or 'score:groundedness<0.5'; may be repeated",
+    "--until TIME": "only requests from before this time",
     "--since TIME": "only requests from this time on: 90m, 24h, 7d or an ISO date",
     "--span-name NAME": "only spans with this name",
     "--folder DIR": "where the sets are (default: datasets beside the store)",
