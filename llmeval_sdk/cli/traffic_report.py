@@ -28,9 +28,12 @@ def show_traffic(summed: Traffic, future: int = 0, by: Sequence[str] = ()) -> No
         say("No spans" + (" of models" if summed.by == "model" else "") + " match.")
         return
     heading(f"Traffic by {printable(' and '.join(by))}")
+    latencies = [group.latency_seconds for group in summed.groups]
+    has_interval = any(one is not None and one.p95_interval is not None for one in latencies)
+    p95 = "p95 (95 %)" if has_interval else "p95"
     titles: tuple[str, ...] = (
         *(one.partition(":")[2] or one for one in by), _counted(summed.groups), "failed",
-        "no answer", "p50", "p95 (95 %)", "p99", "first token p95", "tokens/s p50", "tokens in",
+        "no answer", "p50", p95, "p99", "first token p95", "tokens/s p50", "tokens in",
         "out", "cost",
     )  # fmt: skip
     shown = summed.groups[:MAX_ROWS]
@@ -38,7 +41,7 @@ def show_traffic(summed: Traffic, future: int = 0, by: Sequence[str] = ()) -> No
     if not any(group.no_answer for group in summed.groups):
         place = titles.index("no answer")
         titles, *rows = ((*row[:place], *row[place + 1 :]) for row in (titles, *rows))
-    table(titles, rows, numbers="spans calls requests count failed p50 p99 out cost")
+    table(titles, rows, numbers="spans calls requests count failed p50 p95 p99 out cost")
     for line in _notes(summed, len(summed.groups) - len(shown) - bool(summed.left_out), future):
         say_wrapped(printable(line, 1_000))
 

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from math import isnan
 from numbers import Real
 from typing import Any, NoReturn
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.admission import Admitted, Refused, Ruling
+from llmeval_sdk.evaluation.groups import (
+    MAX_GROUPS,
+    OTHERS,
+    TagTest,
+    Where,
+    group_of,
+    is_about,
+    read_tag,
+    read_where,
+)
 from llmeval_sdk.evaluation.sampling import Quota, SamplingRules, escalation_draw
 from llmeval_sdk.model import Evaluation, Record, values
 from llmeval_sdk.model.fields import lacking
@@ -373,6 +383,10 @@ class Escalation:
         of: ``"extractions"`` or ``"answers"``: ``share`` is of these records only. For two judges
             that divide the traffic between them. With ``when``, records that have none of its
             scores are not told as ``not_escalated``.
+        where: Tags of the spans that it is about, such as ``{"tag:tenant": "acme"}``; records
+            without them are not told as ``not_escalated``.
+        per: ``tag:KEY`` or ``user``: each of its values has a share of its own. A process does so
+            for 200 values and span names; all further ones have one share together.
 
     Raises:
         ConfigurationError: An argument cannot be used; the message says what to write instead.
@@ -391,9 +405,18 @@ class Escalation:
     share: float | None = None
     by: str | None = None
     of: str | None = None
+    where: Where = field(default=None, hash=False)
+    per: str | None = None
+    tests: tuple[TagTest, ...] = field(default=(), init=False, repr=False)
+    """What ``where`` asks of a record."""
 
     def __post_init__(self) -> None:
         _check_judge(self.judge)
+        object.__setattr__(self, "tests", read_where(self.where, f"Escalation({self.name!r})"))
+        if self.per is not None:
+            read_tag(self.per, f"Escalation({self.name!r})", "per=")
+            if self.share is None:
+                raise self._mistake("per= divides a share=, and when= has none", mark=":")
         if self.when is None and self.share is None:
             raise self._mistake("needs when=below(...) or share=0.2")
         if self.when is not None and (self.share, self.by) != (None, None):
@@ -442,8 +465,10 @@ class Escalation:
         kinds = () if self.by is not None and self.of is None else (EXTRACTION_RISK, ABSTENTION)
         return frozenset((*self.risks, *kinds))
 
-    def concerns(self, evaluations: Evaluations) -> bool:
-        """Say whether it is about a record at all, by the scores that the record has."""
+    def concerns(self, evaluations: Evaluations, record: Record) -> bool:
+        """Say whether it is about a record at all, by its tags and the scores that it has."""
+        if self.tests and not is_about(self.tests, record):
+            return False
         is_limited = self.when is not None and self.of is not None
         return not is_limited or not self.names().isdisjoint(evaluations)
 
@@ -591,7 +616,7 @@ class JudgeGate:
     draws are independent.
     """
 
-    __slots__ = ("_escalations", "_quotas", "_rules")
+    __slots__ = ("_escalations", "_of_groups", "_quotas", "_rules")
 
     def __init__(
         self, rules: SamplingRules | None = None, escalations: Iterable[Escalation] = ()
@@ -599,6 +624,8 @@ class JudgeGate:
         self._rules = rules or SamplingRules()
         self._escalations: dict[str, list[Escalation]] = {}
         self._quotas: dict[tuple[str, int, str | None], Quota] = {}
+        self._of_groups: dict[tuple[str, int, str | None, str], Quota] = {}
+        """The quotas of groups, by span name and value."""
         for escalation in escalations:
             self._escalations.setdefault(escalation.name, []).append(escalation)
 
@@ -606,10 +633,10 @@ class JudgeGate:
         """Return the evaluators whose results `decide` needs for a judge."""
         return frozenset().union(*(each.names() for each in self._escalations.get(judge, ())))
 
-    def concerns(self, judge: str, evaluations: Evaluations) -> bool:
+    def concerns(self, judge: str, evaluations: Evaluations, record: Record) -> bool:
         """Say whether any escalation of a judge is about a record; true for a judge without one."""
         escalations = self._escalations.get(judge)
-        return not escalations or any(each.concerns(evaluations) for each in escalations)
+        return not escalations or any(each.concerns(evaluations, record) for each in escalations)
 
     @property
     def shares(self) -> frozenset[tuple[str, str]]:
@@ -621,6 +648,8 @@ class JudgeGate:
         """Tell the escalations of a judge the recent scores of a span name, oldest first."""
         past = list(scores)
         for place, escalation in enumerate(self._escalations.get(judge, ())):
+            if escalation.per is not None:
+                continue  # nobody knows whose the scores were
             quota = self._quota(escalation, place, span_name)
             if quota is not None and by in escalation.risks:
                 quota.warm(past, by)
@@ -651,7 +680,7 @@ class JudgeGate:
         escalated = None if everywhere else self._escalate(judge.name, record, evaluations)
         if escalated is not None and not escalated.run:
             return Refused("not_escalated", escalated.why)
-        sampled, rate = self._rules.decide(judge.name, record.span_name, record.trace_id)
+        sampled, rate = self._rules.decide(judge.name, record)
         if not sampled:
             problems = self._rules.problems
             return Refused(
@@ -667,14 +696,31 @@ class JudgeGate:
         escalations = self._escalations.get(judge)
         if not escalations:
             return None
+        if not any(not each.tests or is_about(each.tests, record) for each in escalations):
+            return Ruling(run=False, probability=0.0, why="no escalation is about its tags")
         key = f"{record.trace_id}{record.span_id}" if record.trace_id else record.span_id
         return max(
             (
-                each.decide(evaluations, key, self._quota(each, place, record.span_name))
+                each.decide(evaluations, key, self._quota_for(each, place, record))
                 for place, each in enumerate(escalations)
+                if not each.tests or is_about(each.tests, record)
             ),
             key=_certainty,
         )
+
+    def _quota_for(self, escalation: Escalation, place: int, record: Record) -> Quota | None:
+        """Return the quota that decides about a record: that of its group, where each has one."""
+        if escalation.per is None or escalation.share is None:
+            return self._quota(escalation, place, record.span_name)
+        tag = read_tag(escalation.per, "", "")
+        stream = (escalation.name, place, record.span_name, group_of(tag, record))
+        quota = self._of_groups.get(stream)
+        if quota is None:
+            if len(self._of_groups) >= MAX_GROUPS:
+                stream = (escalation.name, place, None, OTHERS)
+            made = Quota(escalation.share, escalation.control)
+            quota = self._of_groups.setdefault(stream, made)
+        return quota
 
     def _quota(self, escalation: Escalation, place: int, span_name: str | None) -> Quota | None:
         if escalation.share is None:

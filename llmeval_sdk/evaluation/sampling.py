@@ -7,7 +7,7 @@ import random
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from hashlib import blake2b
 from math import isfinite
 from numbers import Real
@@ -15,6 +15,8 @@ from typing import Any
 
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.evaluation.admission import Ruling
+from llmeval_sdk.evaluation.groups import TagTest, Where, is_about, read_where
+from llmeval_sdk.model import Record
 from llmeval_sdk.process.forks import Locked
 from llmeval_sdk.statistics.allocation import Allocation
 
@@ -58,7 +60,7 @@ def _draw(salted: blake2b, key: str | None) -> float:
     return (int.from_bytes(digest.digest(), "big") >> 11) * _UNIT
 
 
-_KEYS = ("sample_rate", "evaluator", "evaluator_label", "span_name")
+_KEYS = ("sample_rate", "evaluator", "evaluator_label", "span_name", "where")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +71,12 @@ class SamplingRule:
         sample_rate: The chance: from 0 (never) to 1 (always).
         evaluator: The exact name of the judge; ``None`` matches any.
         span_name: The exact name of the span; ``None`` matches any.
+        where: Tags that the span must have, such as ``{"tag:tenant": "acme"}`` or
+            ``{"tag:tenant": ["acme", "globex"], "user": "u-17"}``.
 
     Raises:
-        ConfigurationError: The rate is no number in 0..1, or a name is empty.
+        ConfigurationError: The rate is no number in 0..1, a name is empty, or ``where`` names no
+            tags.
 
     Examples:
         >>> llmeval.configure(sampling_rules=[llmeval.SamplingRule(0.05, evaluator="safety")])
@@ -81,6 +86,9 @@ class SamplingRule:
     _: KW_ONLY
     evaluator: str | None = None
     span_name: str | None = None
+    where: Where = field(default=None, hash=False)
+    tests: tuple[TagTest, ...] = field(default=(), init=False, repr=False)
+    """What ``where`` asks of a record."""
 
     def __post_init__(self) -> None:
         rate: object = self.sample_rate
@@ -94,10 +102,15 @@ class SamplingRule:
                 raise ConfigurationError(
                     f"SamplingRule: {key} must be a name or None for any, not {name!r}"
                 )
+        object.__setattr__(self, "tests", read_where(self.where, "SamplingRule"))
 
-    def matches(self, evaluator: str, span_name: str | None) -> bool:
-        """Return whether the rule is about an evaluator on spans of a name."""
-        return self.evaluator in (None, evaluator) and self.span_name in (None, span_name)
+    def matches(self, evaluator: str, record: Record) -> bool:
+        """Return whether the rule is about an evaluator on a record."""
+        return (
+            self.evaluator in (None, evaluator)
+            and self.span_name in (None, record.span_name)
+            and (not self.tests or is_about(self.tests, record))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +132,23 @@ class SamplingRules:
                 )
         return cls(known)
 
-    def rate(self, evaluator: str, span_name: str | None) -> float:
-        """Return the chance, from 0 to 1, that an evaluator runs on a span of this name."""
+    def rate(self, evaluator: str, record: Record) -> float:
+        """Return the chance, from 0 to 1, that an evaluator runs on a record."""
         for rule in self.rules:
-            if rule.matches(evaluator, span_name):
+            if rule.matches(evaluator, record):
                 return float(rule.sample_rate)
         return 1.0
 
-    def decide(
-        self, evaluator: str, span_name: str | None, trace_id: str | None
-    ) -> tuple[bool, float]:
-        """Return whether the evaluator runs in this trace, and with what chance."""
-        rate = self.rate(evaluator, span_name)
-        return rate >= 1 or (rate > 0 and sampling_draw(trace_id) < rate), rate
+    def decide(self, evaluator: str, record: Record) -> tuple[bool, float]:
+        """Return whether the evaluator runs on a record, and with what chance."""
+        rate = self.rate(evaluator, record)
+        return rate >= 1 or (rate > 0 and sampling_draw(record.trace_id) < rate), rate
 
 
 def parse_rules(text: str | None) -> SamplingRules:
     """Read Datadog's JSON list of ``{sample_rate, evaluator_label?, span_name?}``; never raises.
+
+    ``where`` is ours, as in `SamplingRule`.
 
     ``evaluator`` means the same as ``evaluator_label``. A rate may be a numeric string, which
     Datadog accepts too. A rate outside 0 to 1 or of another type makes the rule a bad one. No text
@@ -168,16 +181,21 @@ def _rule(entry: object, place: int, problems: list[str]) -> SamplingRule:
     wrong = [f"unknown key {key!r}, {nearest(key, _KEYS)}" for key in entry if key not in _KEYS]
     evaluator = _name(entry, ("evaluator", "evaluator_label"), wrong)
     span_name = _name(entry, ("span_name",), wrong)
-    rate = _rate(entry, wrong)
+    rate, where = _rate(entry, wrong), entry.get("where")
+    try:
+        read_where(where, "where")
+    except ConfigurationError as error:
+        wrong.append(str(error))
+        where = None
     if not wrong:
-        return SamplingRule(rate, evaluator=evaluator, span_name=span_name)
+        return SamplingRule(rate, evaluator=evaluator, span_name=span_name, where=where)
     scope = " and ".join(
         f"{word} {name!r}" for word, name in (("evaluator", evaluator), ("span", span_name)) if name
     )
     problems.append(
         _line(f"sampling rule {place}: {'; '.join(wrong)}; counted as 0 for {scope or 'all'}")
     )
-    return SamplingRule(0.0, evaluator=evaluator, span_name=span_name)
+    return SamplingRule(0.0, evaluator=evaluator, span_name=span_name, where=where)
 
 
 def _rate(entry: dict[str, Any], wrong: list[str]) -> float:

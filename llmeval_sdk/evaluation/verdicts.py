@@ -216,9 +216,10 @@ def _code(code: Any) -> bytes:
 
 _NO_CONTENT = (
     "request_id", "usage", "latency_seconds", "trace_id", "span_id", "span_name", "span_kind",
+    "tags",
 )  # fmt: skip
 CONTENT = tuple(field.name for field in fields(Record) if field.name not in _NO_CONTENT)
-"""What a judge may read of a Record: everything but its identity, usage and latency. Of records
+"""What a judge may read of a Record: all but its identity, tags, usage and latency. Of records
 that agree in all of it, one is judged."""
 
 _PLACES = ("_ns", "span_id")

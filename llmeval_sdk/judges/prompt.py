@@ -313,7 +313,7 @@ def expected(record: Record) -> list[Section]:
 
 # A judge's prompt with ``{fields}``: checked when it is written, never formatted with content.
 
-_IDENTITY = {"request_id", "trace_id", "span_id", "span_kind"}
+_IDENTITY = {"request_id", "trace_id", "span_id", "span_kind", "tags"}
 _RECORD = tuple(row.name for row in fields(Record) if row.name not in _IDENTITY)
 _MAPPINGS = ("attributes", "field_config", "retrieval")
 _CHUNK = tuple(f"chunk.{row.name}" for row in fields(Chunk) if row.name != "metadata")

@@ -236,6 +236,7 @@ class Record:
         tools: Definitions of the tools it was offered: ``name``, ``parameters`` (a JSON schema).
         expected_trajectory: Ground truth: the tool calls that the agent should have made.
         abstained: Why the app chose to give no answer, where it said so.
+        tags: Labels of its span, by which rules choose requests. No judge's prompt has them.
 
     Examples:
         >>> record = llmeval.Record(request="What is the roof made of?", response="Slate.")
@@ -266,6 +267,7 @@ class Record:
     tools: tuple[Mapping[str, Any], ...] | None = None
     expected_trajectory: tuple[Step, ...] | None = None
     abstained: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

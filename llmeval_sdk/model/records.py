@@ -595,6 +595,7 @@ def record_of(
         expected.get("tools"),
         expected.get("expected_trajectory"),
         expected.get("abstained"),
+        span.tags or NOTHING,
     )
 
 

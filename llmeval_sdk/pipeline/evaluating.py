@@ -414,7 +414,9 @@ class Evaluating:
         A judge that the span does not name needs a judge model that was configured. ``chance`` is
         that of the decisions that the judge's escalation reads.
         """
-        if judge not in case.named and not self._plan.gate.concerns(judge.name, evaluations):
+        if judge not in case.named and not self._plan.gate.concerns(
+            judge.name, evaluations, case.record
+        ):
             return None
         may_spend = judge in case.named or self._plan.has_model or not judge.needs_model
         record, target = case.record, case.target

@@ -93,13 +93,19 @@ def _usable(groups: Sequence[GroupMean]) -> list[_Usable]:
 
 
 def _median(groups: Sequence[_Usable]) -> float:
-    """Return the mean of the group in which the middle record is, in the order of the means."""
-    middle, below = sum(group.size for group in groups) / 2, 0
-    for group in sorted(groups, key=lambda group: group.mean):
+    """Return the mean of the group that has the middle record, in the order of the means.
+
+    Where the middle is between two groups, it is halfway between their means.
+    """
+    middle, below = sum(group.size for group in groups) / 2, 0.0
+    ordered = sorted(groups, key=lambda group: group.mean)
+    for place, group in enumerate(ordered):
         below += group.size
-        if below >= middle:
-            break
-    return group.mean
+        if below == middle:
+            return (group.mean + ordered[place + 1].mean) / 2
+        if below > middle:
+            return group.mean
+    return ordered[-1].mean
 
 
 def _error_of(estimate: Estimate) -> float:

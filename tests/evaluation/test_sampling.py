@@ -17,6 +17,7 @@ from llmeval_sdk.evaluation.sampling import (
     parse_rules,
     sampling_draw,
 )
+from llmeval_sdk.model import Record
 
 
 JSON = st.recursive(
@@ -27,6 +28,10 @@ JSON = st.recursive(
 TRACES = [f"{number:032x}" for number in range(4000)]
 
 
+def of(span_name, trace_id=None):
+    return Record(span_name=span_name, trace_id=trace_id)
+
+
 def parsed(*entries):
     return parse_rules(json.dumps(entries))
 
@@ -35,7 +40,7 @@ def parsed(*entries):
 def test_without_rules_everything_runs(text):
     """No text and an empty list are no rules, and no problem."""
     rules = parse_rules(text)
-    assert rules.rate("polite", "answer") == 1.0
+    assert rules.rate("polite", of("answer")) == 1.0
     assert rules.problems == ()
 
 
@@ -46,23 +51,23 @@ def test_the_first_match_wins():
         {"sample_rate": 0.9, "evaluator_label": "polite"},
         {"sample_rate": 0.5},
     )
-    assert rules.rate("polite", "answer") == 0.1
-    assert rules.rate("safety", "answer") == 0.5
+    assert rules.rate("polite", of("answer")) == 0.1
+    assert rules.rate("safety", of("answer")) == 0.5
 
 
 def test_no_match_runs():
     """Whatever no rule names is judged."""
     rules = parsed({"sample_rate": 0, "evaluator_label": "polite"})
-    assert rules.rate("safety", "answer") == 1.0
+    assert rules.rate("safety", of("answer")) == 1.0
 
 
 def test_names_are_exact():
     """There are no patterns and no case folding."""
     rules = parsed({"sample_rate": 0, "evaluator": "polite", "span_name": "answer"})
-    assert rules.rate("polite", "answer") == 0
-    assert rules.rate("Polite", "answer") == 1
-    assert rules.rate("polite", "answer_question") == 1
-    assert rules.rate("polite", None) == 1
+    assert rules.rate("polite", of("answer")) == 0
+    assert rules.rate("Polite", of("answer")) == 1
+    assert rules.rate("polite", of("answer_question")) == 1
+    assert rules.rate("polite", of(None)) == 1
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def test_names_are_exact():
 def test_numbers_and_numeric_strings_from_0_to_1_are_rates(rate, meant):
     """Templates often put numbers into quotes, and Datadog reads them."""
     rules = parsed({"sample_rate": rate})
-    assert rules.rate("polite", "answer") == meant
+    assert rules.rate("polite", of("answer")) == meant
     assert rules.problems == ()
 
 
@@ -84,8 +89,8 @@ def test_numbers_and_numeric_strings_from_0_to_1_are_rates(rate, meant):
 def test_a_bad_rate_closes_what_its_rule_could_have_matched(rate):
     """50 may mean 50 % or all: no rate outside 0..1 spends anything, and the rest goes on."""
     rules = parsed({"sample_rate": rate, "evaluator_label": "polite"}, {"sample_rate": 0.3})
-    assert rules.rate("polite", "answer") == 0
-    assert rules.rate("safety", "answer") == 0.3
+    assert rules.rate("polite", of("answer")) == 0
+    assert rules.rate("safety", of("answer")) == 0.3
     assert len(rules.problems) == 1
     assert "sampling rule 1" in rules.problems[0]
 
@@ -93,7 +98,7 @@ def test_a_bad_rate_closes_what_its_rule_could_have_matched(rate):
 def test_a_missing_rate_closes_its_names():
     """A rule that forgot its rate does not fall through to 100 %."""
     rules = parsed({"evaluator_label": "polite"})
-    assert rules.rate("polite", "answer") == 0
+    assert rules.rate("polite", of("answer")) == 0
     assert "sample_rate is missing" in rules.problems[0]
 
 
@@ -101,15 +106,15 @@ def test_a_missing_rate_closes_its_names():
 def test_an_entry_that_is_no_object_closes_everything_after_it(entry):
     """Nobody can say what it was meant to match, so from there on nothing runs."""
     rules = parsed({"sample_rate": 1, "evaluator": "polite"}, entry, {"sample_rate": 1})
-    assert rules.rate("polite", "answer") == 1
-    assert rules.rate("safety", "answer") == 0
+    assert rules.rate("polite", of("answer")) == 1
+    assert rules.rate("safety", of("answer")) == 0
     assert "sampling rule 2" in rules.problems[0]
 
 
 def test_a_misspelt_key_closes_its_rule_and_names_the_right_key():
     """A rule that would match more than it was meant to does not spend."""
     rules = parsed({"sample_rate": 1.0, "spanname": "checkout"}, {"sample_rate": 0.5})
-    assert rules.rate("polite", "answer") == 0
+    assert rules.rate("polite", of("answer")) == 0
     assert "did you mean 'span_name'?" in rules.problems[0]
 
 
@@ -117,17 +122,17 @@ def test_a_misspelt_key_closes_its_rule_and_names_the_right_key():
 def test_an_unusable_name_closes_all_it_could_have_meant(name):
     """Null means nothing to Datadog and anything to a reader, so it does not spend."""
     rules = parsed({"sample_rate": 1, "evaluator_label": name, "span_name": "answer"})
-    assert rules.rate("polite", "answer") == 0
-    assert rules.rate("polite", "other") == 1
+    assert rules.rate("polite", of("answer")) == 0
+    assert rules.rate("polite", of("other")) == 1
     assert rules.problems
 
 
 def test_two_keys_that_contradict_each_other_close_their_rule():
     """``evaluator`` and ``evaluator_label`` are one thing."""
     same = parsed({"sample_rate": 0.5, "evaluator": "a", "evaluator_label": "a"})
-    assert (same.rate("a", "s"), same.problems) == (0.5, ())
+    assert (same.rate("a", of("s")), same.problems) == (0.5, ())
     differing = parsed({"sample_rate": 0.5, "evaluator": "a", "evaluator_label": "b"})
-    assert differing.rate("a", "s") == differing.rate("b", "s") == 0
+    assert differing.rate("a", of("s")) == differing.rate("b", of("s")) == 0
 
 
 @pytest.mark.parametrize(
@@ -136,7 +141,7 @@ def test_two_keys_that_contradict_each_other_close_their_rule():
 def test_unreadable_rules_switch_the_paid_judges_off(text):
     """Datadog runs everything then, which is the dearest reading."""
     rules = parse_rules(text)
-    assert rules.rate("polite", "answer") == 0
+    assert rules.rate("polite", of("answer")) == 0
     assert "the paid judges are off" in rules.problems[0]
 
 
@@ -144,7 +149,7 @@ def test_unreadable_rules_switch_the_paid_judges_off(text):
 def test_no_text_raises(text):
     """Whatever stands in the variable, reading it gives rates in 0..1 and one-line problems."""
     rules = parse_rules(text)
-    assert 0 <= rules.rate("polite", "answer") <= 1
+    assert 0 <= rules.rate("polite", of("answer")) <= 1
     assert all("\n" not in problem for problem in rules.problems)
 
 
@@ -171,13 +176,13 @@ def test_rules_from_python_match_like_rules_from_json():
     theirs = parsed({"sample_rate": 0.5, "evaluator_label": "polite"}, {"sample_rate": 0})
     for trace in TRACES[:200]:
         for name in ("polite", "safety"):
-            assert ours.decide(name, "s", trace) == theirs.decide(name, "s", trace)
+            assert ours.decide(name, of("s", trace)) == theirs.decide(name, of("s", trace))
 
 
 def test_a_lower_rates_traces_lie_within_a_higher_ones():
     """Raising a rate only adds traces."""
-    low = {t for t in TRACES if parsed({"sample_rate": 0.2}).decide("a", "s", t)[0]}
-    high = {t for t in TRACES if parsed({"sample_rate": 0.5}).decide("a", "s", t)[0]}
+    low = {t for t in TRACES if parsed({"sample_rate": 0.2}).decide("a", of("s", t))[0]}
+    high = {t for t in TRACES if parsed({"sample_rate": 0.5}).decide("a", of("s", t))[0]}
     assert low < high
 
 
@@ -185,21 +190,21 @@ def test_a_trace_is_whole():
     """Every judge and span of a trace gets the same answer at the same rate."""
     rules = parsed({"sample_rate": 0.5})
     for trace in TRACES[:100]:
-        answers = {rules.decide(e, s, trace) for e in ("a", "b") for s in ("x", "y", None)}
+        answers = {rules.decide(e, of(s, trace)) for e in ("a", "b") for s in ("x", "y", None)}
         assert len(answers) == 1
 
 
 def test_the_ends_of_the_scale_are_exact():
     """Rate 0 never runs and rate 1 always, with and without an id."""
     for trace in (*TRACES[:500], None, ""):
-        assert SamplingRules((SamplingRule(0),)).decide("a", "s", trace) == (False, 0.0)
-        assert SamplingRules((SamplingRule(1),)).decide("a", "s", trace) == (True, 1.0)
+        assert SamplingRules((SamplingRule(0),)).decide("a", of("s", trace)) == (False, 0.0)
+        assert SamplingRules((SamplingRule(1),)).decide("a", of("s", trace)) == (True, 1.0)
 
 
 def test_a_record_without_a_trace_is_sampled_at_the_rate():
     """No id means a fresh draw, not always the same one."""
     rules = parsed({"sample_rate": 0.5})
-    runs = sum(rules.decide("a", "s", None)[0] for _ in range(2000))
+    runs = sum(rules.decide("a", of("s", None))[0] for _ in range(2000))
     assert 850 < runs < 1150  # 6.7 standard deviations
 
 

@@ -1,0 +1,67 @@
+"""Which requests a rule is about, and in which group of requests a record is: by their tags.
+
+Rules know the tags of the evaluated span alone, which include those of ``annotation_context``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model import Record
+
+
+TAG = "tag:"
+MAX_GROUPS = 200
+"""Groups that a process keeps state of their own for; all others share one."""
+OTHERS = "all others"
+_MAX_LENGTH = 200
+"""Characters of a value that tell one group from another."""
+
+Values: TypeAlias = "str | list[str] | tuple[str, ...]"
+Where: TypeAlias = "Mapping[str, Values] | None"
+"""Tags with the value, or the values, that they must have: ``{"tag:tenant": "acme"}``."""
+
+
+class TagTest(NamedTuple):
+    """One tag, and the values of which it must have one."""
+
+    tag: str
+    values: frozenset[str]
+
+
+def read_where(where: object, owner: str) -> tuple[TagTest, ...]:
+    """Read what requests a rule is about; raises `ConfigurationError` where that is unclear."""
+    if where is None:
+        return ()
+    if not isinstance(where, Mapping) or not where:
+        raise ConfigurationError(f'{owner}: where= is like {{"tag:tenant": "acme"}}, not {where!r}')
+    tests = []
+    for key, values in where.items():
+        listed = [values] if isinstance(values, str) else values
+        if not isinstance(listed, (list, tuple)) or not all(isinstance(v, str) for v in listed):
+            raise ConfigurationError(
+                f"{owner}: where[{key!r}] is a text or a list of texts, not {values!r}"
+            )
+        tests.append(TagTest(read_tag(key, owner, "where="), frozenset(listed)))
+    return tuple(tests)
+
+
+def read_tag(key: object, owner: str, option: str) -> str:
+    """Return the tag that ``tag:KEY``, or ``user``, stands for."""
+    if key == "user":
+        return "user_id"
+    if not isinstance(key, str) or not key.startswith(TAG) or key == TAG:
+        raise ConfigurationError(f"{owner}: {option} takes tag:KEY or user, not {key!r}")
+    return key.removeprefix(TAG)
+
+
+def is_about(tests: tuple[TagTest, ...], record: Record) -> bool:
+    """Say whether a record has all the tags that a rule asks for."""
+    return all(record.tags.get(tag) in values for tag, values in tests)
+
+
+def group_of(tag: str, record: Record) -> str:
+    """Return the group of a record: the value of a tag, or empty where it has none."""
+    return str(record.tags.get(tag) or "")[:_MAX_LENGTH]

@@ -1,0 +1,178 @@
+"""Rules by group: for whom a rule holds, and a share for each tenant."""
+
+import random
+from collections import Counter
+
+import pytest
+
+import llmeval_sdk as llmeval
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation.admission import Admitted
+from llmeval_sdk.evaluation.escalation import Escalation, JudgeGate
+from llmeval_sdk.evaluation.groups import MAX_GROUPS
+from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules, parse_rules
+from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.statistics.mean import population_mean
+
+
+@llmeval.judge(name="checked_by_group")
+def checked(record: Record, llm: llmeval.LLM) -> bool:
+    return bool(record.response)
+
+
+def record(number, tenant=None, **tags):
+    tags |= {"tenant": tenant} if tenant else {}
+    return Record(
+        response="a", trace_id=f"{number:032x}", span_id=f"{number:016x}", span_name="answer",
+        tags=tags,
+    )  # fmt: skip
+
+
+def test_a_sampling_rule_is_about_the_tags_that_it_names():
+    """The first rule that matches wins, as ever."""
+    rules = SamplingRules.of(
+        [
+            SamplingRule(1.0, where={"tag:tenant": "acme"}),
+            SamplingRule(0.5, where={"tag:tenant": ["globex", "initech"], "user": "u1"}),
+            SamplingRule(0.0),
+        ]
+    )
+    assert rules.rate("any", record(1, "acme")) == 1.0
+    assert rules.rate("any", record(1, "globex", user_id="u1")) == 0.5
+    assert rules.rate("any", record(1, "globex")) == 0.0
+    assert rules.rate("any", record(1)) == 0.0
+
+
+def test_the_environment_says_it_as_json():
+    """A bad condition counts as rate 0 for whatever it could have meant."""
+    rules = parse_rules('[{"sample_rate": 0.2, "where": {"tag:tenant": "acme"}}]')
+    assert rules.problems == ()
+    assert [rules.rate("j", record(1, tenant)) for tenant in ("acme", "other")] == [0.2, 1.0]
+    broken = parse_rules('[{"sample_rate": 0.2, "where": {"tenant": "acme"}}]')
+    assert "tag:KEY" in broken.problems[0]
+    assert broken.rate("j", record(1, "other")) == 0.0
+
+
+@pytest.mark.parametrize(
+    "where", ["acme", {}, {"tenant": "a"}, {"tag:": "a"}, {"tag:t": 7}, {1: "a"}]
+)
+def test_what_is_no_condition_is_refused(where):
+    """With what to write instead."""
+    for make in (
+        lambda: SamplingRule(0.5, where=where),
+        lambda: Escalation("safety", share=0.2, where=where),
+    ):
+        with pytest.raises(ConfigurationError, match="tag:"):
+            make()
+
+
+def test_per_divides_a_share():
+    """A condition on scores has nothing to divide."""
+    with pytest.raises(ConfigurationError, match="share="):
+        Escalation("safety", when=llmeval.below("quality", 0.5), per="tag:tenant")
+    with pytest.raises(ConfigurationError, match="tag:KEY"):
+        Escalation("safety", share=0.2, per="tenant")
+
+
+def stream(tenants, count, seed=1):
+    """Yield records of tenants of very different size, with a risk and whether they are bad."""
+    chance = random.Random(seed)
+    weights = [1 / (place + 1) for place in range(len(tenants))]
+    for number in range(count):
+        (tenant,) = chance.choices(tenants, weights)
+        base = 0.1 + 0.8 * (tenants.index(tenant) % 5) / 5  # some tenants look riskier than others
+        risk = min(1.0, max(0.0, chance.gauss(base, 0.15)))
+        yield record(number + seed * 1_000_000, tenant), tenant, risk, chance.random() < 0.3 * risk
+
+
+def judged(escalation, tenants, count, seed=1):
+    gate = JudgeGate(escalations=[escalation])
+    for each, tenant, risk, is_bad in stream(tenants, count, seed):
+        scores = {"groundedness_risk": Evaluation("groundedness_risk", risk)}
+        decided = gate.decide(checked, each, scores)
+        chance = decided.probability if isinstance(decided, Admitted) else None
+        yield tenant, is_bad, chance
+
+
+def test_each_tenant_has_a_share_of_its_own():
+    """One share for all is spent on those that look riskiest; a share of each is not."""
+    tenants = [f"t{n}" for n in range(5)]
+    shares = {}
+    for per in (None, "tag:tenant"):
+        seen, chosen = Counter(), Counter()
+        escalation = Escalation("checked_by_group", share=0.2, per=per)
+        for tenant, _, chance in judged(escalation, tenants, 12_000):
+            seen[tenant] += 1
+            chosen[tenant] += chance is not None
+        shares[per] = [chosen[tenant] / seen[tenant] for tenant in tenants]
+    assert max(shares[None]) > 0.5
+    assert all(0.17 < share < 0.23 for share in shares["tag:tenant"])
+
+
+def test_estimates_by_tenant_and_over_all_are_unbiased():
+    """Forty tenants of very different size, each with a share of its own; thirty runs."""
+    tenants = [f"t{n}" for n in range(40)]
+    escalation = Escalation("checked_by_group", share=0.25, per="tag:tenant")
+    errors, inside, estimated = [], 0, 0
+    for seed in range(30):
+        truth, values, chances = {}, {}, {}
+        for tenant, is_bad, chance in judged(escalation, tenants, 4_000, seed):
+            for name in (tenant, "all"):
+                truth.setdefault(name, []).append(is_bad)
+                if chance is not None:
+                    values.setdefault(name, []).append(float(is_bad))
+                    chances.setdefault(name, []).append(chance)
+        for name, outcomes in truth.items():
+            estimate = population_mean(values.get(name, []), chances.get(name, []))
+            if estimate is None or len(values[name]) < 10:
+                continue
+            actual = sum(outcomes) / len(outcomes)
+            estimated += 1
+            inside += estimate.low <= actual <= estimate.high
+            if name == "all":
+                errors.append(estimate.mean - actual)
+    assert abs(sum(errors) / len(errors)) < 0.006
+    assert inside / estimated > 0.93
+
+
+def test_more_tenants_than_are_told_apart_share_one_state():
+    """Ten thousand of them take no more memory than two hundred."""
+    gate = JudgeGate(escalations=[Escalation("checked_by_group", share=0.2, per="tag:tenant")])
+    chosen = 0
+    for number in range(10_000):
+        scores = {"groundedness_risk": Evaluation("groundedness_risk", random.random())}
+        decided = gate.decide(checked, record(number, f"tenant-{number}"), scores)
+        chosen += isinstance(decided, Admitted)
+    assert len(gate._of_groups) == MAX_GROUPS + 1
+    assert 0.15 < chosen / 10_000 < 0.25
+
+
+def test_an_escalation_is_about_the_tenants_that_it_names():
+    """Other records are not told as passed over, unless the span names the judge itself."""
+    escalation = Escalation("checked_by_group", share=1.0, where={"tag:tenant": "acme"})
+    with llmeval.testing.capture(
+        escalations=[escalation], llm=llmeval.testing.FakeLLM("yes")
+    ) as seen:
+        for tenant in ("acme", "globex", "acme"):
+            with llmeval.workflow("answer", tags={"tenant": tenant}, request="q") as span:
+                span.response = "a"
+        stats = seen.drain()
+    assert stats.judged == {"checked_by_group": 2}
+    assert not stats.not_run
+
+
+def test_rules_read_the_tags_of_a_context():
+    """`annotation_context` gives them to all spans inside."""
+    rule = SamplingRule(0.0, where={"tag:tenant": "quiet"})
+    with llmeval.testing.capture(
+        evaluators=[checked], sampling_rules=[rule], llm=llmeval.testing.FakeLLM("yes")
+    ) as seen:
+        for tenant in ("quiet", "loud"):
+            with (
+                llmeval.annotation_context(tags={"tenant": tenant}),
+                llmeval.workflow("answer", request="q") as span,
+            ):
+                span.response = "a"
+        stats = seen.drain()
+    assert stats.judged == {"checked_by_group": 1}
+    assert stats.not_run["checked_by_group"] == {"not_sampled": 1}
