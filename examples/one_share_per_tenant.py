@@ -8,9 +8,9 @@ judged. The same names select requests afterwards: ``llmeval report --where tag:
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
+from pathlib import Path
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import cli
@@ -24,7 +24,7 @@ TENANTS = {"acme": 0.02, "globex": 0.3, "initech": 0.05}
 def answer(question: str, tenant: str) -> str:
     """Answer from a passage, or now and then from nowhere."""
     passage = "The roof is of slate and was laid in 1912."
-    wrong = random.random() < TENANTS[tenant]
+    wrong = random.random() < TENANTS[tenant]  # noqa: S311 - no secret
     llmeval.annotate(request=question, retrieved_context=[passage], tags={"tenant": tenant})
     return "The walls are of brick." if wrong else "The roof is of slate."
 
@@ -38,7 +38,7 @@ def about_the_roof(record: llmeval.Record, llm: llmeval.LLM) -> bool:
 def main() -> None:
     """Trace some requests, and print what the report says of each tenant."""
     random.seed(1)
-    store = os.path.join(tempfile.mkdtemp(), "llmeval.db")
+    store = str(Path(tempfile.mkdtemp()) / "llmeval.db")
     share = llmeval.Escalation(about_the_roof, share=0.2, per="tag:tenant")
     llmeval.configure(exporters=["local"], store=store, escalations=[share], llm="stand-in")
     for _ in range(200):

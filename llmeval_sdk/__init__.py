@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from llmeval_sdk.pipeline.stats import Stats
     from llmeval_sdk.pipeline.submit import submit_evaluation, submit_feedback
     from llmeval_sdk.plugins.instrument.patching import instrument, wrap_openai
+    from llmeval_sdk.store.opened import OpenStore, open_store
     from llmeval_sdk.tracing import (
         agent,
         annotate,
@@ -73,6 +74,7 @@ _HOMES = {
     "evaluation.budget": "Budget",
     "heuristics": "heuristic",
     "plugins.instrument.patching": "instrument wrap_openai",
+    "store.opened": "OpenStore open_store",
     "judges": "judge LLMJudge",
     "judges.context_recall": "ContextRecall",
     "offline": "evaluate Report",
@@ -84,12 +86,13 @@ _MODULES = ("errors", "testing", "tracing", "viewer")
 
 __all__ = [
     "LLM", "Budget", "Cascade", "Chunk", "Completion", "ContextRecall", "Escalation", "Evaluation",
-    "Exporter", "Extraction", "Hooks", "LLMJudge", "Message", "Planning", "Plugin", "Prompt",
-    "Record", "Report", "SamplingRule", "Stats", "Step", "above", "accepts", "agent", "annotate",
-    "annotation_context", "below", "between", "configure", "current_span", "disabled", "embedding",
-    "enabled", "errors", "evaluate", "export_span", "flagged", "flush", "heuristic", "instrument",
-    "judge", "llm", "retrieval", "shutdown", "stats", "submit_evaluation", "submit_feedback",
-    "task", "testing", "tool", "tracing", "viewer", "workflow", "wrap_openai",
+    "Exporter", "Extraction", "Hooks", "LLMJudge", "Message", "OpenStore", "Planning", "Plugin",
+    "Prompt", "Record", "Report", "SamplingRule", "Stats", "Step", "above", "accepts", "agent",
+    "annotate", "annotation_context", "below", "between", "configure", "current_span", "disabled",
+    "embedding", "enabled", "errors", "evaluate", "export_span", "flagged", "flush", "heuristic",
+    "instrument", "judge", "llm", "open_store", "retrieval", "shutdown", "stats",
+    "submit_evaluation", "submit_feedback", "task", "testing", "tool", "tracing", "viewer",
+    "workflow", "wrap_openai",
 ]  # fmt: skip
 
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from datetime import datetime
 from typing import TypeVar
 
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError, LlmevalError
 from llmeval_sdk.judges.models.prices import Prices, price_of
-from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.store.damage import damage_of
 from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.filters import read_filter
+from llmeval_sdk.store.filters import length_of, read_filter, read_time
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.selection import Selection
 from llmeval_sdk.store.traffic import Pricing
@@ -37,7 +34,6 @@ def pricing(anew: Prices | None = None) -> Pricing:
 
 
 _T = TypeVar("_T")
-_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -192,7 +188,7 @@ def checked(read: Callable[[str], _T]) -> Callable[[str], _T]:
 
 def seconds(text: str) -> float:
     """Read ``90s``, ``5m``, ``24h`` or ``7d`` as seconds."""
-    length = _length(text)
+    length = length_of(text)
     if length is None:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a length of time: expected 90s, 5m or 24h"
@@ -200,22 +196,12 @@ def seconds(text: str) -> float:
     return length
 
 
-def _length(text: str) -> float | None:
-    amount = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
-    return None if amount is None else float(amount[1]) * _UNITS[amount[2]]
-
-
 def since(text: str) -> int:
     """Read ``90m``, ``24h``, ``7d`` or an ISO date as nanoseconds since the epoch.
 
     A date without a zone is local time.
     """
-    if (length := _length(text)) is not None:
-        return time.time_ns() - int(length * 1e9)
     try:
-        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a time: expected 90m, 24h, 7d or 2026-01-31T12:00"
-        ) from None
-    return int(moment.timestamp() * 1e9)
+        return read_time(text)
+    except ConfigurationError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None

@@ -10,13 +10,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from llmeval_sdk import config, registry
-from llmeval_sdk.cli.options import Help, add_json, add_store, open_store
+from llmeval_sdk.cli.options import (
+    Help,
+    add_json,
+    add_store,
+    add_where,
+    open_store,
+    selection_of,
+)
 from llmeval_sdk.cli.output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store import dump
 from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.forgetting import (
     belongings_of,
+    belongings_of_traces,
     expire_in_state,
     forget,
     forget_in_state,
@@ -41,6 +49,7 @@ example:
   llmeval prune --max-days 7 --dry-run
   llmeval prune --max-size 500MB
   llmeval prune --user user-17
+  llmeval prune --where tag:tenant=acme --dry-run
   llmeval prune --reset learned
 
 The oldest traces are deleted first, each as a whole: its spans, scores, feedback and
@@ -79,6 +88,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         help="delete all traces of this user (user_id) at once, however old, what judges said of "
         "them, and what the files beside the store have of them",
     )
+    add_where(parser)
     parser.add_argument(
         "--reset",
         choices=sorted(registry.table("state")),
@@ -93,14 +103,21 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prune the store, and say what became of it."""
+    """Delete what the options name."""
+    if args.user is not None and args.where:
+        raise ConfigurationError("--user and --where: give one of them, such as --where user=ID")
+    if args.user is not None:
+        return _forget(args)
+    if args.where:
+        return _prune_selected(args)
+    return _prune(args) if args.reset is None else _reset(args)
+
+
+def _prune(args: argparse.Namespace) -> int:
+    """Prune the store to its bounds, and say what became of it."""
     settings = config.from_environment(problems=[])
     days = settings.store_max_days if args.max_days is None else args.max_days
     size = settings.store_max_bytes if args.max_size is None else args.max_size
-    if args.user is not None:
-        return _forget(args)
-    if args.reset is not None:
-        return _reset(args)
     with open_store(args.store) as reader:
         path = Path(reader.location)
         oldest = dump.DumpScope(until=oldest_ns(days))
@@ -246,6 +263,37 @@ def _forget(args: argparse.Namespace) -> int:
         )
         say_wrapped(_UNTIED)
     return 1 if hidden or not found else 0
+
+
+def _prune_selected(args: argparse.Namespace) -> int:
+    """Delete the requests that a filter selects, however old; return 1 where there are none."""
+    with open_store(args.store, selection_of(args.where)) as reader:
+        path = Path(reader.location)
+        traces = reader.read(lambda c: c.execute("SELECT DISTINCT trace_id FROM spans").fetchall())
+    with open_store(str(path)) as reader:
+        theirs = reader.read(lambda c: belongings_of_traces(c, (trace for (trace,) in traces)))
+    really = not args.dry_run
+    try:
+        rows = forget_in_state(state_path(path), theirs, _state_tables(), really=really)
+        if really:
+            forget(path, theirs)
+    except (OSError, sqlite3.Error, Unusable) as error:
+        raise ConfigurationError(f"{path} cannot be written: {error}") from None
+    went = "went" if really else "would go"
+    judges = len(theirs.judge_traces)
+    if args.json:
+        say_json(
+            {
+                "store": str(path), "dry_run": args.dry_run, "traces": len(theirs.traces),
+                "spans": len(theirs.spans), "judge_traces": judges,
+                "removed": len(theirs.spans) if really else 0, **rows,
+            }
+        )  # fmt: skip
+        return 0 if theirs.traces else 1
+    some = f"{plural(len(theirs.traces), 'trace')} with {plural(len(theirs.spans), 'span')}"
+    also = f" and {plural(judges, 'trace')} of judges that read them" if judges else ""
+    say_wrapped(f"{path}: {some}{also} {went}. Rows of golden sets and experiments stay.")
+    return 0 if theirs.traces else 1
 
 
 def _look(args: argparse.Namespace, users: Sequence[str]) -> tuple[Belongings, bool]:

@@ -30,13 +30,15 @@ from __future__ import annotations
 import csv
 import re
 import sqlite3
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from math import isfinite
 from typing import NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, did_you_mean
-from llmeval_sdk.model import values
+from llmeval_sdk.model import DAY_SECONDS, values
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.identities import forms
 from llmeval_sdk.store.labels import is_latest_feedback
@@ -62,6 +64,8 @@ _CONDITION = re.compile(
     (?:(?P<operator>!=|!~|<=|>=|=|~|<|>)(?P<value>.*))?""",
     re.VERBOSE | re.DOTALL,
 )
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h)?")
 _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3_600.0}
 
@@ -304,6 +308,28 @@ def _field(match: re.Match[str]) -> tuple[str, str]:
     if kind and not name:
         raise ConfigurationError(f"expected a name after {kind!r}, as in {kind}:NAME")
     return field, name
+
+
+def length_of(text: str) -> float | None:
+    """Return the seconds that ``90s``, ``5m``, ``24h``, ``7d`` or ``2w`` is, or ``None``."""
+    match = _LENGTH.fullmatch(text.strip())
+    return None if match is None else float(match[1]) * _UNITS[match[2]]
+
+
+def read_time(text: str) -> int:
+    """Read ``90m``, ``24h``, ``7d`` or an ISO date as nanoseconds since the epoch.
+
+    A date without a zone is local time. Raises `ConfigurationError` for any other text.
+    """
+    if (length := length_of(text)) is not None:
+        return time.time_ns() - int(length * 1e9)
+    try:
+        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+    except ValueError:
+        raise ConfigurationError(
+            f"{text!r} is not a time: expected 90m, 24h, 7d or 2026-01-31T12:00"
+        ) from None
+    return int(moment.timestamp() * 1e9)
 
 
 def _listed(text: str) -> tuple[str, ...]:

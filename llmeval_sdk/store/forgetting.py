@@ -33,9 +33,21 @@ def belongings_of(
     """
     traces = {row[0] for user in users for row in connection.execute(_OF_USER, {"user": user})}
     traces.update(row[0] for span in copied for row in connection.execute(_COPIES, (span,)))
+    return _belongings(connection, users, traces, with_sessions=True)
+
+
+def belongings_of_traces(connection: sqlite3.Connection, traces: Iterable[str]) -> Belongings:
+    """Return what a store has of some traces: their spans, and what judges said of these."""
+    return _belongings(connection, (), set(traces), with_sessions=False)
+
+
+def _belongings(
+    connection: sqlite3.Connection, users: Sequence[str], traces: set[str], *, with_sessions: bool
+) -> Belongings:
+    """Collect the spans and judge traces; sessions are as a whole those of a user alone."""
     found = [row for trace in traces for row in connection.execute(_SPANS, (trace,))]
     spans = frozenset(span for span, _ in found)
-    sessions = frozenset(session for _, session in found if session)
+    sessions = frozenset(session for _, session in found if session and with_sessions)
     readings = [(span, None) for span in spans]
     readings += connection.execute(_ON_SESSIONS.format("span_id, name"), _listed(sessions))
     judges = {

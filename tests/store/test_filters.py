@@ -1,11 +1,13 @@
 """One filter language selects requests, the same for every question to a store."""
 
+import json
 import sqlite3
 import time
 
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk import cli
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.filters import MAX_CONDITIONS, MAX_VALUES, Condition, Filter, read_filter
 from llmeval_sdk.store.populations import populations
@@ -224,3 +226,47 @@ def test_a_thousand_values_are_compared(path):
     """They are one argument."""
     values = ",".join(map(str, range(MAX_VALUES - 1)))
     assert selected(path, f"tag:tenant={values},acme") == {"one"}
+
+
+def test_python_asks_the_same_questions(path):
+    """`llmeval.open_store` takes the words of the commands."""
+    with llmeval.open_store(path, where="tag:tenant", by="model", since="1h") as store:
+        assert {span.name for span in store.traces()} == {"one", "two", "three", "five"}
+        estimates = {(one.judge, one.group): one for one in store.estimates("quality")}
+        assert estimates["quality", "gpt-4o"].estimate.mean == 0.2
+        assert {group.key for group in store.traffic().groups} >= {"gpt-4o", "llama"}
+        assert {one.evaluator for one in store.scores()} >= {"quality", "verdict"}
+        spans = [stored.span.name for stored in store.spans()]
+        assert sorted(spans) == ["call", "call", "call", "five", "one", "three", "two"]
+    with llmeval.open_store(path) as store:
+        assert len(store.traces()) == 5
+        assert store.estimates("quality") == []
+        assert store.traffic().by == "name"
+
+
+@pytest.mark.parametrize(
+    "options", [{"where": "tenant=a"}, {"by": "tenant"}, {"since": "soon"}, {"until": "soon"}]
+)
+def test_python_refuses_what_the_commands_refuse(path, options):
+    """With the same words."""
+    with pytest.raises(ConfigurationError, match=r"tag:|time"):
+        llmeval.open_store(path, **options)
+
+
+def test_what_a_filter_selects_can_be_deleted(path, tmp_path, capsys):
+    """With what was said of it, and nothing else."""
+    copy = tmp_path / "llmeval.db"
+    with sqlite3.connect(path) as store, sqlite3.connect(copy) as to:
+        store.backup(to)
+    copy.chmod(0o600)
+    command = ["prune", "--store", str(copy), "--where", "tag:tenant~acme"]
+    assert cli.main([*command, "--dry-run"]) == 0
+    assert "2 traces with 4 spans would go" in " ".join(capsys.readouterr().out.split())
+    assert selected(copy) == ALL
+    assert cli.main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["removed"] == 4
+    assert selected(copy) == ALL - {"one", "two"}
+    with StoreReader(copy) as reader:
+        assert len(reader.feedback()) == 0
+    assert cli.main(command) == 1
+    assert cli.main([*command, "--user", "u"]) == 2
