@@ -12,12 +12,13 @@ money is freed when its hold ends, so a process that dies in between blocks noth
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.groups import MAX_GROUPS, OTHERS
 from llmeval_sdk.model import DAY_SECONDS
 
 
@@ -73,6 +74,11 @@ class Account:
             for second, (calls, tokens) in self.seconds.items()
             if second + 1 > now - seconds and second < now + MINUTE
         )
+
+    def is_idle(self, now: float) -> bool:
+        """Say whether nothing was used since yesterday."""
+        latest = max(self.seconds, default=0)
+        return self.day < now // DAY_SECONDS and latest < now - DAY_SECONDS
 
 
 @dataclass(slots=True)
@@ -145,6 +151,31 @@ def refusal(
             detail, retry_after = found
             return Refused("over_budget", f"{name or 'all judges'}: {detail}", retry_after)
     return None
+
+
+def limits_of_groups(
+    state: BookState, groups: Sequence[Budget], tags: Mapping[str, str], now: float
+) -> dict[str, Budget]:
+    """Return the limits by account that a request with these tags has beside those of its judge.
+
+    A budget for each group has `MAX_GROUPS` accounts that were used since yesterday; requests of
+    further groups share one. Accounts that nobody used since then make way.
+    """
+    limits: dict[str, Budget] = {}
+    for budget in groups:
+        name = budget.account_of(tags)
+        if name is None:
+            continue
+        if budget.per is not None and name not in state.accounts:
+            prefix = budget.account_prefix
+            own = [account for account in state.accounts if account.startswith(prefix)]
+            for account in own if len(own) >= MAX_GROUPS else ():
+                if state.accounts[account].is_idle(now) and not state.reserved(account, now):
+                    del state.accounts[account]
+            if sum(account in state.accounts for account in own) >= MAX_GROUPS:
+                name = f"{prefix}{OTHERS}"
+        limits[name] = budget
+    return limits
 
 
 def reserve(

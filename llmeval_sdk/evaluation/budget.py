@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation.groups import (
+    TagTest,
+    Where,
+    group_of,
+    is_about,
+    read_tag,
+    read_where,
+)
 
 
 UNPRICED_TOKENS_PER_MINUTE = 200_000
@@ -29,9 +37,17 @@ class Budget:
         concurrency: Calls at the same time, in each process.
         judges: Further limits for single judges, by name, inside this budget. Their
             ``concurrency`` is not used.
+        groups: Further limits for groups of requests, inside this budget: budgets with ``where``
+            or ``per``. Their ``concurrency`` is not used.
+        where: Tags of the spans that a budget among ``groups`` is about, such as
+            ``{"tag:tenant": "acme"}``.
+        per: ``tag:KEY`` or ``user``: each of its values has these limits for itself. The processes
+            of a host keep books for 200 values that have used something lately; all others share
+            one account.
 
     Raises:
-        ConfigurationError: A limit is not a number of at least 0.
+        ConfigurationError: A limit is not a number of at least 0, or one of ``groups`` has neither
+            ``where`` nor ``per``.
 
     Examples:
         >>> llmeval.configure(
@@ -49,6 +65,11 @@ class Budget:
     usd_per_day: float | None = 5.0
     concurrency: int = 8
     judges: Mapping[str, Budget] = field(default_factory=dict, hash=False)
+    groups: Sequence[Budget] = field(default=(), hash=False)
+    where: Where = field(default=None, hash=False)
+    per: str | None = None
+    tests: tuple[TagTest, ...] = field(default=(), init=False, repr=False)
+    """What ``where`` asks of a record."""
 
     def __post_init__(self) -> None:
         for limit in (
@@ -73,6 +94,34 @@ class Budget:
                 raise ConfigurationError(
                     f"Budget: judges[{name!r}] must be a Budget without judges of its own"
                 )
+        object.__setattr__(self, "tests", read_where(self.where, "Budget"))
+        if self.per is not None:
+            read_tag(self.per, "Budget", "per=")
+        for budget in self.groups:
+            if not isinstance(budget, Budget) or not budget.is_of_group or budget.judges:
+                raise ConfigurationError(
+                    "Budget: groups= takes budgets with where= or per=, and without judges, such as"
+                    f' Budget(usd_per_day=0.5, per="tag:tenant"), not {budget!r}'
+                )
+
+    @property
+    def is_of_group(self) -> bool:
+        """Whether it is about some requests only, or about each group of them."""
+        return bool(self.tests or self.per)
+
+    def account_of(self, tags: Mapping[str, str]) -> str | None:
+        """Return the account that a request with these tags uses; ``None`` where it uses none."""
+        if not is_about(self.tests, tags):
+            return None
+        if self.per is None:
+            return self.account_prefix
+        return f"{self.account_prefix}{group_of(read_tag(self.per, 'Budget', 'per='), tags)}"
+
+    @property
+    def account_prefix(self) -> str:
+        """How the names of all accounts of a budget of a group begin."""
+        tests = [f"tag:{tag}={'|'.join(sorted(listed))}" for tag, listed in self.tests]
+        return " and ".join([*tests, *([f"{self.per}="] if self.per else [])])
 
 
 def _is_number(value: object) -> bool:

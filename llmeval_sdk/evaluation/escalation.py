@@ -467,7 +467,7 @@ class Escalation:
 
     def concerns(self, evaluations: Evaluations, record: Record) -> bool:
         """Say whether it is about a record at all, by its tags and the scores that it has."""
-        if self.tests and not is_about(self.tests, record):
+        if self.tests and not is_about(self.tests, record.tags):
             return False
         is_limited = self.when is not None and self.of is not None
         return not is_limited or not self.names().isdisjoint(evaluations)
@@ -696,14 +696,14 @@ class JudgeGate:
         escalations = self._escalations.get(judge)
         if not escalations:
             return None
-        if not any(not each.tests or is_about(each.tests, record) for each in escalations):
+        if not any(not each.tests or is_about(each.tests, record.tags) for each in escalations):
             return Ruling(run=False, probability=0.0, why="no escalation is about its tags")
         key = f"{record.trace_id}{record.span_id}" if record.trace_id else record.span_id
         return max(
             (
                 each.decide(evaluations, key, self._quota_for(each, place, record))
                 for place, each in enumerate(escalations)
-                if not each.tests or is_about(each.tests, record)
+                if not each.tests or is_about(each.tests, record.tags)
             ),
             key=_certainty,
         )
@@ -713,7 +713,7 @@ class JudgeGate:
         if escalation.per is None or escalation.share is None:
             return self._quota(escalation, place, record.span_name)
         tag = read_tag(escalation.per, "", "")
-        stream = (escalation.name, place, record.span_name, group_of(tag, record))
+        stream = (escalation.name, place, record.span_name, group_of(tag, record.tags))
         quota = self._of_groups.get(stream)
         if quota is None:
             if len(self._of_groups) >= MAX_GROUPS:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import Record
 
 
 TAG = "tag:"
@@ -57,11 +56,11 @@ def read_tag(key: object, owner: str, option: str) -> str:
     return key.removeprefix(TAG)
 
 
-def is_about(tests: tuple[TagTest, ...], record: Record) -> bool:
-    """Say whether a record has all the tags that a rule asks for."""
-    return all(record.tags.get(tag) in values for tag, values in tests)
+def is_about(tests: tuple[TagTest, ...], tags: Mapping[str, str]) -> bool:
+    """Say whether a record with these tags has all that a rule asks for."""
+    return all(tags.get(tag) in values for tag, values in tests)
 
 
-def group_of(tag: str, record: Record) -> str:
+def group_of(tag: str, tags: Mapping[str, str]) -> str:
     """Return the group of a record: the value of a tag, or empty where it has none."""
-    return str(record.tags.get(tag) or "")[:_MAX_LENGTH]
+    return str(tags.get(tag) or "")[:_MAX_LENGTH]

@@ -14,6 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import books
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
@@ -23,6 +24,7 @@ from llmeval_sdk.process.forks import Locked
 
 
 T = TypeVar("T")
+NO_TAGS: Mapping[str, str] = {}
 HOLD_SECONDS = 600.0
 """After this time the money of a reservation that nobody has settled is free again."""
 MOST_AHEAD = 16
@@ -90,6 +92,11 @@ class BudgetLimiter:
         apart: Mapping[str, Budget] | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        if budget.is_of_group:
+            raise ConfigurationError(
+                "a Budget with where= or per= goes into the budget of all judges:"
+                " Budget(usd_per_day=5, groups=[Budget(usd_per_day=0.5, per='tag:tenant')])"
+            )
         self.budget = budget
         self.apart = dict(apart or {})
         self._ledger: Ledger = ledger or MemoryLedger()
@@ -108,8 +115,11 @@ class BudgetLimiter:
         tokens: int = 0,
         usd: float | None = None,
         ahead: bool = False,
+        tags: Mapping[str, str] = NO_TAGS,
     ) -> Reservation | Refused:
         """Reserve the most that a judgement may use; ``usd=None`` means that its price is unknown.
+
+        The ``tags`` of what is judged say whose limits count as well.
 
         With ``ahead`` a process that reserves often does so for several calls at a time, as long as
         that is a small part of what is left. What it has not used by the end of the second is given
@@ -121,9 +131,11 @@ class BudgetLimiter:
         if (spare := self._spare(judge, want)) is not None:
             return spare
         limits = self._limits(judge)
-        more = self._ahead() if ahead else 0
+        groups = () if judge in self.apart else self.budget.groups
+        more = self._ahead() if ahead and not groups else 0  # the next call may be of another group
 
         def change(state: BookState, now: float) -> Refused | list[Reservation]:
+            limits.update(books.limits_of_groups(state, groups, tags, now))
             refused = books.refusal(state, limits, want, now)
             if refused is not None:
                 return refused

@@ -17,7 +17,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError, MissingExtraError
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import AdaptiveLimit
 from llmeval_sdk.evaluation.books import Reservation
-from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.evaluation.limiter import NO_TAGS, BudgetLimiter
 from llmeval_sdk.judges.models.prices import cost
 from llmeval_sdk.judges.prompt import fair_limit, shortened
 from llmeval_sdk.model import Completion, Decision, Message, ModelCall, Usage, total_usage
@@ -143,14 +143,24 @@ class RateLimiter:
         else:  # also an answer that is no verdict shows that the model is there
             self.breaker.succeeded(probe)
 
-    def reserve(self, judge: str, model: str, most: Usage, *, calls: int = 1) -> Reservation:
-        """Reserve the most that calls may use.
+    def reserve(
+        self,
+        judge: str,
+        model: str,
+        most: Usage,
+        *,
+        calls: int = 1,
+        tags: Mapping[str, str] = NO_TAGS,
+    ) -> Reservation:
+        """Reserve the most that calls may use; ``tags`` are those of what is judged.
 
         Raises `JudgeError` with the counted reason where the budget refuses.
         """
         usd = self.cost(model, most)
         reserved: Reservation = _granted(
-            self.limiter.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True)
+            self.limiter.reserve(
+                judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True, tags=tags
+            )
         )
         return reserved
 
@@ -203,15 +213,23 @@ class Spending:
         model: What is called.
         rate_limiter: Of the calls to this model.
         judge: Whose limits count beside those of all.
+        tags: The tags of what is judged, by which the limits of groups count as well.
     """
 
-    def __init__(self, model: object, rate_limiter: RateLimiter, judge: str) -> None:
+    def __init__(
+        self,
+        model: object,
+        rate_limiter: RateLimiter,
+        judge: str,
+        tags: Mapping[str, str] = NO_TAGS,
+    ) -> None:
         self.model = getattr(model, "model", "") or type(model).__name__
         self.usage: Usage | None = None
         self.calls: list[ModelCall] = []
         """What was called, for the judgement's trace."""
         self.rate_limiter = rate_limiter
         self.judge = judge
+        self.tags = tags
 
     async def paid(self, name: str, most: Usage, call: Callable[[], Awaitable[_Result]]) -> _Result:
         """Make a call, when its turn has come; while its caller is patient, again if it may pass.
@@ -298,7 +316,10 @@ class _Payment:
         self._call = ModelCall(name, time_ns(), 0, account.model)
 
     def _reserve(self) -> Reservation:
-        return self._rate_limiter.reserve(self._account.judge, self._account.model, self._most)
+        account = self._account
+        return self._rate_limiter.reserve(
+            account.judge, account.model, self._most, tags=account.tags
+        )
 
     def another(self, trouble: JudgeError | None) -> None:
         """Reserve for a further request, which the client makes after some trouble."""
@@ -368,8 +389,10 @@ class Lease:
 class BudgetedLLM(Spending, LLM):
     """The judge model as one judgement sees it; adds up what the judgement used."""
 
-    def __init__(self, llm: LLM, rate_limiter: RateLimiter, judge: str) -> None:
-        super().__init__(llm, rate_limiter, judge)
+    def __init__(
+        self, llm: LLM, rate_limiter: RateLimiter, judge: str, tags: Mapping[str, str] = NO_TAGS
+    ) -> None:
+        super().__init__(llm, rate_limiter, judge, tags)
         self.inner = llm
         """The model itself, which charges nothing to the budget."""
         self.cut_prompts = 0
@@ -417,7 +440,9 @@ class BudgetedLLM(Spending, LLM):
         """
         limiter = self.rate_limiter.limiter
         async with self.rate_limiter.passage() as passing:
-            reserved = self.rate_limiter.reserve(self.judge, self.model, most, calls=calls)
+            reserved = self.rate_limiter.reserve(
+                self.judge, self.model, most, calls=calls, tags=self.tags
+            )
             lease = Lease(self.inner)
             try:
                 yield lease
@@ -509,9 +534,10 @@ class Models:
         )
         self._made: dict[object, tuple[LLM, RateLimiter] | NoModel] = {}
 
-    async def of(self, judge: Judge) -> BudgetedLLM | NoModel:
+    async def of(self, judge: Judge, tags: Mapping[str, str] = NO_TAGS) -> BudgetedLLM | NoModel:
         """Return the model that a judge asks, for one judgement; made and warmed once.
 
+        ``tags`` are those of what is judged, by which the limits of groups count.
         Call it where judges run: loading a client takes its time.
         """
         key = _key(judge)
@@ -525,7 +551,7 @@ class Models:
             if warm is not None and judge.calls_here:
                 await warm()
         made = self._made[key]
-        return made if isinstance(made, NoModel) else BudgetedLLM(*made, judge.name)
+        return made if isinstance(made, NoModel) else BudgetedLLM(*made, judge.name, tags)
 
     def check(self, judge: Judge) -> LLM:
         """Return the model that a judge asks, to look at; `NoModel` where none is configured.

@@ -531,7 +531,7 @@ async def judge_record(
         timeout: seconds for the whole judgement.
         verdicts: where earlier verdicts are found and this one is kept.
     """
-    llm = await models.of(judge)
+    llm = await models.of(judge, record.tags)
     key, kept = None, EarlierVerdict()
     if verdicts is not None:
         key = key_of(judge, llm.inner, record)

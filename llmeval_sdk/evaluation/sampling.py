@@ -109,7 +109,7 @@ class SamplingRule:
         return (
             self.evaluator in (None, evaluator)
             and self.span_name in (None, record.span_name)
-            and (not self.tests or is_about(self.tests, record))
+            and (not self.tests or is_about(self.tests, record.tags))
         )
 
 

@@ -8,8 +8,11 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.admission import Admitted
+from llmeval_sdk.evaluation.books import Reservation
+from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.escalation import Escalation, JudgeGate
 from llmeval_sdk.evaluation.groups import MAX_GROUPS
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules, parse_rules
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.statistics.mean import population_mean
@@ -176,3 +179,97 @@ def test_rules_read_the_tags_of_a_context():
         stats = seen.drain()
     assert stats.judged == {"checked_by_group": 1}
     assert stats.not_run["checked_by_group"] == {"not_sampled": 1}
+
+
+ANSWER = '{"rationale": "It answers.", "rating": "yes"}'
+CLOCK = 1_700_000_000.0
+
+
+def limiter(*groups, now=lambda: CLOCK, **limits):
+    limits = {"calls_per_minute": None, "usd_per_day": None, **limits}
+    return BudgetLimiter(Budget(**limits, groups=groups), clock=now)
+
+
+def granted(limiter, tenant, *, usd=0.1, calls=1):
+    tags = {"tenant": tenant} if tenant else {}
+    reserved = limiter.reserve("polite", usd=usd, calls=calls, tokens=10, tags=tags)
+    return isinstance(reserved, Reservation)
+
+
+def test_each_tenant_has_a_budget_of_its_own():
+    """One that has spent its own leaves that of the others alone; those without a tag share one."""
+    keeper = limiter(Budget(calls_per_minute=2, usd_per_day=None, per="tag:tenant"))
+    for tenant in ("acme", "globex", None):
+        assert [granted(keeper, tenant) for _ in range(3)] == [True, True, False]
+    refused = keeper.reserve("polite", tags={"tenant": "acme"})
+    assert "tag:tenant=acme: 2 calls a minute are used up" in refused.detail
+
+
+def test_a_budget_of_a_group_is_inside_that_of_all():
+    """And a tenant that is named has a further limit."""
+    keeper = limiter(
+        Budget(calls_per_minute=None, usd_per_day=0.5, per="tag:tenant"),
+        Budget(calls_per_minute=None, usd_per_day=0.2, where={"tag:tenant": "acme"}),
+        usd_per_day=0.9,
+    )
+    assert sum(granted(keeper, "acme") for _ in range(9)) == 2
+    assert sum(granted(keeper, "globex") for _ in range(9)) == 5
+    assert sum(granted(keeper, "initech") for _ in range(9)) == 2
+
+
+def test_what_was_not_used_is_given_back_to_the_tenant():
+    """As in every budget."""
+    keeper = limiter(Budget(calls_per_minute=None, usd_per_day=0.5, per="tag:tenant"))
+    first = keeper.reserve("polite", usd=0.5, tags={"tenant": "acme"})
+    assert not granted(keeper, "acme")
+    keeper.settle(first, usd=0.1)
+    assert granted(keeper, "acme", usd=0.4)
+
+
+def test_ten_thousand_tenants_have_two_hundred_accounts_and_one_more():
+    """The rest shares a budget, and yesterday's tenants make way for today's."""
+    now = [CLOCK]
+    keeper = limiter(
+        Budget(calls_per_minute=None, usd_per_day=0.1, per="tag:tenant"), now=lambda: now[0]
+    )
+    granted_to = [granted(keeper, f"t{number}") for number in range(1_000)]
+    assert sum(granted_to) == MAX_GROUPS + 1
+    assert len(keeper._ledger._text) < 50_000
+    now[0] += 2 * 86_400
+    assert sum(granted(keeper, f"later{number}") for number in range(1_000)) == MAX_GROUPS + 1
+
+
+REFUSED = {
+    "no group": lambda: Budget(groups=[Budget()]),
+    "no budget": lambda: Budget(groups=["acme"]),
+    "no tag to divide by": lambda: Budget(per="tenant"),
+    "no tag to choose by": lambda: Budget(where={"tenant": "acme"}),
+    "not inside another": lambda: BudgetLimiter(Budget(per="tag:tenant")),
+    "judges inside": lambda: Budget(groups=[Budget(per="tag:t", judges={"safety": Budget()})]),
+}
+
+
+@pytest.mark.parametrize("mistake", REFUSED)
+def test_a_budget_that_makes_no_sense_is_refused(mistake):
+    """With what to write instead."""
+    with pytest.raises(ConfigurationError, match=r"per=|tag:KEY"):
+        REFUSED[mistake]()
+
+
+def test_judges_spend_the_budget_of_the_tenant_that_they_judge():
+    """The tags of the judged span go with the judgement to its model."""
+    budget = Budget(
+        calls_per_minute=None, usd_per_day=None,
+        groups=[Budget(calls_per_minute=2, usd_per_day=None, per="tag:tenant")],
+    )  # fmt: skip
+    with llmeval.testing.capture(
+        evaluators=["relevance_to_query"], llm=llmeval.testing.FakeLLM(ANSWER), budget=budget
+    ) as seen:
+        for tenant in ("acme",) * 4 + ("globex",):
+            with llmeval.workflow(
+                "answer", tags={"tenant": tenant}, request=f"q {random.random()}"
+            ):
+                llmeval.annotate(response="a")
+        stats = seen.drain()
+    assert stats.judged == {"relevance_to_query": 3}
+    assert stats.not_run["relevance_to_query"] == {"over_budget": 2}

@@ -23,7 +23,7 @@ from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
 from llmeval_sdk.evaluation.books import MINUTE, Reservation, Want
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, BudgetLimiter, Ledger
+from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, NO_TAGS, BudgetLimiter, Ledger
 from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.plugins.shared.breaker import SharedBreaker
 from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread, elapsed
@@ -468,7 +468,9 @@ class SharedLimiter(BudgetLimiter):
         held = self._take(_need_of(self._limits(judge), calls, tokens, usd, slots=slots))
         if isinstance(held, Refused):
             return held
-        granted = super().reserve(judge, calls=calls, tokens=tokens, usd=usd)
+        granted = super().reserve(
+            judge, calls=calls, tokens=tokens, usd=usd, tags=how.get("tags", NO_TAGS)
+        )
         with self._lease.lock:
             if isinstance(granted, Refused):
                 self._lease.settle(held, dict.fromkeys(AMOUNTS, 0), elapsed())
