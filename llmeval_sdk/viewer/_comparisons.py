@@ -25,7 +25,7 @@ from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader, dimensions
 from llmeval_sdk.store.traces import outline_of, traces_like
 from llmeval_sdk.store.versions import compare, dimension
-from llmeval_sdk.viewer._render import Cell, MarkedText, cell_of, marked, page
+from llmeval_sdk.viewer._render import Cell, MarkedText, cell_of, marked, page, where_of
 from llmeval_sdk.viewer._site import (
     WAIT_SECONDS,
     Background,
@@ -110,7 +110,7 @@ def show_versions(request: Request) -> Response:
     wanted = request.query_params.get("by", "").strip()
     baseline = request.query_params.get("baseline", "").strip() or None
     comparison, problem = None, ""
-    with request.app.state.site.readers.lend() as reader:
+    with request.app.state.site.readers.lend(where_of(request)) as reader:
         known = reader.read(dimensions)
         by = wanted or (known[0] if known else "")
         if by:

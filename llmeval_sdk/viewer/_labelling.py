@@ -24,7 +24,16 @@ from llmeval_sdk.store.labelling import (
     shown,
 )
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.viewer._render import MarkedText, as_text, marked, page, places, root_of, url
+from llmeval_sdk.viewer._render import (
+    MarkedText,
+    as_text,
+    marked,
+    page,
+    places,
+    root_of,
+    url,
+    where_of,
+)
 from llmeval_sdk.viewer._site import state_of
 from llmeval_sdk.viewer._trace import form_of, labelled_site, storing, submitter_of
 
@@ -38,7 +47,7 @@ def show(request: Request) -> Response:
     """Answer with the next record of a judge; ``span`` shows a certain one of the chosen again."""
     params = request.query_params
     site = labelled_site(request)
-    with site.readers.lend() as reader:
+    with site.readers.lend(where_of(request)) as reader:
         judges = judges_of(reader)
         judge = params.get("judge") or (judges[0] if judges else "")
         chosen, problem = None, ""
@@ -87,7 +96,7 @@ def _store(request: Request, form: dict[str, str]) -> Response:
     if value == "skip":
         skipped = [*(each for each in skipped if each != span_id), span_id][-MAX_SKIPPED:]
     elif value in VALUES:
-        with site.readers.lend() as reader:
+        with site.readers.lend(where_of(request)) as reader:
             try:
                 chosen = {each.id: each for each in queue(reader, judge, count).chosen}
             except ConfigurationError as error:
@@ -106,7 +115,8 @@ def _store(request: Request, form: dict[str, str]) -> Response:
     else:
         raise HTTPException(400, "A label is yes or no.")
     query["skip"] = ",".join(skipped)
-    return RedirectResponse(url(root_of(request), "/label", query), 303)
+    kept = {**query, "where": where_of(request)}
+    return RedirectResponse(url(root_of(request), "/label", kept), 303)
 
 
 def _next(reader: StoreReader, chosen: Queue, skipped: list[str], wanted: str) -> Shown | None:

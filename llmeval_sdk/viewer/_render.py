@@ -26,6 +26,7 @@ from llmeval_sdk.model import Evaluation, values
 from llmeval_sdk.model.chat import both_ends, messages_of, steps_of
 from llmeval_sdk.statistics.mean import Estimate
 from llmeval_sdk.statistics.reasons import explain
+from llmeval_sdk.store.filters import MAX_CONDITIONS
 from llmeval_sdk.store.span_lists import ListedOutcome
 from llmeval_sdk.store.traffic import has_abstained
 from llmeval_sdk.text.terminal import changed_by, number, percent, seconds
@@ -180,10 +181,39 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
     """Render a template with ``values``, which it reads by their names."""
     root = root_of(request)
     site = request.app.state.site
+    here, where = request.url.path.removeprefix(root), where_of(request)
+    others = [item for item in request.query_params.multi_items() if item[0] not in _PLACES]
     whole = TEMPLATES.get_template(template).render(
-        url=partial(url, root), site=site, here=request.url.path.removeprefix(root), **values
-    )
+        url=partial(_kept_url, root, where), site=site, here=here,
+        where=where if is_filtered(here) else None, other_params=others, **values,
+    )  # fmt: skip
     return HTMLResponse(whole, status)
+
+
+FILTERED = ("/scores", "/review", "/sessions", "/versions", "/label")
+"""The pages, beside the list of traces, that take conditions and keep them in links."""
+_PLACES = ("where", "after", "skip", "last")
+"""Parameters that make no sense under another filter."""
+
+
+def is_filtered(path: str) -> bool:
+    """Say whether a page takes conditions in its address."""
+    return path == "/" or any(path == each or path.startswith(f"{each}/") for each in FILTERED)
+
+
+def where_of(request: Request) -> tuple[str, ...]:
+    """Return the conditions in the address of a page, of which too many are left out."""
+    typed = (text.strip() for text in request.query_params.getlist("where"))
+    return tuple(dict.fromkeys(filter(None, typed)))[:MAX_CONDITIONS]
+
+
+def _kept_url(
+    root: str, where: Sequence[str], path: str, query: Mapping[str, Any] | None = None
+) -> str:
+    """Return the address of a page, which keeps the conditions unless the query has its own."""
+    if where and is_filtered(path) and "where" not in (query or {}):
+        query = {**(query or {}), "where": list(where)}
+    return url(root, path, query)
 
 
 def url(root: str, path: str, query: Mapping[str, Any] | None = None) -> str:

@@ -16,7 +16,17 @@ from llmeval_sdk.store.labelling import Shown, add_feedback, human_label, shown
 from llmeval_sdk.store.labels import EXTRACTION_JUDGE
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.state import state_path
-from llmeval_sdk.viewer._render import Cell, as_text, cell, day, marked, page, root_of, url
+from llmeval_sdk.viewer._render import (
+    Cell,
+    as_text,
+    cell,
+    day,
+    marked,
+    page,
+    root_of,
+    url,
+    where_of,
+)
 from llmeval_sdk.viewer._site import state_of
 from llmeval_sdk.viewer._trace import form_of, labelled_site, storing, submitter_of
 
@@ -54,7 +64,7 @@ def show(request: Request) -> Response:
     skipped = _skipped(params.get("skip", ""))
     fitted = of_chances(state_path(site.readers.path))
     calibration = None if fitted is None else fitted.calibration
-    with site.readers.lend() as reader:
+    with site.readers.lend(where_of(request)) as reader:
         doubtful = reader.read(
             lambda store: doubtful_fields(store, most=MAX_LISTED, calibration=calibration)
         )
@@ -106,7 +116,8 @@ def _store(request: Request, form: dict[str, str]) -> Response:
     else:
         raise HTTPException(400, "A label is yes or no.")
     query["skip"] = ",".join(map(str, skipped))
-    return RedirectResponse(url(root_of(request), "/review", query), 303)
+    kept = {**query, "where": where_of(request)}
+    return RedirectResponse(url(root_of(request), "/review", kept), 303)
 
 
 def _wanted(reader: StoreReader, seq: str) -> ScoredField | None:

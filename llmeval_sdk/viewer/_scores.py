@@ -39,7 +39,7 @@ from llmeval_sdk.viewer._charts import (
     quantile,
     words_by_period,
 )
-from llmeval_sdk.viewer._render import cell_of, page
+from llmeval_sdk.viewer._render import cell_of, page, where_of
 from llmeval_sdk.viewer._site import state_of
 from llmeval_sdk.viewer._traces import RANGES
 
@@ -86,7 +86,7 @@ class Chart:
 def overview(request: Request) -> Response:
     """Answer with every evaluator's figures."""
     since = _since(request)
-    with request.app.state.site.readers.lend() as reader:
+    with request.app.state.site.readers.lend(where_of(request)) as reader:
         known = reader.read(known_names)
         judges = [_judge(reader, name, since) for name in known.judges]
         heuristics = [_figures(reader, name, since, judge=False)[0] for name in known.heuristics]
@@ -116,7 +116,7 @@ def _accounts(request: Request) -> Mapping[str, ExporterStats]:
 def detail(request: Request) -> Response:
     """Answer with one evaluator's charts."""
     name, since = request.path_params["evaluator"], _since(request)
-    with request.app.state.site.readers.lend() as reader:
+    with request.app.state.site.readers.lend(where_of(request)) as reader:
         known = reader.read(known_names)
         feedback = (
             reader.read(lambda c: recent_feedback(c, name, since)) if name in known.labels else None

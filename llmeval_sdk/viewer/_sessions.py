@@ -41,6 +41,7 @@ from llmeval_sdk.viewer._render import (
     page,
     preview,
     text_content,
+    where_of,
 )
 from llmeval_sdk.viewer._site import state_of
 
@@ -98,7 +99,7 @@ def show_list(request: Request) -> Response:
     after = _place(request.query_params.get("after"))
     typed = request.query_params.get("user", "").strip()
     user = forms(typed, runtime.settings()) if typed else None
-    with request.app.state.site.readers.lend() as reader:
+    with request.app.state.site.readers.lend(where_of(request)) as reader:
         listed = reader.read(lambda c: sessions_page(c, after, user=user))
         rows = [
             (item, _newest(stored_sessions(reader, item.session_id, most=_LISTED_VERDICTS)))

@@ -29,6 +29,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
@@ -36,11 +37,17 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.offline.saved import SavedReports
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.store.files import path_of, refusal
+from llmeval_sdk.store.filters import read_filter
 from llmeval_sdk.store.hourly_traffic import HourlyTraffic
 from llmeval_sdk.store.reader import StoreReader, contents_of
+from llmeval_sdk.store.selection import Selection
 from llmeval_sdk.viewer._render import page
 
 
+SELECTED_SECONDS = 30.0
+"""How long the requests that a filter selects are remembered: to find them among a million spans
+takes a second."""
+MAX_SELECTIONS = 4
 SECONDS = 5.0
 """The longest that one reading for a page may take. The file may come from a stranger, who could
 have made it slow to read."""
@@ -59,7 +66,9 @@ class Readers:
     def __init__(self, store: str | os.PathLike[str] | None) -> None:
         self._chosen = None if store is None else path_of(store)
         self._closed = False
+        self._lock = threading.Lock()
         self._idle: SimpleQueue[tuple[tuple[int, int], StoreReader]] = SimpleQueue()
+        self._selections: OrderedDict[Hashable, tuple[float, Selection]] = OrderedDict()
 
     @property
     def path(self) -> Path:
@@ -67,14 +76,17 @@ class Readers:
         return self._chosen or path_of(runtime.settings().store)
 
     @contextmanager
-    def lend(self) -> Iterator[StoreReader]:
+    def lend(self, where: tuple[str, ...] = ()) -> Iterator[StoreReader]:
         """Lend a reader that nobody else uses meanwhile.
+
+        With conditions in ``where``, it knows the requests of which they hold, and no others.
 
         Raises:
             NoStoreError: there is no store, or it cannot be read.
+            HTTPException: a text is no condition.
         """
         file = self._file()
-        reader = self._take(file)
+        reader = self._select(file, where) if where else self._take(file)
         try:
             yield reader
         except sqlite3.DatabaseError as error:
@@ -83,10 +95,33 @@ class Readers:
         except BaseException:
             reader.close()
             raise
-        if self._closed:
+        if self._closed or where:
             reader.close()
         else:
             self._idle.put((file, reader))
+
+    def _select(self, file: tuple[int, int], where: tuple[str, ...]) -> StoreReader:
+        """Return a reader of some requests, which are looked for again after a while."""
+        with self._lock:
+            now, key = time.monotonic(), (file, where)
+            for old, (found_at, _) in list(self._selections.items()):
+                if now - found_at > SELECTED_SECONDS:
+                    del self._selections[old]  # its file goes once no reader has it
+            if key not in self._selections:
+                try:
+                    self._selections[key] = now, Selection(read_filter(where))
+                except ConfigurationError as error:
+                    raise HTTPException(400, str(error)) from None
+                if len(self._selections) > MAX_SELECTIONS:
+                    self._selections.popitem(last=False)
+            selection = self._selections[key][1]
+        return self._open(selection)
+
+    def _open(self, selection: Selection | None = None) -> StoreReader:
+        try:
+            return StoreReader(self.path, seconds=SECONDS, selection=selection)
+        except ConfigurationError as error:
+            raise NoStoreError(str(error)) from error
 
     def _file(self) -> tuple[int, int]:
         try:
@@ -107,10 +142,7 @@ class Readers:
             if of_file == file:
                 return reader
             reader.close()
-        try:
-            return StoreReader(self.path, seconds=SECONDS)
-        except ConfigurationError as error:
-            raise NoStoreError(str(error)) from error
+        return self._open()
 
     def close(self) -> None:
         """Close all readers: the idle ones now, and those on loan when they are returned."""
@@ -131,9 +163,10 @@ STREAM_SECONDS = 20.0
 RETRY_MS = 1_000
 
 _STATE = """
-SELECT ifnull((SELECT max(seq) FROM spans), 0) || '.' ||
-  ifnull((SELECT max(seq) FROM evaluations), 0) || '.' ||
-  ifnull((SELECT max(seq) FROM not_run), 0) || '.' || ifnull((SELECT max(seq) FROM feedback), 0)
+SELECT ifnull((SELECT max(seq) FROM main.spans), 0) || '.' ||
+  ifnull((SELECT max(seq) FROM main.evaluations), 0) || '.' ||
+  ifnull((SELECT max(seq) FROM main.not_run), 0) || '.' ||
+  ifnull((SELECT max(seq) FROM main.feedback), 0)
 """
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import isfinite, nan
 from typing import TypedDict
 
-from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from llmeval_sdk import registry
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import values
 from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.store.filters import Filter, read_filter
 from llmeval_sdk.store.identities import UNREADABLE, forms, sessions_of, unreadable
 from llmeval_sdk.store.reader import KnownNames, StoreReader, judged_by_stand_in, known_names
 from llmeval_sdk.store.span_lists import (
@@ -39,6 +40,7 @@ from llmeval_sdk.viewer._render import (
     page,
     root_of,
     url,
+    where_of,
 )
 from llmeval_sdk.viewer._site import state_of
 
@@ -203,18 +205,20 @@ class Filters:
     @property
     def fields(self) -> dict[str, str | list[str] | None]:
         """Return the content of every field of the form, ``None`` for an empty one."""
-        return {**dict.fromkeys((*_TEXTS, *_FLAGS, "col")), **self.params}
+        return {**dict.fromkeys((*_TEXTS, *_FLAGS, "col", "where")), **self.params}
 
     def but(self, **changes: str | list[str] | None) -> dict[str, str | list[str] | None]:
         """Return the parameters with some of them changed; ``None`` removes one."""
         return {**self.params, **changes}
 
 
-def _read_filters(address: QueryParams, known: KnownNames, reader: StoreReader) -> Filters:
+def _read_filters(request: Request, known: KnownNames, reader: StoreReader) -> Filters:
     """Read the filters from the query of an address."""
+    address, conditions = request.query_params, where_of(request)
     params: dict[str, str] = {name: address[name].strip() for name in _TEXTS if address.get(name)}
     params |= {name: "1" for name in _FLAGS if address.get(name)}
     problems: list[str] = []
+    where = _where(conditions, problems)
     condition = _condition(params, known, problems)
     session = _session(reader, params.get("session"), problems)
     order, order_by = _order(params.get("sort", ""))
@@ -233,6 +237,7 @@ def _read_filters(address: QueryParams, known: KnownNames, reader: StoreReader) 
         failed="errors" in params,
         text=params.get("q"),
         since=time.time_ns() - seconds * 1_000_000_000 if seconds else None,
+        where=where or Filter(),
         judges="runs" in params,
         order=order,
         order_by=order_by,
@@ -241,15 +246,25 @@ def _read_filters(address: QueryParams, known: KnownNames, reader: StoreReader) 
     )
     chosen = [name for name in address.getlist("col") if name][:MAX_COLUMNS]
     after = _place(address.get("after"), by_words=by_words)
-    refused = condition is None
+    refused = condition is None or where is None
+    listed = {"col": chosen, "where": list(conditions)}
     return Filters(
-        {**params, **({"col": chosen} if chosen else {})},
+        {**params, **{name: texts for name, texts in listed.items() if texts}},
         query,
         after,
         tuple(dict.fromkeys(chosen)),
         tuple(problems),
         refused=refused,
     )
+
+
+def _where(conditions: Sequence[str], problems: list[str]) -> Filter | None:
+    """Return the filter of the conditions; ``None`` where one is none, which ``problems`` says."""
+    try:
+        return read_filter(conditions)
+    except ConfigurationError as error:
+        problems.append(str(error))
+        return None
 
 
 def _session(reader: StoreReader, identifier: str | None, problems: list[str]) -> str | None:
@@ -375,7 +390,7 @@ def show(request: Request) -> Response:
     site = request.app.state.site
     with site.readers.lend() as reader:
         known: KnownNames = reader.read(known_names)
-        filters = _read_filters(request.query_params, known, reader)
+        filters = _read_filters(request, known, reader)
         if filters.query.text and (ids := _by_id(reader, filters.query.text)):
             trace_id, span_id = ids
             return RedirectResponse(

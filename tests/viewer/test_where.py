@@ -1,0 +1,76 @@
+"""Every list of the viewer takes the filter of the commands, and links keep it."""
+
+import html
+import re
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from llmeval_sdk.viewer._render import FILTERED
+
+
+@pytest.fixture
+def tenants(store):
+    """Return the traces of two tenants, one of them judged badly."""
+    acme = store.judged("question of acme", tags={"tenant": "acme"}, session_id="chat-acme")
+    globex = store.trace("question of globex", tags={"tenant": "globex"}, session_id="chat-globex")
+    return acme, globex
+
+
+def rows(page):
+    return re.findall(r'<tr data-id="([0-9a-f]+)"', page.text)
+
+
+def links(page):
+    return [html.unescape(link) for link in re.findall(r'<a[^>]* href="([^"]+)"', page.text)]
+
+
+def test_the_list_shows_the_requests_of_which_the_conditions_hold(tenants, site):
+    """And names each condition, with a link that removes it."""
+    acme, _ = tenants
+    page = site.get("/", where="tag:tenant=acme")
+    assert rows(page) == [acme.span_id]
+    assert "tag:tenant=acme" in page.text
+    assert len(rows(site.get("/", where="tag:tenant"))) == 2
+    assert rows(site.get("/", where="tag:tenant=nobody")) == []
+
+
+@pytest.mark.parametrize("path", ["/", *FILTERED])
+def test_a_link_keeps_the_filter(tenants, site, path):
+    """Whatever page it leads to that takes one."""
+    page = site.get(path, where="tag:tenant=acme")
+    assert page.status == 200
+    kept = [link for link in links(page) if urlsplit(link).path in ("/", *FILTERED)]
+    assert len(kept) >= 2
+    removing = [link for link in kept if "where" not in parse_qs(urlsplit(link).query)]
+    assert len(removing) <= 2  # what removes the condition, and what clears all filters
+    assert 'name="where" value="tag:tenant=acme"' in page.text
+
+
+def test_scores_and_sessions_are_those_of_the_selected_requests(tenants, site):
+    """As the commands show them."""
+    assert "chat-globex" not in site.get("/sessions", where="tag:tenant=acme").text
+    assert "chat-globex" in site.get("/sessions").text
+    all_scores = site.get("/scores").text
+    of_globex = site.get("/scores", where="tag:tenant=globex").text
+    assert all_scores != of_globex
+
+
+@pytest.mark.parametrize("path", ["/", *FILTERED])
+def test_what_is_no_condition_is_told(tenants, site, path):
+    """With what was meant, and as text."""
+    page = site.get(path, where="tenant=<b>acme")
+    assert page.status == (200 if path == "/" else 400)
+    assert "there is no field" in html.unescape(page.text)
+    assert "<b>acme" not in page.text
+    assert rows(page) == []
+
+
+def test_requests_that_arrive_are_selected_after_a_while(tenants, store, site, monkeypatch):
+    """A selection is remembered for some seconds only."""
+    from llmeval_sdk.viewer import _site
+
+    assert "chat-later" not in site.get("/sessions", where="tag:tenant=acme").text
+    store.trace("later", tags={"tenant": "acme"}, session_id="chat-later")
+    monkeypatch.setattr(_site, "SELECTED_SECONDS", 0.0)
+    assert "chat-later" in site.get("/sessions", where="tag:tenant=acme").text
