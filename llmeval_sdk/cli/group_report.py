@@ -15,7 +15,7 @@ from llmeval_sdk.store.selection import BETWEEN, MAX_SLICES, NONE, OTHERS
 from llmeval_sdk.text.terminal import number, plural
 
 
-MAX_ROWS = 20
+MAX_ROWS = 10
 """How many groups of an evaluator the text shows; ``--json`` has all of them."""
 
 
@@ -51,7 +51,7 @@ def scored_groups(populations: Iterable[Population], width: int) -> list[ScoredG
     """
     by_evaluator: dict[str, list[Population]] = {}
     for each in populations:
-        if each.estimate is not None or each.funnel.scored:
+        if each.mean is not None or (each.funnel.eligible and not each.funnel.scored):
             by_evaluator.setdefault(each.judge, []).append(each)
     ordered: list[ScoredGroup] = []
     for name, groups in by_evaluator.items():

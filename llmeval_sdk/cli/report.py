@@ -409,7 +409,7 @@ def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
     with open_selected(args, slices) as reader, _no_collector():
         if scored := reader.read(lambda store: split_bounds(store, args.alert))[1]:
             raise ConfigurationError(f"--by has no alert on scores, such as {scored[0]}")
-        known = SharedReadings(reader, args.predictor or "", args.labels)
+        known = SharedReadings(reader, args.predictor or "", _labels(args))
         groups, feedback = [], []
         if slices:
             groups = scored_groups(by_group(reader, selection, known), len(slices))
@@ -620,8 +620,7 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
     with ThreadPoolExecutor(2) as beside:
         traffic = beside.submit(_read_traffic, reader, args)
         not_run = reader.read(lambda c: not_run_summary(c, selection))
-        is_file = (args.labels or "").endswith(".jsonl")
-        labels = labels_from(args.labels) if is_file else args.labels
+        labels = _labels(args)
         known = SharedReadings(reader, args.predictor, labels)
         predictors = beside.submit(known.read_ahead, not_run, selection)
         groups = known.groups(selection, with_digits=True)
@@ -688,6 +687,12 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
     for each, whole in alerts:
         _show_alert(each, whole, level_of(len(alerts)))
     return _exit_code(alerts, plain)
+
+
+def _labels(args: argparse.Namespace) -> LabelSource:
+    """Return the labels that correct the judges: a name of feedback, or those of a file."""
+    name: str | None = args.labels
+    return labels_from(name) if name and name.endswith(".jsonl") else name
 
 
 def _followed(

@@ -185,7 +185,11 @@ class StoreReader:
             )
             raise kind(f"{self._location} cannot be read: {error}") from error
         if self.selection is not None:
-            self.selection.attach(connection)
+            try:
+                self.selection.attach(connection)
+            except BaseException:
+                connection.close()
+                raise
         return connection
 
 

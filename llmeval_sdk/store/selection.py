@@ -71,15 +71,19 @@ class Selection:
         """
         add_functions(connection)
         with self._lock:
-            is_new = self._file is None
             if self._file is None:
                 folder = tempfile.mkdtemp(prefix="llmeval-")
                 self._finalizer = weakref.finalize(self, _delete, folder, os.getpid())
-                self._file = Path(folder) / "selection.db"
-            connection.execute("ATTACH ? AS selection", (str(self._file),))
-            connection.execute(f"PRAGMA selection.cache_size = -{_CACHE_KIB}").fetchall()
-            if is_new:
-                self._fill(connection)
+                file = Path(folder) / "selection.db"
+                try:
+                    self._attach(connection, file)
+                    self._fill(connection)
+                except BaseException:
+                    self._finalizer()
+                    raise
+                self._file = file
+            else:
+                self._attach(connection, self._file)
         if self.is_part:
             for table in _TABLES:
                 connection.execute(self._view(table))
@@ -90,6 +94,10 @@ class Selection:
             self._file = None
             if self._finalizer is not None:
                 self._finalizer()
+
+    def _attach(self, connection: sqlite3.Connection, file: Path) -> None:
+        connection.execute("ATTACH ? AS selection", (str(file),))
+        connection.execute(f"PRAGMA selection.cache_size = -{_CACHE_KIB}").fetchall()
 
     def _view(self, table: str) -> str:
         """Return the statement that puts the selected rows of a table in its place.
@@ -128,7 +136,9 @@ class Selection:
     def _fill_names(self, connection: sqlite3.Connection) -> None:
         """Note the names of spans that all conditions on names allow."""
         conditions = [part for part in self.where.conditions if part.field == "name"]
-        tests: list[str] = ["1"]
+        if not conditions:
+            return
+        tests: list[str] = []
         arguments: dict[str, StoredValue] = {}
         for place, part in enumerate(conditions):
             tests.append(f"{'NOT ' * part.is_negated}({part.test_sql(place)})")
@@ -234,6 +244,6 @@ def _delete(folder: str, pid: int) -> None:
 
 def _check_slice(by: str) -> str:
     """Return a grouping that can be used; raises `ConfigurationError` for another word."""
-    if by in SLICES[:-1] or (by.startswith(TAG) and by != TAG):
+    if by in SLICES[:-1] or (by.startswith(TAG) and by != TAG and by.isprintable()):
         return by
     raise ConfigurationError(f"{by!r} is no grouping: expected one of {', '.join(SLICES)}")

@@ -185,7 +185,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
     others = [item for item in request.query_params.multi_items() if item[0] not in _PLACES]
     whole = TEMPLATES.get_template(template).render(
         url=partial(_kept_url, root, where), site=site, here=here,
-        where=where if is_filtered(here) else None, other_params=others, **values,
+        where=where if _is_filtered(here) else None, other_params=others, **values,
     )  # fmt: skip
     return HTMLResponse(whole, status)
 
@@ -196,7 +196,7 @@ _PLACES = ("where", "after", "skip", "last")
 """Parameters that make no sense under another filter."""
 
 
-def is_filtered(path: str) -> bool:
+def _is_filtered(path: str) -> bool:
     """Say whether a page takes conditions in its address."""
     return path == "/" or any(path == each or path.startswith(f"{each}/") for each in FILTERED)
 
@@ -211,7 +211,7 @@ def _kept_url(
     root: str, where: Sequence[str], path: str, query: Mapping[str, Any] | None = None
 ) -> str:
     """Return the address of a page, which keeps the conditions unless the query has its own."""
-    if where and is_filtered(path) and "where" not in (query or {}):
+    if where and _is_filtered(path) and "where" not in (query or {}):
         query = {**(query or {}), "where": list(where)}
     return url(root, path, query)
 

@@ -147,6 +147,7 @@ class Readers:
     def close(self) -> None:
         """Close all readers: the idle ones now, and those on loan when they are returned."""
         self._closed = True
+        self._selections.clear()
         with suppress(Empty):
             while True:
                 self._idle.get_nowait()[1].close()
