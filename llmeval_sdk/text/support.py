@@ -10,7 +10,7 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, islice
 from operator import add
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, overload
@@ -579,7 +579,7 @@ _GAP_COST = 0.5
 _PLACES = 40
 """A word that stands more often than this in a text says nothing about where to look."""
 _WINDOWS = 3
-_UNITS_OF_STATE = 10
+_UNITS_OF_STATE = 15
 """Work of looking where the next word of a value is, for each place where it may be."""
 _JOINED = 3
 """Into how many words a text may split one word of the value, and the other way round."""
@@ -596,17 +596,21 @@ _LIKE_FIGURES = str.maketrans("oqdilsbzg", "000115826")
 class Words:
     """The folded words of a text."""
 
-    __slots__ = ("words",)
+    __slots__ = ("_places", "words")
 
     def __init__(self, words: Sequence[str]) -> None:
         self.words = words
+        self._places: dict[str, list[int]] | None = None
 
-    def where(self, wanted: Collection[str]) -> dict[str, list[int]]:
-        """Return where each of some words stands."""
-        places: dict[str, list[int]] = {word: [] for word in wanted}
-        for place, word in enumerate(self.words):
-            if word in places:
-                places[word].append(place)
+    @property
+    def places(self) -> Mapping[str, Sequence[int]]:
+        """Where each word stands; found once, for all values that are looked for in the text."""
+        places = self._places
+        if places is None:
+            places = {}
+            for place, word in enumerate(self.words):
+                places.setdefault(word, []).append(place)
+            self._places = places
         return places
 
 
@@ -630,9 +634,8 @@ def _windows(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[
     """Yield the stretches of a text that have most words of a value in their places."""
     slack = len(value) // 2 + 2
     votes: Counter[int] = Counter()
-    places_of = text.where(value)
     for index, word in enumerate(value):
-        places = places_of[word]
+        places = text.places.get(word, ())
         if len(places) <= _PLACES:
             votes.update((place - index) // slack for place in places)
     if not votes:
@@ -650,7 +653,7 @@ def _nearly(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[i
     index = max(range(len(value)), key=lambda place: len(value[place]))
     if len(value[index]) > MAX_LETTERS:
         return
-    different = list(dict.fromkeys(text.words))
+    different = text.places.keys()
     budget.spend(len(different))
     close = process.extract(
         value[index],
@@ -659,8 +662,8 @@ def _nearly(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[i
         score_cutoff=_may_be_off(value[index]),
         limit=_WINDOWS,
     )
-    for places in text.where([word for word, _, _ in close]).values():
-        yield from (place - index for place in places[:_PLACES])
+    for word, _, _ in close:
+        yield from (place - index for place in text.places[word][:_PLACES])
 
 
 def _fits(  # noqa: C901 - one loop, and the hot one
