@@ -152,7 +152,7 @@ class Selection:
     def _fill_slices(self, connection: sqlite3.Connection) -> None:
         """Note the group of each request: by what its first span has, else any span of it."""
         columns = ("slice", "second")[: len(self.by)]
-        values = [f"substr({_value_sql(by)}, 1, {_MAX_LENGTH})" for by in self.by]
+        values = [f"substr({value_sql(by)}, 1, {_MAX_LENGTH})" for by in self.by]
         columns_of_spans = " OR ".join(f"{_column(by)} IS NOT NULL" for by in self.by)
         has_any = " OR ".join(f"{value} IS NOT NULL" for value in values)
         others = f"parent_id IS NOT NULL AND ({columns_of_spans}) AND ({has_any})"
@@ -213,7 +213,7 @@ def _column(by: str) -> str:
     return {"request": "NULL", "session": "session_id", "model": "NULL"}.get(by, "tags")
 
 
-def _value_sql(by: str) -> str:
+def value_sql(by: str) -> str:
     """Return the value of a span by which its request is grouped, in SQL."""
     if by in ("request", "session"):
         return {"request": "name", "session": "session_id"}[by]

@@ -27,8 +27,7 @@ from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import LIMIT_LENGTH
-from llmeval_sdk.store.filters import tag_sql
-from llmeval_sdk.store.selection import read_by
+from llmeval_sdk.store.selection import OTHERS, TAG, read_by, value_sql
 from llmeval_sdk.store.splits import BY_SLICE
 
 
@@ -409,7 +408,6 @@ def listed(text: str | None) -> list[int]:
 
 # How the spans of a scope are read and added up, in the order of an index or by their traces.
 
-TAG = "tag:"
 BY_SELECTION = "selection"
 """A grouping by the groups of the reader's `selection.Selection`."""
 _NAMED = "name = :span_name"
@@ -440,9 +438,7 @@ def key_of(by: str) -> str:
     """Return the value of a span that requests are grouped by, in SQL."""
     if by == BY_SELECTION:
         return BY_SLICE.part
-    if by in ("request", "session"):
-        return {"request": "name", "session": "session_id"}[by]
-    return tag_sql({"user": "user_id"}.get(by) or by.removeprefix(TAG))
+    return value_sql(by)
 
 
 class TrafficReading:
@@ -697,7 +693,6 @@ MAX_GROUPS = 1_000
 """How many groups a report has; those with the least money and spans are added up as one."""
 MAX_MODELS = 20
 """How many models a report names whose price is unknown, and how many without usage."""
-OTHERS = "(others)"
 
 
 @dataclass(frozen=True, slots=True)
