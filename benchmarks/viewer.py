@@ -34,6 +34,8 @@ LISTS = {
     "failed": "/?errors=1",
     "search, common word": "/?q=copper",
     "search, not there": "/?q=nowhere+to+be+found",
+    "where a tag is": "/?where=tag:release%3D1.5",
+    "where a score is low": "/?where=score:context_precision%3C0.3",
     "worst, judged no, search": "/?sort=context_precision&evaluator=groundedness&op=is&value=no&q=zzz",
 }
 
@@ -68,7 +70,9 @@ def main() -> None:
         report(small, "report, of which start-up", bar=None)
         report(path, f"report, {args.spans:,} spans")
         for by in GROUPINGS:
-            report(path, f"report --by {by}, {args.spans:,} spans", "--by", by)
+            report(path, f"report --by {by}, {args.spans:,} spans", "--by", by, bar=10_000)
+        for what, (bar, options) in QUESTIONS.items():
+            report(path, what, *options, bar=bar)
         growth(Path(folder) / "grown.db")
         writing(Path(folder) / "live.db", args.seconds)
         if args.verdicts:
@@ -77,6 +81,17 @@ def main() -> None:
 
 
 GROUPINGS = ("model", "tag:release", "user")
+WHERE = ("--where", "tag:release=1.5")
+QUESTIONS = {
+    "one evaluator, a filter, one group": (
+        2_000, ("--evaluator", "groundedness", *WHERE, "--by", "model"),
+    ),
+    "one evaluator, a filter, two groups": (
+        4_000, ("--evaluator", "groundedness", *WHERE, "--by", "model", "--by", "user"),
+    ),
+    "a report of a third of the requests": (10_000, WHERE),
+}  # fmt: skip
+"""What is asked of some requests, with the milliseconds that it may take."""
 MOST_GROWTH = 0.12
 """What reports on traffic may add to a store that has everything else."""
 
@@ -179,6 +194,9 @@ def pages(port: int, path: Path) -> None:
         row(name, median(times), 200)
     row("scores, first time", fetch(port, "/scores")[0], None, "newest 20,000 of each evaluator")
     row("scores", median(fetch(port, "/scores")[0] for _ in range(3)), None)
+    first = fetch(port, filtered := "/scores?where=tag:release%3D1.5")[0]
+    again = median(fetch(port, filtered)[0] for _ in range(3))
+    row("scores where a tag is", again, None, f"first time {first:.0f} ms")
 
 
 def writing(path: Path, seconds: float) -> None:
