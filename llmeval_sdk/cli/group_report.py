@@ -127,9 +127,9 @@ def _show_chance(groups: Sequence[ScoredGroup]) -> None:
     count = len({group.group for group in groups})
     small = len({group.group for group in groups if group.is_small})
     text = (
-        f"{plural(count, 'group')} were looked at, of which some look bad by chance: worse and"
-        f" better are said where at most {FALSE_SHARE:.0%} of such words are expected to be wrong,"
-        " of all groups of an evaluator (Benjamini-Hochberg)."
+        f"{plural(count, 'group')} were looked at, and some look bad by chance. A group is called"
+        f" worse or better only where chance explains it badly: of all that are, at most"
+        f" {FALSE_SHARE:.0%} are expected to be called so wrongly (Benjamini-Hochberg)."
     )
     if small:
         text += f" Of a group with fewer than {FEWEST} scores nothing can be said."
