@@ -24,6 +24,11 @@ class OpenStore:
     Every answer is about the requests that were selected, and about evaluations and spans since the
     time that was given. Groups are named as in ``llmeval report``; of two groupings, the values
     are joined by `BETWEEN`.
+
+    Args:
+        reader: The store, and the requests that were selected.
+        since_ns: The time from which on evaluations and spans count, in nanoseconds since the
+            epoch; ``None`` counts all of them.
     """
 
     BETWEEN = BETWEEN
@@ -109,9 +114,13 @@ def open_store(
             time.
 
     Examples:
+        >>> llmeval.configure(exporters=["local"])
+        >>> with llmeval.workflow("answer", tags={"tenant": "acme"}):
+        ...     pass
+        >>> stats = llmeval.flush()
         >>> with llmeval.open_store(where="tag:tenant=acme", by="model", since="7d") as store:
-        ...     for estimate in store.estimates("groundedness"):
-        ...         print(estimate.group, estimate.estimate)
+        ...     print([request.name for request in store.traces()])
+        ['answer']
     """
     conditions = [where] if isinstance(where, str) else where
     groupings = [by] if isinstance(by, str) else by
