@@ -61,7 +61,13 @@ def scored_groups(populations: Iterable[Population], width: int) -> list[ScoredG
             _group(one, width, differs) for one, differs in zip(groups, differences, strict=True)
         ]
         sign = -1 if values.high_is_bad(name) else 1
-        made.sort(key=lambda one: (one.is_small, sign * (one.mean or 0.0), -one.scored))
+        made.sort(
+            key=lambda one: (
+                one.is_small or not one.estimate,
+                sign * (one.mean or 0.0),
+                -one.scored,
+            )
+        )
         ordered += made
     return ordered
 
@@ -78,7 +84,7 @@ def _group(population: Population, width: int, differs: float) -> ScoredGroup:
         mean,
         estimate,
         None if population.correction is None else population.correction.estimate,
-        estimate is None or scored < FEWEST,
+        scored < FEWEST,
         differs,
         differs > 0 if is_bad_up else differs < 0,
         population.cost_usd,
@@ -89,21 +95,24 @@ def _group(population: Population, width: int, differs: float) -> ScoredGroup:
 def show_groups(
     groups: Sequence[ScoredGroup], feedback: Sequence[GroupFeedback], by: Sequence[str]
 ) -> None:
-    """Print a table for each evaluator, and how far chance explains what it shows."""
+    """Print what each evaluator says of each group, and how far chance explains it."""
+    names = [one.removeprefix("tag:") for one in by]
     by_evaluator: dict[str, list[ScoredGroup]] = {}
     for group in groups:
         by_evaluator.setdefault(group.evaluator, []).append(group)
-    names = [one.removeprefix("tag:") for one in by]
-    titles = (*names, "eligible", "scored", "all traffic (95 %)")
+    has_people = any(group.people for group in groups)
+    rows, hidden = [], 0
     for name, mine in by_evaluator.items():
-        heading(f"{name}, the worst first")
-        has_people = any(group.people for group in mine)
-        rows = [_row(group, has_people=has_people) for group in mine[:MAX_ROWS]]
-        columns = (*titles, *(("people would say",) if has_people else ()), "beside the others")
-        table(columns, rows, numbers="eligible scored")
-        if len(mine) > MAX_ROWS:
-            say_wrapped(f"{len(mine) - MAX_ROWS:,} further groups are not shown; --json has them.")
-    if groups:
+        for place, group in enumerate(mine[:MAX_ROWS]):
+            rows.append(("" if place else name, *_row(group, has_people=has_people)))
+        hidden = max(hidden, len(mine) - MAX_ROWS)
+    if rows:
+        heading("Scores by group, the worst first")
+        people = ("people would say",) if has_people else ()
+        titles = ("evaluator", *names, "eligible", "scored", "all traffic (95 %)", *people)
+        table((*titles, "beside the others"), rows, numbers="eligible scored")
+        if hidden > 0:
+            say_wrapped(f"{hidden:,} further groups are not shown; --json has them.")
         _show_chance(groups)
     if feedback:
         heading("Feedback: what people said, who choose what they speak of")
@@ -125,6 +134,8 @@ def _values_of(group: str | None, width: int) -> list[str]:
 
 def _show_chance(groups: Sequence[ScoredGroup]) -> None:
     count = len({group.group for group in groups})
+    if count < 2:
+        return
     small = len({group.group for group in groups if group.is_small})
     text = (
         f"{plural(count, 'group')} were looked at, and some look bad by chance. A group is called"
@@ -160,6 +171,8 @@ def _interval(estimate: Estimate | None) -> str:
 def _beside(group: ScoredGroup) -> str:
     if group.is_small:
         return "too few to say"
+    if group.estimate is None:
+        return group.note.partition(":")[0]
     if not group.differs:
         return "-"
     return f"{'worse' if group.is_worse else 'better'} by {number(abs(group.differs))}"
