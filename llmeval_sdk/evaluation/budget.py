@@ -103,6 +103,12 @@ class Budget:
                     "Budget: groups= takes budgets with where= or per=, and without judges, such as"
                     f' Budget(usd_per_day=0.5, per="tag:tenant"), not {budget!r}'
                 )
+        accounts = [budget.account_prefix for budget in self.groups]
+        if len(set(accounts)) < len(accounts):
+            raise ConfigurationError(
+                "Budget: two of groups= are about the same requests, with the same where= and per=:"
+                " give one budget all of their limits"
+            )
 
     @property
     def is_of_group(self) -> bool:
@@ -121,7 +127,8 @@ class Budget:
     def account_prefix(self) -> str:
         """How the names of all accounts of a budget of a group begin."""
         tests = [f"tag:{tag}={'|'.join(sorted(listed))}" for tag, listed in self.tests]
-        return " and ".join([*tests, *([f"{self.per}="] if self.per else [])])
+        where = f"where {' and '.join(tests)}" if tests else ""
+        return ", ".join(filter(None, (where, self.per and f"{self.per}=")))
 
 
 def _is_number(value: object) -> bool:

@@ -130,12 +130,12 @@ class BudgetLimiter:
         want = Want(calls, tokens, usd)
         if (spare := self._spare(judge, want)) is not None:
             return spare
-        limits = self._limits(judge)
+        of_judge = self._limits(judge)
         groups = () if judge in self.apart else self.budget.groups
         more = self._ahead() if ahead and not groups else 0  # the next call may be of another group
 
         def change(state: BookState, now: float) -> Refused | list[Reservation]:
-            limits.update(books.limits_of_groups(state, groups, tags, now))
+            limits = {**of_judge, **books.limits_of_groups(state, groups, tags, now)}
             refused = books.refusal(state, limits, want, now)
             if refused is not None:
                 return refused

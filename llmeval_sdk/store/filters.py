@@ -1,4 +1,4 @@
-"""The filter language: conditions on requests, such as ``tag:tenant=acme``, for every command.
+"""The filter language: conditions on requests, such as ``tag:tenant=acme``.
 
 A condition names a field, and usually an operator and a value. It holds of a whole request: of a
 trace in which some span or evaluation meets it. A request is selected if all conditions hold of it.
@@ -35,6 +35,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
+from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, did_you_mean
@@ -57,6 +58,7 @@ FIELDS = (*_TEXTS, *_NUMBERS)
 NAMED_FIELDS = ("tag", "score", "feedback")
 """Fields that are followed by a colon and a name."""
 SYNTAX = ", ".join((*(f"{field}:NAME" for field in NAMED_FIELDS), *FIELDS))
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 ONE_OF, CONTAINS, HAS = "=", "~", ""
 _ORDER = ("<", "<=", ">", ">=")
 _CONDITION = re.compile(
@@ -86,8 +88,6 @@ class _Rows(NamedTuple):
 class Condition:
     """One condition of a filter."""
 
-    text: str
-    """The condition as it was written."""
     field: str
     name: str = ""
     """The name after ``tag:``, ``score:`` or ``feedback:``."""
@@ -124,7 +124,7 @@ class Condition:
 
     def arguments(self, place: int) -> dict[str, StoredValue]:
         """Return the arguments of the SQL that the other two methods return."""
-        fold = str.lower if self.operator == CONTAINS or self.field in _OUTCOMES else str
+        fold = _lower if self.operator == CONTAINS or self.field in _OUTCOMES else str
         name = self.name
         if self.field == "tag" and _has_path(name):
             name = f'$."{name}"'
@@ -168,6 +168,11 @@ def _test_of_outcome(value: str, operator: str, texts: str) -> str:
         return f"instr({word}, {_listed_sql(texts)})"
     same_number = f"{value} IN {_listed_sql(texts, 'llmeval_number(value)')}"
     return f"({word} IN {_listed_sql(texts)} OR (typeof({value}) <> 'text' AND {same_number}))"
+
+
+def _lower(text: str) -> str:
+    """Lower the ASCII letters of a text alone, as SQLite's ``lower`` does."""
+    return text.translate(_ASCII_LOWER)
 
 
 def _listed_sql(texts: str, value: str = "value") -> str:
@@ -233,7 +238,10 @@ class Filter(NamedTuple):
         return " AND ".join(parts)
 
     def requests_sql(self, until: int | None = None) -> str:
-        """Return a SELECT of the traces that are selected, of requests that begin before a time."""
+        """Return a SELECT of the traces that are selected.
+
+        With ``until`` the requests begin before the time that is the argument ``until``.
+        """
         parts = [(c.is_negated, c.requests_sql(n)) for n, c in enumerate(self.conditions)]
         chosen = [sql for is_negated, sql in parts if not is_negated]
         others = [sql for is_negated, sql in parts if is_negated]
@@ -242,15 +250,18 @@ class Filter(NamedTuple):
         first = " INTERSECT ".join(chosen or ["SELECT trace_id FROM main.spans"])
         return " EXCEPT ".join((first, *others))
 
-    def arguments(self, until: int | None = None) -> dict[str, StoredValue]:
-        """Return the arguments of the SQL that the other methods return."""
-        arguments: dict[str, StoredValue] = {"until": until}
+    def arguments(self) -> dict[str, StoredValue]:
+        """Return the arguments of the SQL that the other methods return, but for ``until``."""
+        arguments: dict[str, StoredValue] = {}
         for place, condition in enumerate(self.conditions):
             arguments |= condition.arguments(place)
         return arguments
 
-    def __str__(self) -> str:
-        return ", ".join(condition.text for condition in self.conditions)
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The ids of users and sessions that it compares, which a store may hold as hashes."""
+        own = [part.values for part in self.conditions if part.field in ("user", "session")]
+        return tuple(identifier for listed in own for identifier in listed)
 
 
 def read_filter(texts: Iterable[str]) -> Filter:
@@ -286,17 +297,17 @@ def _parsed(text: str) -> Condition:
     value = (match["value"] or "").strip()
     if operator in (HAS, ONE_OF) and not value and field not in _NUMBERS:
         # "= nothing" selects what has no value, which is the opposite of the field alone.
-        return Condition(text, field, name, is_negated=operator == ONE_OF and not is_negated)
+        return Condition(field, name, is_negated=operator == ONE_OF and not is_negated)
     if not value:
         raise ConfigurationError(f"expected a value after {operator!r}")
     if operator in _ORDER or field in _NUMBERS:
-        return Condition(text, field, name, operator, is_negated, number=_number(field, value))
+        return Condition(field, name, operator, is_negated, number=_number(field, value))
     listed = _listed(value) if operator == ONE_OF else (value,)
     if len(listed) > MAX_VALUES:
         raise ConfigurationError(f"{len(listed):,} values; at most {MAX_VALUES:,} are compared")
     if field in ("user", "session") and operator == ONE_OF:
         listed = tuple(form for identifier in listed for form in forms(identifier))
-    return Condition(text, field, name, operator, is_negated, listed)
+    return Condition(field, name, operator, is_negated, listed)
 
 
 def _field(match: re.Match[str]) -> tuple[str, str]:

@@ -126,7 +126,7 @@ class Selection:
             connection.execute(
                 "INSERT OR IGNORE INTO selection.requests (request)"  # noqa: S608 - constants
                 f" SELECT trace_id FROM ({selected}) ORDER BY trace_id",
-                self.where.arguments(self.until),
+                {**self.where.arguments(), "until": self.until},
             )
             self._fill_names(connection)
         if self.by:

@@ -217,6 +217,15 @@ def test_a_budget_of_a_group_is_inside_that_of_all():
     assert sum(granted(keeper, "initech") for _ in range(9)) == 2
 
 
+def test_a_larger_budget_of_one_tenant_does_not_lift_that_of_each():
+    """Each of the limits counts by itself."""
+    keeper = limiter(
+        Budget(calls_per_minute=2, usd_per_day=None, per="tag:tenant"),
+        Budget(calls_per_minute=9, usd_per_day=None, where={"tag:tenant": "acme"}),
+    )
+    assert sum(granted(keeper, "acme") for _ in range(9)) == 2
+
+
 def test_what_was_not_used_is_given_back_to_the_tenant():
     """As in every budget."""
     keeper = limiter(Budget(calls_per_minute=None, usd_per_day=0.5, per="tag:tenant"))
@@ -245,6 +254,9 @@ REFUSED = {
     "no tag to divide by": lambda: Budget(per="tenant"),
     "no tag to choose by": lambda: Budget(where={"tenant": "acme"}),
     "not inside another": lambda: BudgetLimiter(Budget(per="tag:tenant")),
+    "the same requests twice": lambda: Budget(
+        groups=[Budget(per="tag:t"), Budget(per="tag:t", usd_per_day=1)]
+    ),
     "judges inside": lambda: Budget(groups=[Budget(per="tag:t", judges={"safety": Budget()})]),
 }
 

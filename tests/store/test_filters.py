@@ -22,7 +22,7 @@ REQUESTS = {
     # name: (tags, model, value of `quality`, value of `verdict`, thumb)
     "one": ({"tenant": "acme", "size": "10"}, "gpt-4o", 0.2, "no", True),
     "two": ({"tenant": "acme, inc", "size": "9.5"}, "gpt-4o-mini", 0.8, "yes", False),
-    "three": ({"tenant": "Globex"}, "llama", None, None, None),
+    "three": ({"tenant": "Globex", "city": "ÉVREUX"}, "llama", None, None, None),
     "four": ({"size": "large", 'odd "tag\\': "x", "it's": "y"}, None, 0.5, "yes", None),
 }
 MANY = ",".join(map(str, range(MAX_VALUES + 1)))
@@ -77,6 +77,8 @@ ALL = {"one", "two", "three", "four", "five"}
         ('tag:tenant=acme,"acme, inc",nobody', {"one", "two"}),
         ("tag:tenant!=acme", ALL - {"one"}),
         ("tag:tenant~ACME", {"one", "two"}),
+        ("tag:city~É", {"three"}),
+        ("tag:city~é", set()),
         ("tag:tenant!~acme", ALL - {"one", "two"}),
         ("tag:tenant", ALL - {"four"}),
         ("tag:tenant=", {"four"}),
@@ -114,6 +116,15 @@ def test_a_condition_selects_the_requests_of_which_it_holds(path, where, names):
     assert selected(path, where) == names
 
 
+@pytest.mark.parametrize("where", [(), ("tag:tenant",)])
+def test_a_filter_leaves_the_times_of_a_list_alone(path, where):
+    """A list until now has the requests of before, with a filter and without one."""
+    with StoreReader(path) as reader:
+        query = Query(where=read_filter(where), until=time.time_ns())
+        assert len(listed_spans(reader, query, 9)) == (4 if where else 5)
+        assert listed_spans(reader, Query(where=read_filter(where), until=1), 9) == []
+
+
 def test_all_conditions_have_to_hold(path):
     """Negated ones among them."""
     assert selected(path, "model~gpt", "score:verdict!=no", "tag:size") == {"two"}
@@ -121,7 +132,7 @@ def test_all_conditions_have_to_hold(path):
 
 def test_a_tag_whose_name_no_path_can_hold_is_compared_too(path):
     """A quote and a backslash stand in it."""
-    odd = Filter((Condition("", "tag", 'odd "tag\\', "=", values=("x",)),))
+    odd = Filter((Condition("tag", 'odd "tag\\', "=", values=("x",)),))
     with StoreReader(path, selection=Selection(odd)) as reader:
         assert [span.name for span in listed_spans(reader, Query(), 9)] == ["four"]
 

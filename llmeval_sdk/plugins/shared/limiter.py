@@ -455,7 +455,14 @@ class SharedLimiter(BudgetLimiter):
     # -- what judges ask ------------------------------------------------------------------------
 
     def reserve(
-        self, judge: str, *, calls: int = 1, tokens: int = 0, usd: float | None = None, **how: Any
+        self,
+        judge: str,
+        *,
+        calls: int = 1,
+        tokens: int = 0,
+        usd: float | None = None,
+        tags: Mapping[str, str] = NO_TAGS,
+        **how: Any,
     ) -> Reservation | Refused:
         """Reserve the most that a judgement may use, out of the lease; see `BudgetLimiter`.
 
@@ -468,9 +475,7 @@ class SharedLimiter(BudgetLimiter):
         held = self._take(_need_of(self._limits(judge), calls, tokens, usd, slots=slots))
         if isinstance(held, Refused):
             return held
-        granted = super().reserve(
-            judge, calls=calls, tokens=tokens, usd=usd, tags=how.get("tags", NO_TAGS)
-        )
+        granted = super().reserve(judge, calls=calls, tokens=tokens, usd=usd, tags=tags)
         with self._lease.lock:
             if isinstance(granted, Refused):
                 self._lease.settle(held, dict.fromkeys(AMOUNTS, 0), elapsed())
