@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_store, selection_of
+from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_store
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in, total_usage
@@ -138,7 +138,7 @@ def _from_store(
 ) -> None:
     if evaluator is None:
         raise ConfigurationError("name the evaluator to compare: --evaluator NAME")
-    with open_store(args.store, selection_of(args.where)) as reader:
+    with open_store(args.store, args.where) as reader:
         feedback = reader.feedback(args.feedback)
         names = sorted({each.evaluation.name for each in feedback})
         if len(names) > 1:

@@ -117,6 +117,8 @@ def _chances(args: argparse.Namespace) -> list[Pair]:
     """Collect the labelled values that were drawn at random and scored by the newest version."""
     from llmeval_sdk.offline.agreement import Pair
 
+    if args.where:
+        raise ConfigurationError("the chances of fields have one calibration: they take no --where")
     with open_store(args.store) as reader:
         labelled_values = reader.read(labelled_chances)
     newest = max((one.version for one in labelled_values), key=_number, default="")

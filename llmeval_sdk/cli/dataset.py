@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_store, selection_of
+from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_store
 from llmeval_sdk.cli.output import say, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.store.reader import StoreReader
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _add(args: argparse.Namespace) -> int:
     golden = _golden(args)
-    with open_store(args.store, selection_of(args.where)) as reader:
+    with open_store(args.store, args.where) as reader:
         ids = [*args.ids, *_picked_ids(reader, args)]
         if not ids:
             raise ConfigurationError(
@@ -133,8 +133,10 @@ def _add(args: argparse.Namespace) -> int:
 
 
 def _picked_ids(reader: StoreReader, args: argparse.Namespace) -> list[str]:
+    if args.where and args.ids:
+        raise ConfigurationError("an ID and --where: name the requests, or give the conditions")
     spans = listed_spans(reader, Query(), 1) if args.last else []
-    if args.where and not (args.ids or args.last or args.worst):
+    if args.where and not (args.last or args.worst):
         spans = listed_spans(reader, Query(), MAX_ADDED)
         if not spans:
             raise ConfigurationError(f"no request matches {', '.join(args.where)}")

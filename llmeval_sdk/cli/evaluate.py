@@ -19,7 +19,6 @@ from llmeval_sdk.cli.options import (
     add_store,
     add_where,
     open_store,
-    selection_of,
     since,
 )
 from llmeval_sdk.cli.output import heading, say, say_json, table
@@ -641,6 +640,8 @@ def _check(args: argparse.Namespace) -> None:
         args.file = str(GoldenSet(args.dataset, folder=args.folder).path)
     elif args.folder is not None:
         raise ConfigurationError("--folder is where the sets of --dataset are: name one")
+    if args.where and not args.from_store:
+        raise ConfigurationError("--where chooses requests of a store: it goes with --from-store")
     if args.engine == "ray" and (args.from_store or args.estimate):
         other = "--from-store" if args.from_store else "--estimate"
         raise ConfigurationError(
@@ -693,7 +694,7 @@ def _rows(args: argparse.Namespace) -> Iterator[Any]:
         return
     from llmeval_sdk.offline.data.spans import stored
 
-    with open_store(args.store, selection_of(args.where)) as reader:
+    with open_store(args.store, args.where) as reader:
         settings = config.from_environment(problems=[])
         yield stored(
             reader,

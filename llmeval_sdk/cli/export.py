@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_filter, add_store, open_store, selection_of
+from llmeval_sdk.cli.options import Help, add_filter, add_store, open_store
 from llmeval_sdk.cli.output import tracked
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.model import values
@@ -239,7 +239,7 @@ def run(args: argparse.Namespace) -> int:
     if form == "parquet" and args.out is None:
         raise ConfigurationError("Parquet cannot be written to standard output: pass --out FILE")
     wanted = dump.DumpScope(args.since, args.until, args.span_name)
-    with open_store(args.store, selection_of(args.where)) as reader:
+    with open_store(args.store, args.where) as reader:
         spans = tracked(
             dump.dump(reader, wanted), total=dump.count(reader, wanted), what="exporting"
         )

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
 
-from llmeval_sdk.cli.output import heading, say_wrapped, table
+from llmeval_sdk.cli.output import heading, say, say_wrapped, table
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.differences import FALSE_SHARE, FEWEST, GroupMean, differing
 from llmeval_sdk.statistics.mean import Estimate
 from llmeval_sdk.store.labels import GroupFeedback
 from llmeval_sdk.store.populations import Population
-from llmeval_sdk.store.selection import BETWEEN, MAX_SLICES, NONE, OTHERS
+from llmeval_sdk.store.selection import MAX_SLICES, OTHERS, values_of
 from llmeval_sdk.text.terminal import number, plural
 
 
@@ -33,7 +35,7 @@ class ScoredGroup:
     estimate: Estimate | None
     """The mean over all traffic of the group."""
     people: Estimate | None
-    """The mean that people would give, where enough of its records have labels."""
+    """The mean corrected by people's labels; ``None`` where too few of its records have one."""
     is_small: bool
     """Whether too little was scored to say anything."""
     differs: float
@@ -78,7 +80,7 @@ def _group(population: Population, width: int, differs: float) -> ScoredGroup:
     mean = population.mean if estimate is None else estimate.mean
     return ScoredGroup(
         population.judge,
-        tuple(_values_of(population.group, width)),
+        tuple(values_of(population.group, width)),
         population.funnel.eligible,
         scored,
         mean,
@@ -95,14 +97,12 @@ def _group(population: Population, width: int, differs: float) -> ScoredGroup:
 def show_groups(
     groups: Sequence[ScoredGroup], feedback: Sequence[GroupFeedback], by: Sequence[str]
 ) -> None:
-    """Print what each evaluator says of each group, and how far chance explains it."""
+    """Print the scores of each group, whether they differ by more than chance, and the feedback."""
     names = [one.removeprefix("tag:") for one in by]
-    by_evaluator: dict[str, list[ScoredGroup]] = {}
-    for group in groups:
-        by_evaluator.setdefault(group.evaluator, []).append(group)
     has_people = any(group.people for group in groups)
     rows, hidden = [], 0
-    for name, mine in by_evaluator.items():
+    for name, its in groupby(groups, attrgetter("evaluator")):
+        mine = list(its)
         for place, group in enumerate(mine[:MAX_ROWS]):
             rows.append(("" if place else name, *_row(group, has_people=has_people)))
         hidden = max(hidden, len(mine) - MAX_ROWS)
@@ -112,24 +112,26 @@ def show_groups(
         titles = ("evaluator", *names, "eligible", "scored", "all traffic (95 %)", *people)
         table((*titles, "beside the others"), rows, numbers="eligible scored")
         if hidden > 0:
-            say_wrapped(f"{hidden:,} further groups are not shown; --json has them.")
+            say_wrapped(_hidden(hidden, "groups"))
         _show_chance(groups)
+    else:
+        say("No scores match that have a mean.")
     if feedback:
         heading("Feedback: what people said, who choose what they speak of")
         said = [
             (
-                one.name, *_values_of(one.group, len(by)), f"{one.count:,}",
+                one.name, *values_of(one.group, len(by)), f"{one.count:,}",
                 "-" if one.mean is None else number(one.mean),
             )
             for one in feedback
         ]  # fmt: skip
         table(("feedback", *names, "count", "mean"), said[:MAX_ROWS], numbers="count mean")
+        if len(said) > MAX_ROWS:
+            say_wrapped(_hidden(len(said) - MAX_ROWS, "rows"))
 
 
-def _values_of(group: str | None, width: int) -> list[str]:
-    """Return the value of each grouping; the rest of the groups has one value for all."""
-    parts = (NONE if group is None else group).split(BETWEEN)
-    return parts + [""] * (width - len(parts))
+def _hidden(count: int, what: str) -> str:
+    return f"{count:,} further {what} are not shown; --json has them."
 
 
 def _show_chance(groups: Sequence[ScoredGroup]) -> None:
@@ -150,18 +152,19 @@ def _show_chance(groups: Sequence[ScoredGroup]) -> None:
 
 
 def _row(group: ScoredGroup, *, has_people: bool) -> tuple[str, ...]:
-    people = (_interval(group.people),) if has_people else ()
+    people = (estimated(group.people),) if has_people else ()
     return (
         *group.group,
         f"{group.eligible:,}",
         f"{group.scored:,}",
-        _interval(group.estimate),
+        estimated(group.estimate),
         *people,
         _beside(group),
     )
 
 
-def _interval(estimate: Estimate | None) -> str:
+def estimated(estimate: Estimate | None) -> str:
+    """Return a mean with its interval; a star says that a free score narrowed it."""
     if estimate is None:
         return "-"
     mark = " *" if estimate.method == "model-assisted" else ""

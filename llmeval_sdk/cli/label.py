@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from llmeval_sdk import registry
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_store, add_where, open_store, selection_of, since
+from llmeval_sdk.cli.options import Help, add_store, add_where, open_store, since
 from llmeval_sdk.cli.output import say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import SpanData
@@ -113,7 +113,7 @@ def add(subparsers: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Hand out records until all are labelled or somebody quits."""
-    with open_store(args.store, selection_of(args.where)) as reader:
+    with open_store(args.store, args.where) as reader:
         if args.purpose:
             return _label_values(reader, args)
         if args.field or args.span_name:
@@ -154,6 +154,10 @@ def _label_values(reader: StoreReader, args: argparse.Namespace) -> int:
         raise ConfigurationError("--for accept is about a field: it has no judge and no --list")
     if not args.field:
         raise ConfigurationError("--for accept needs --field, such as --field total")
+    if args.where:
+        raise ConfigurationError(
+            "--for accept draws from all traffic, which its promise is about: it takes no --where"
+        )
     field = args.field
     drawn = reader.read(
         lambda store: draw_values(store, field, args.labels, args.since or 0, args.span_name)

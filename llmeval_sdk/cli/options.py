@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
@@ -14,9 +15,10 @@ from llmeval_sdk.errors import ConfigurationError, LlmevalError
 from llmeval_sdk.judges.models.prices import Prices, price_of
 from llmeval_sdk.store.damage import damage_of
 from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.filters import length_of, read_filter, read_time
+from llmeval_sdk.store.filters import length_of, read_time
+from llmeval_sdk.store.identities import UNREADABLE, unreadable
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.selection import Selection
+from llmeval_sdk.store.selection import selection_of
 from llmeval_sdk.store.traffic import Pricing
 
 
@@ -127,23 +129,19 @@ def open_selected(
 
     The time of ``--since`` is for the readings, which find it by their indices.
     """
-    return open_store(args.store, selection_of(args.where, by, args.until))
-
-
-def selection_of(
-    where: Sequence[str], by: Sequence[str] = (), until: int | None = None
-) -> Selection | None:
-    """Return the requests that a filter selects, in groups; ``None`` where all are selected.
-
-    Raises `ConfigurationError` for what is no condition or grouping.
-    """
-    return Selection(read_filter(where), by, until) if where or by or until else None
+    return open_store(args.store, args.where, by, args.until)
 
 
 @contextmanager
-def open_store(store: str | None, selection: Selection | None = None) -> Iterator[StoreReader]:
+def open_store(
+    store: str | None,
+    where: Sequence[str] = (),
+    by: Sequence[str] = (),
+    until: int | None = None,
+) -> Iterator[StoreReader]:
     """Lend a reader of the store; if there is none yet, the error says how to get one.
 
+    It reads the requests that `selection_of` makes of the other arguments.
     What fails because of a damaged store raises `ConfigurationError`, which says what is damaged.
     """
     path = path_of(store or config.from_environment(problems=[]).store)
@@ -154,9 +152,11 @@ def open_store(store: str | None, selection: Selection | None = None) -> Iterato
             "Run the app in this folder, set LLMEVAL_STORE for both, or pass --store FILE. "
             "`llmeval demo` creates a store to look at."
         )
+    selection = selection_of(where, by, until)
     files = nullcontext() if selection is None else closing(selection)
     with files, StoreReader(path, selection=selection) as reader:
         try:
+            _warn_of_hashes(reader)
             yield reader
         except (LlmevalError, OSError):
             raise
@@ -168,6 +168,15 @@ def open_store(store: str | None, selection: Selection | None = None) -> Iterato
                 "llmeval did not write it so. Mend it with the `sqlite3` tool, or move the file "
                 "away: the app then creates a new one."
             ) from error
+
+
+def _warn_of_hashes(reader: StoreReader) -> None:
+    """Say where a filter names ids that the store may hold as hashes, whose key is missing."""
+    if reader.selection is None or not (ids := reader.selection.where.identifiers):
+        return
+    is_hidden = reader.read(lambda store: unreadable(store, *ids))
+    if is_hidden:
+        sys.stderr.write(f"llmeval: some requests may be missing: {UNREADABLE}\n")
 
 
 def checked(read: Callable[[str], _T]) -> Callable[[str], _T]:

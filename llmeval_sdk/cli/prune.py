@@ -16,7 +16,6 @@ from llmeval_sdk.cli.options import (
     add_store,
     add_where,
     open_store,
-    selection_of,
 )
 from llmeval_sdk.cli.output import say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
@@ -267,7 +266,7 @@ def _forget(args: argparse.Namespace) -> int:
 
 def _prune_selected(args: argparse.Namespace) -> int:
     """Delete the requests that a filter selects, however old; return 1 where there are none."""
-    with open_store(args.store, selection_of(args.where)) as reader:
+    with open_store(args.store, args.where) as reader:
         path = Path(reader.location)
         traces = reader.read(lambda c: c.execute("SELECT DISTINCT trace_id FROM spans").fetchall())
     with open_store(str(path)) as reader:

@@ -12,7 +12,7 @@ from dataclasses import asdict
 
 from llmeval_sdk import config
 from llmeval_sdk.cli import Commands, field_report
-from llmeval_sdk.cli.group_report import scored_groups, show_groups
+from llmeval_sdk.cli.group_report import estimated, scored_groups, show_groups
 from llmeval_sdk.cli.options import (
     Help,
     add_filter,
@@ -52,6 +52,7 @@ from llmeval_sdk.store.labels import (
     user_feedback,
 )
 from llmeval_sdk.store.populations import (
+    NO_PREDICTOR,
     PERIODS,
     LabelSource,
     Population,
@@ -209,11 +210,7 @@ def _mean(each: Population) -> str:
 
 
 def _estimate(each: Population) -> str:
-    estimate = each.estimate
-    if estimate is None:
-        return "-"
-    mark = " *" if estimate.method == "model-assisted" else ""
-    return f"{estimate.mean:.3g} [{estimate.low:.3g}, {estimate.high:.3g}]{mark}"
+    return estimated(each.estimate)
 
 
 def _cost(each: Population) -> str:
@@ -409,10 +406,13 @@ def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
     with open_selected(args, slices) as reader, _no_collector():
         if scored := reader.read(lambda store: split_bounds(store, args.alert))[1]:
             raise ConfigurationError(f"--by has no alert on scores, such as {scored[0]}")
-        known = SharedReadings(reader, args.predictor or "", _labels(args))
+        labels = _labels(args)
         groups, feedback = [], []
         if slices:
-            groups = scored_groups(by_group(reader, selection, known), len(slices))
+            known = SharedReadings(reader, args.predictor or NO_PREDICTOR, labels)
+            measured = by_group(reader, selection, known)
+            _check_labels(reader, args.labels, labels, measured)
+            groups = scored_groups(measured, len(slices))
             feedback = reader.read(lambda store: feedback_by_group(store, args.since))
         summed = None if args.evaluator else _read_traffic(reader, args)
         alerts = _plain_alerts(reader, args)
@@ -426,7 +426,8 @@ def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
         say_json(plain)
     else:
         say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
-        show_groups(groups, feedback, slices)
+        if slices:
+            show_groups(groups, feedback, slices)
         if summed is not None:
             show_traffic(summed, future, slices)
         _show_plain_alerts(alerts)

@@ -7,15 +7,15 @@ from dataclasses import asdict
 from typing import Any
 
 from llmeval_sdk.cli.output import heading, say, say_wrapped, table
-from llmeval_sdk.store.selection import BETWEEN, NONE
+from llmeval_sdk.store.selection import values_of
 from llmeval_sdk.store.traffic import BY_SELECTION, Percentiles, Traffic, TrafficGroup
 from llmeval_sdk.text.terminal import plural, printable, seconds
 
 
 MAX_ROWS = 50
-"""How many groups a table shows; ``--json`` has a thousand."""
+"""How many groups a table shows; with ``--json`` the first thousand are printed."""
 _MIN_SHOWN = 0.00005
-"""The smallest cost, in US dollars, that four decimals do not round to zero."""
+"""A smaller cost, in US dollars, would be rounded to $0.0000."""
 
 
 def show_traffic(summed: Traffic, future: int = 0, by: Sequence[str] = ()) -> None:
@@ -54,9 +54,8 @@ def plain_traffic(summed: Traffic | None, by: Sequence[str]) -> dict[str, Any] |
     if summed.by == BY_SELECTION:
         plain["by"] = list(by)
         for group in plain["groups"]:
-            values = NONE if group["key"] is None else group["key"]
-            group["group"] = values.split(BETWEEN)
-            group["key"] = values.replace(BETWEEN, ", ")
+            group["group"] = values_of(group["key"], len(by))
+            group["key"] = ", ".join(filter(None, group["group"]))
     return plain
 
 
@@ -66,9 +65,8 @@ def _counted(groups: Sequence[TrafficGroup]) -> str:
 
 
 def _row(group: TrafficGroup, width: int) -> tuple[str, ...]:
-    key = (NONE if group.key is None else group.key).split(BETWEEN) if width > 1 else [group.key]
     return (
-        *(NONE if value is None else value for value in (*key, *[""] * (width - len(key)))),
+        *values_of(group.key, width),
         f"{group.count:,}" + (" calls" if group.unit == "call" and not group.count else ""),
         f"{group.error_rate:.1%}" if group.failed else "0",
         "-" if group.no_answer is None else f"{group.no_answer:.1%}",

@@ -150,7 +150,8 @@ def _is_hash(identifier: str) -> bool:
 
 _OF_SESSION = "SELECT 1 FROM spans WHERE session_id = ? LIMIT 1"
 _HASHED_SESSION = f"""
-SELECT 1 FROM spans WHERE {MAY_BE_TURN} AND session_id >= 'hmac-' AND session_id < 'hmac.' LIMIT 1
+SELECT 1 FROM main.spans WHERE {MAY_BE_TURN}
+  AND session_id >= 'hmac-' AND session_id < 'hmac.' LIMIT 1
 """  # noqa: S608 - constants
 _HASHED_USER = """
 SELECT 1 FROM main.spans INDEXED BY spans_summed WHERE instr(tags, ':"hmac-') AND json_valid(tags)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 
 from llmeval_sdk import config
 from llmeval_sdk.store.dump import DumpScope, StoredSpan, dump
 from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.filters import read_filter, read_time
-from llmeval_sdk.store.populations import Population, SharedReadings, by_group, populations
+from llmeval_sdk.store.filters import read_time
+from llmeval_sdk.store.populations import (
+    NO_PREDICTOR,
+    Population,
+    SharedReadings,
+    by_group,
+    populations,
+)
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope, ScoreSummary
-from llmeval_sdk.store.selection import BETWEEN, Selection
+from llmeval_sdk.store.selection import BETWEEN, selection_of
 from llmeval_sdk.store.span_lists import ListedSpan, Query, listed_spans
 from llmeval_sdk.store.traffic import BY_SELECTION, Traffic, TrafficScope, traffic
 
@@ -37,6 +42,7 @@ class OpenStore:
     def __init__(self, reader: StoreReader, since_ns: int | None) -> None:
         self._reader = reader
         self._since = since_ns
+        self._is_grouped = bool(reader.selection is not None and reader.selection.by)
 
     def traces(self, limit: int = 20) -> list[ListedSpan]:
         """Return the first spans of the newest requests, at most ``limit``."""
@@ -57,14 +63,13 @@ class OpenStore:
         and group, heuristics included.
         """
         scope = self._scope(evaluator)
-        if self._reader.selection is not None and self._reader.selection.by:
-            return by_group(self._reader, scope, SharedReadings(self._reader, ""))
+        if self._is_grouped:
+            return by_group(self._reader, scope, SharedReadings(self._reader, NO_PREDICTOR))
         return populations(self._reader, scope)
 
     def traffic(self) -> Traffic:
         """Return latencies, failures, tokens and cost, by span name or by group."""
-        by_groups = self._reader.selection is not None and self._reader.selection.by
-        by = BY_SELECTION if by_groups else "name"
+        by = BY_SELECTION if self._is_grouped else "name"
         scope = TrafficScope(self._since)
         return self._reader.read(lambda connection: traffic(connection, scope, by))
 
@@ -80,12 +85,7 @@ class OpenStore:
     def __enter__(self) -> OpenStore:  # noqa: PYI034 - Self came with Python 3.11
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -125,8 +125,7 @@ def open_store(
     conditions = [where] if isinstance(where, str) else where
     groupings = [by] if isinstance(by, str) else by
     since_ns, until_ns = (read_time(at) if isinstance(at, str) else at for at in (since, until))
-    selection = None
-    if conditions or groupings or until_ns is not None:
-        selection = Selection(read_filter(conditions), groupings, until_ns)
     location = path_of(path or config.from_environment(problems=[]).store)
-    return OpenStore(StoreReader(location, selection=selection), since_ns)
+    return OpenStore(
+        StoreReader(location, selection=selection_of(conditions, groupings, until_ns)), since_ns
+    )

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store.filters import Filter, add_functions, tag_sql
+from llmeval_sdk.store.filters import Filter, add_functions, read_filter, tag_sql
 from llmeval_sdk.store.latest import StoredValue
 
 
@@ -27,14 +27,14 @@ SLICES = ("request", "model", "user", "session", "tag:KEY")
 """What requests can be grouped by; ``request`` is the name of a request's first span."""
 MAX_DIMENSIONS = 2
 MAX_SLICES = 1_000
-"""The most groups; the requests of smaller ones are together in `OTHERS`."""
+"""How many groups are told apart, the largest ones; `OTHERS` has the requests of the others."""
 OTHERS = "(others)"
 NONE = "(none)"
-"""The value of a request that has none, where it is grouped by two."""
+"""What stands for a value that a request does not have."""
 SEVERAL = "(several)"
 """The model of a request that called more than one."""
 BETWEEN = "\x1f"
-"""What stands between the two values of a group; "unit separator" in ASCII."""
+"""The character between the two values of a group, ASCII's "unit separator"."""
 _TABLES = ("spans", "evaluations", "not_run", "feedback", "fields")
 
 
@@ -152,13 +152,14 @@ class Selection:
     def _fill_slices(self, connection: sqlite3.Connection) -> None:
         """Note the group of each request: by what its first span has, else any span of it."""
         columns = ("slice", "second")[: len(self.by)]
-        values = [f"substr({value_sql(by)}, 1, {_MAX_LENGTH})" for by in self.by]
-        columns_of_spans = " OR ".join(f"{_column(by)} IS NOT NULL" for by in self.by)
-        has_any = " OR ".join(f"{value} IS NOT NULL" for value in values)
-        others = f"parent_id IS NOT NULL AND ({columns_of_spans}) AND ({has_any})"
-        for which in ("parent_id IS NULL", others):
-            kept = ", ".join(f"{name} = ifnull({name}, excluded.{name})" for name in columns)
-            self._note_slices(connection, columns, values, which, kept)
+        kept = ", ".join(f"{name} = ifnull({name}, excluded.{name})" for name in columns)
+        first = [_cut("NULL" if by == "model" else value_sql(by)) for by in self.by]
+        self._note_slices(connection, columns, first, "parent_id IS NULL", kept)
+        further = [_cut("NULL" if by in ("model", "request") else value_sql(by)) for by in self.by]
+        has_any = " OR ".join(f"{value} IS NOT NULL" for value in further)
+        self._note_slices(
+            connection, columns, further, f"parent_id IS NOT NULL AND ({has_any})", kept
+        )
         for column, by in zip(columns, self.by, strict=True):
             if by == "model":
                 kept = f"""{column} = CASE WHEN ifnull({column}, excluded.{column})
@@ -209,17 +210,31 @@ UPDATE selection.requests SET slice = '{OTHERS}' WHERE slice NOT IN (
 """  # noqa: S608 - constants
 
 
-def _column(by: str) -> str:
-    return {"request": "NULL", "session": "session_id", "model": "NULL"}.get(by, "tags")
+def _cut(value: str) -> str:
+    return f"substr({value}, 1, {_MAX_LENGTH})"
 
 
 def value_sql(by: str) -> str:
     """Return the value of a span by which its request is grouped, in SQL."""
     if by in ("request", "session"):
         return {"request": "name", "session": "session_id"}[by]
-    if by == "model":
-        return "NULL"
     return tag_sql("user_id" if by == "user" else by.removeprefix(TAG))
+
+
+def values_of(group: str | None, width: int) -> list[str]:
+    """Return the value of each of ``width`` groupings; that of the rest of the groups has one."""
+    values = (NONE if group is None else group).split(BETWEEN)
+    return values + [""] * (width - len(values))
+
+
+def selection_of(
+    where: Sequence[str], by: Sequence[str] = (), until: int | None = None
+) -> Selection | None:
+    """Return the requests that conditions select, in groups; ``None`` where all are selected.
+
+    Raises `ConfigurationError` for what is no condition or grouping.
+    """
+    return Selection(read_filter(where), by, until) if where or by or until is not None else None
 
 
 def read_by(connection: sqlite3.Connection, table: str, index: str, name: str = "") -> str:

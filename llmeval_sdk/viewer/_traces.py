@@ -282,10 +282,12 @@ def _session(reader: StoreReader, identifier: str | None, problems: list[str]) -
 
 def _unreadable(reader: StoreReader, filters: Filters) -> bool:
     """Say whether an empty list may be empty for lack of the key that ids were hashed with."""
-    ids = (filters.params.get(name) for name in ("session", "user"))
-    session, user = (typed if isinstance(typed, str) else None for typed in ids)
+    ids = [*filters.query.where.identifiers]
+    for name in ("session", "user"):
+        typed = filters.params.get(name)
+        ids += [typed] if isinstance(typed, str) else []
     settings = runtime.settings()
-    return reader.read(lambda c: unreadable(c, session, user, settings=settings))
+    return reader.read(lambda c: unreadable(c, *ids, settings=settings))
 
 
 def _condition(params: dict[str, str], known: KnownNames, problems: list[str]) -> _Condition | None:

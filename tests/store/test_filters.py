@@ -281,3 +281,50 @@ def test_what_a_filter_selects_can_be_deleted(path, tmp_path, capsys):
         assert len(reader.feedback()) == 0
     assert cli.main(command) == 1
     assert cli.main([*command, "--user", "u"]) == 2
+
+
+IGNORED = {
+    "rows of a file": ("evaluate", "rows.jsonl"),
+    "named requests": ("dataset", "add", "golden", "1234abcd"),
+    "a promise about all traffic": ("label", "--for", "accept", "--field", "total"),
+    "chances of all fields": ("calibrate", "--evaluator", "extraction_risk"),
+}
+
+
+@pytest.mark.parametrize("use", IGNORED)
+def test_a_filter_that_would_choose_nothing_is_refused(path, capsys, use):
+    """It never looks as if it had been followed."""
+    command = [*IGNORED[use], "--store", str(path), "--where", "tag:tenant=acme"]
+    assert cli.main(command) == 2
+    assert "--where" in capsys.readouterr().err
+
+
+def test_groups_without_scores_are_told(path, capsys):
+    """An evaluator that never ran is no good result."""
+    command = ["report", "--store", str(path), "--by", "tag:tenant", "--evaluator", "never"]
+    assert cli.main(command) == 0
+    assert "No scores match that have a mean." in capsys.readouterr().out
+
+
+def test_labels_that_match_nothing_are_refused_in_groups_too(path, capsys):
+    """As in the plain report."""
+    command = ["report", "--store", str(path), "--by", "tag:tenant", "--labels", "nothing"]
+    assert cli.main(command) == 2
+    assert "nothing" in capsys.readouterr().err
+
+
+def test_a_filter_by_ids_that_are_hashed_says_that_it_may_miss_some(tmp_path, capsys, monkeypatch):
+    """Without the key nobody can tell whose the hashes are."""
+    store = tmp_path / "hashed.db"
+    monkeypatch.setenv("LLMEVAL_HASH_IDS", "k" * 32)
+    llmeval.configure(store=str(store), exporters=["local"])
+    with llmeval.workflow("answer", user_id="u-1"):
+        pass
+    assert llmeval.flush(20).complete
+    llmeval.shutdown()
+    command = ["traces", "--store", str(store), "--where", "user=u-1"]
+    assert cli.main(command) == 0
+    assert capsys.readouterr().err == ""
+    monkeypatch.delenv("LLMEVAL_HASH_IDS")
+    assert cli.main(command) == 1
+    assert "some requests may be missing" in capsys.readouterr().err
