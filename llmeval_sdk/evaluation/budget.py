@@ -69,7 +69,7 @@ class Budget:
     where: Where = field(default=None, hash=False)
     per: str | None = None
     tests: tuple[TagTest, ...] = field(default=(), init=False, repr=False)
-    """What ``where`` asks of a record."""
+    """``where``, as it was read: a record has to pass all of these tests."""
 
     def __post_init__(self) -> None:
         for limit in (
@@ -121,7 +121,7 @@ class Budget:
             return None
         if self.per is None:
             return self.account_prefix
-        return f"{self.account_prefix}{group_of(read_tag(self.per, 'Budget', 'per='), tags)}"
+        return f"{self.account_prefix}{group_of(self.per, tags)}"
 
     @property
     def account_prefix(self) -> str:

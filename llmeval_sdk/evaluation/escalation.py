@@ -7,13 +7,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from math import isnan
 from numbers import Real
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.admission import Admitted, Refused, Ruling
 from llmeval_sdk.evaluation.groups import (
     MAX_GROUPS,
-    OTHERS,
+    NO_TAGS,
     TagTest,
     Where,
     group_of,
@@ -408,7 +408,7 @@ class Escalation:
     where: Where = field(default=None, hash=False)
     per: str | None = None
     tests: tuple[TagTest, ...] = field(default=(), init=False, repr=False)
-    """What ``where`` asks of a record."""
+    """``where``, as it was read: a record has to pass all of these tests."""
 
     def __post_init__(self) -> None:
         _check_judge(self.judge)
@@ -467,7 +467,7 @@ class Escalation:
 
     def concerns(self, evaluations: Evaluations, record: Record) -> bool:
         """Say whether it is about a record at all, by its tags and the scores that it has."""
-        if self.tests and not is_about(self.tests, record.tags):
+        if not is_about(self.tests, record.tags):
             return False
         is_limited = self.when is not None and self.of is not None
         return not is_limited or not self.names().isdisjoint(evaluations)
@@ -608,6 +608,10 @@ STREAMS = 256
 _OFF = {"no_judge_model": "no model is named: set LLMEVAL_JUDGE_MODEL or configure(llm=…)"}
 
 
+_Quotas: TypeAlias = dict[tuple[str, int, str | None, str | None], Quota]
+"""By judge, the place of the escalation among those of the judge, span name and group."""
+
+
 class JudgeGate:
     """Decides whether a judge runs on a record, and with what chance it was admitted.
 
@@ -623,9 +627,9 @@ class JudgeGate:
     ) -> None:
         self._rules = rules or SamplingRules()
         self._escalations: dict[str, list[Escalation]] = {}
-        self._quotas: dict[tuple[str, int, str | None], Quota] = {}
-        self._of_groups: dict[tuple[str, int, str | None, str], Quota] = {}
-        """The quotas of groups, by span name and value."""
+        self._quotas: _Quotas = {}
+        self._of_groups: _Quotas = {}
+        """The quotas of escalations with ``per``."""
         for escalation in escalations:
             self._escalations.setdefault(escalation.name, []).append(escalation)
 
@@ -696,43 +700,48 @@ class JudgeGate:
         escalations = self._escalations.get(judge)
         if not escalations:
             return None
-        if not any(not each.tests or is_about(each.tests, record.tags) for each in escalations):
+        about = [
+            (place, each)
+            for place, each in enumerate(escalations)
+            if is_about(each.tests, record.tags)
+        ]
+        if not about:
             return Ruling(run=False, probability=0.0, why="no escalation is about its tags")
         key = f"{record.trace_id}{record.span_id}" if record.trace_id else record.span_id
         return max(
             (
-                each.decide(evaluations, key, self._quota_for(each, place, record))
-                for place, each in enumerate(escalations)
-                if not each.tests or is_about(each.tests, record.tags)
+                each.decide(
+                    evaluations, key, self._quota(each, place, record.span_name, record.tags)
+                )
+                for place, each in about
             ),
             key=_certainty,
         )
 
-    def _quota_for(self, escalation: Escalation, place: int, record: Record) -> Quota | None:
-        """Return the quota that decides about a record: that of its group, where each has one."""
-        if escalation.per is None or escalation.share is None:
-            return self._quota(escalation, place, record.span_name)
-        tag = read_tag(escalation.per, "", "")
-        stream = (escalation.name, place, record.span_name, group_of(tag, record.tags))
-        quota = self._of_groups.get(stream)
-        if quota is None:
-            if len(self._of_groups) >= MAX_GROUPS:
-                stream = (escalation.name, place, None, OTHERS)
-            made = Quota(escalation.share, escalation.control)
-            quota = self._of_groups.setdefault(stream, made)
-        return quota
+    def _quota(
+        self,
+        escalation: Escalation,
+        place: int,
+        span_name: str | None,
+        tags: Mapping[str, str] = NO_TAGS,
+    ) -> Quota | None:
+        """Return the quota of a stream: the records of a span name and, with ``per``, of a group.
 
-    def _quota(self, escalation: Escalation, place: int, span_name: str | None) -> Quota | None:
+        Beyond a number of streams, all further ones of an escalation share a quota.
+        """
         if escalation.share is None:
             return None
-        stream = (escalation.name, place, span_name)
-        quota = self._quotas.get(stream)
-        if quota is None and len(self._quotas) >= STREAMS:
-            stream = (escalation.name, place, None)
-            quota = self._quotas.get(stream)
+        quotas, most, group = self._quotas, STREAMS, None
+        if escalation.per is not None:
+            quotas, most, group = self._of_groups, MAX_GROUPS, group_of(escalation.per, tags)
+        stream = (escalation.name, place, span_name, group)
+        quota = quotas.get(stream)
+        if quota is None and len(quotas) >= most:
+            stream = (escalation.name, place, None, None)
+            quota = quotas.get(stream)
         if quota is None:
             made = Quota(escalation.share, escalation.control)
-            quota = self._quotas.setdefault(stream, made)
+            quota = quotas.setdefault(stream, made)
         return quota
 
 

@@ -12,11 +12,12 @@ from llmeval_sdk.errors import ConfigurationError
 
 
 TAG = "tag:"
+NO_TAGS: Mapping[str, str] = {}
 MAX_GROUPS = 200
 """Groups that a process keeps state of their own for; all others share one."""
 OTHERS = "all others"
 _MAX_LENGTH = 200
-"""Characters of a value that tell one group from another."""
+"""Values that are the same up to here are one group, in characters."""
 
 Values: TypeAlias = "str | list[str] | tuple[str, ...]"
 Where: TypeAlias = "Mapping[str, Values] | None"
@@ -48,7 +49,7 @@ def read_where(where: object, owner: str) -> tuple[TagTest, ...]:
 
 
 def read_tag(key: object, owner: str, option: str) -> str:
-    """Return the tag that ``tag:KEY``, or ``user``, stands for."""
+    """Return the name of the tag that ``tag:KEY`` or ``user`` means; raises for any other text."""
     if key == "user":
         return "user_id"
     if not isinstance(key, str) or not key.startswith(TAG) or key == TAG:
@@ -61,6 +62,9 @@ def is_about(tests: tuple[TagTest, ...], tags: Mapping[str, str]) -> bool:
     return all(tags.get(tag) in values for tag, values in tests)
 
 
-def group_of(tag: str, tags: Mapping[str, str]) -> str:
-    """Return the group of a record: the value of a tag, or empty where it has none."""
-    return str(tags.get(tag) or "")[:_MAX_LENGTH]
+def group_of(per: str, tags: Mapping[str, str]) -> str:
+    """Return the group of a record with these tags; it is empty where the tag is missing.
+
+    ``per`` is what `read_tag` took, such as ``tag:tenant``.
+    """
+    return str(tags.get(read_tag(per, "groups", "per=")) or "")[:_MAX_LENGTH]

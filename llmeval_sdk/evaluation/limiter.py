@@ -20,11 +20,11 @@ from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
 from llmeval_sdk.evaluation.books import BookState, Reservation, Used, Want
 from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.groups import NO_TAGS
 from llmeval_sdk.process.forks import Locked
 
 
 T = TypeVar("T")
-NO_TAGS: Mapping[str, str] = {}
 HOLD_SECONDS = 600.0
 """After this time the money of a reservation that nobody has settled is free again."""
 MOST_AHEAD = 16

@@ -17,7 +17,8 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError, MissingExtraError
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import AdaptiveLimit
 from llmeval_sdk.evaluation.books import Reservation
-from llmeval_sdk.evaluation.limiter import NO_TAGS, BudgetLimiter
+from llmeval_sdk.evaluation.groups import NO_TAGS
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.judges.models.prices import cost
 from llmeval_sdk.judges.prompt import fair_limit, shortened
 from llmeval_sdk.model import Completion, Decision, Message, ModelCall, Usage, total_usage
@@ -152,7 +153,7 @@ class RateLimiter:
         calls: int = 1,
         tags: Mapping[str, str] = NO_TAGS,
     ) -> Reservation:
-        """Reserve the most that calls may use; ``tags`` are those of what is judged.
+        """Reserve the most that calls may use, for a record with these ``tags``.
 
         Raises `JudgeError` with the counted reason where the budget refuses.
         """

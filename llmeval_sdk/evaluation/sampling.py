@@ -88,7 +88,7 @@ class SamplingRule:
     span_name: str | None = None
     where: Where = field(default=None, hash=False)
     tests: tuple[TagTest, ...] = field(default=(), init=False, repr=False)
-    """What ``where`` asks of a record."""
+    """``where``, as it was read: a record has to pass all of these tests."""
 
     def __post_init__(self) -> None:
         rate: object = self.sample_rate
@@ -109,7 +109,7 @@ class SamplingRule:
         return (
             self.evaluator in (None, evaluator)
             and self.span_name in (None, record.span_name)
-            and (not self.tests or is_about(self.tests, record.tags))
+            and is_about(self.tests, record.tags)
         )
 
 

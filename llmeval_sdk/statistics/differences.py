@@ -18,7 +18,7 @@ from llmeval_sdk.statistics.mean import Estimate
 
 
 FALSE_SHARE = 0.05
-"""The share of the named groups that may be expected to be named by chance."""
+"""Of the groups that are said to differ, the share that may be expected not to."""
 FEWEST = 10
 """A group with fewer judged records says nothing yet."""
 
@@ -33,7 +33,10 @@ class GroupMean(NamedTuple):
 
 
 class _Usable(NamedTuple):
+    """A group that is large enough to be compared."""
+
     place: int
+    """Its place among all groups."""
     size: int
     mean: float
     variance: float
@@ -46,15 +49,14 @@ def differing(groups: Sequence[GroupMean]) -> list[float]:
     """
     distances = [0.0] * len(groups)
     tested: list[tuple[float, int, float]] = []
-    usable = _usable(groups)
-    for group in usable:
-        others = [other for other in usable if other is not group]
-        if not others:
-            continue
-        distance = group.mean - _median(others)
-        records = sum(other.size for other in others)
-        spread = sum((other.size / records) ** 2 * other.variance for other in others)
-        variance = group.variance + _OF_MEDIAN * spread
+    usable = sorted(_usable(groups), key=lambda group: group.mean)
+    records = sum(group.size for group in usable)
+    spread = sum(group.size**2 * group.variance for group in usable)
+    for group in usable if len(usable) > 1 else ():
+        distance = group.mean - _median_without(group, usable, records)
+        others = records - group.size
+        of_others = max(0.0, spread - group.size**2 * group.variance) / others**2
+        variance = group.variance + _OF_MEDIAN * of_others
         if variance > 0:
             chance = 2 * NormalDist().cdf(-abs(distance) / sqrt(variance))
             tested.append((chance, group.place, distance))
@@ -92,20 +94,21 @@ def _usable(groups: Sequence[GroupMean]) -> list[_Usable]:
     ]
 
 
-def _median(groups: Sequence[_Usable]) -> float:
-    """Return the mean of the group that has the middle record, in the order of the means.
+def _median_without(left_out: _Usable, ordered: Sequence[_Usable], records: int) -> float:
+    """Return the mean of the group that has the middle one of all records but those of a group.
 
-    Where the middle is between two groups, it is halfway between their means.
+    The groups are in the order of their means. Where the middle is between two of them, the median
+    is halfway between their means.
     """
-    middle, below = sum(group.size for group in groups) / 2, 0.0
-    ordered = sorted(groups, key=lambda group: group.mean)
-    for place, group in enumerate(ordered):
+    middle, below = (records - left_out.size) / 2, 0.0
+    others = (group for group in ordered if group is not left_out)
+    for group in others:
         below += group.size
         if below == middle:
-            return (group.mean + ordered[place + 1].mean) / 2
+            return (group.mean + next(others).mean) / 2
         if below > middle:
-            return group.mean
-    return ordered[-1].mean
+            break
+    return group.mean
 
 
 def _error_of(estimate: Estimate) -> float:

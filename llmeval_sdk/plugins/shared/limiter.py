@@ -23,7 +23,8 @@ from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
 from llmeval_sdk.evaluation.books import MINUTE, Reservation, Want
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, NO_TAGS, BudgetLimiter, Ledger
+from llmeval_sdk.evaluation.groups import NO_TAGS
+from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, BudgetLimiter, Ledger
 from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.plugins.shared.breaker import SharedBreaker
 from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread, elapsed
