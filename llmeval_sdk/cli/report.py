@@ -393,15 +393,11 @@ def _show_rules(rules: RuleComparison) -> None:
 # How ``llmeval report`` shows the app's own traffic, and how plain alerts stand.
 
 
-def _report_traffic(args: argparse.Namespace) -> int:
-    """Print ``llmeval report --by name``, which has no scores: the plain report is by name."""
-    if args.evaluator:
-        raise ConfigurationError("--by name is about the app's traffic: it has no --evaluator")
-    return _print_groups(args, ())
-
-
 def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
-    """Print traffic, and scores where requests are in slices."""
+    """Print the scores and the traffic of groups of requests; without groups, traffic by name.
+
+    The plain report has the scores by name.
+    """
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
     with open_selected(args, slices) as reader, _no_collector():
         if scored := reader.read(lambda store: split_bounds(store, args.alert))[1]:
@@ -414,7 +410,8 @@ def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
             _check_labels(reader, args.labels, labels, measured)
             groups = scored_groups(measured, len(slices))
             feedback = reader.read(lambda store: feedback_by_group(store, args.since))
-        summed = None if args.evaluator else _read_traffic(reader, args)
+        by = BY_SELECTION if len(slices) > 1 else next(iter(slices), "name")
+        summed = None if args.evaluator else _read_traffic(reader, args, by)
         alerts = _plain_alerts(reader, args)
         future = reader.read(lambda store: from_the_future(store, time.time_ns()))
         location = reader.location
@@ -434,16 +431,12 @@ def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
     return _exit_code_of_alerts(alerts)
 
 
-def _read_traffic(reader: StoreReader, args: argparse.Namespace) -> Traffic:
-    """Sum up the spans that ``--since`` and ``--span-name`` select, in the groups of ``--by``.
+def _read_traffic(reader: StoreReader, args: argparse.Namespace, by: str) -> Traffic:
+    """Sum up the spans that ``--since`` and ``--span-name`` select, in groups.
 
-    They are grouped by name where ``--by`` is about the trend of the judges. Its connection is its
-    own, so that a thread may do it beside other readings.
+    Its connection is its own, so that a thread may do it beside other readings.
     """
     scope = TrafficScope(args.since, None, args.span_name)
-    by = "name" if args.by in (None, *PERIODS) else args.by
-    if isinstance(by, list):
-        by = BY_SELECTION
     with reader.another() as other:
         return other.read(lambda store: traffic(store, scope, by, pricing(args.prices)))
 
@@ -599,27 +592,27 @@ def _grouping(text: str) -> str:
 
 def run(args: argparse.Namespace) -> int:
     """Print the report."""
-    by = args.by
-    if len(by) < 2:
-        args.by = by[0] if by else None
-    elif alone := [one for one in by if one in (*PERIODS, field_report.BY, "name")]:
+    alone = next((by for by in args.by if by in (*PERIODS, field_report.BY, "name")), None)
+    if alone is None and args.by:
+        return _print_groups(args, args.by)
+    if len(args.by) > 1:
         raise ConfigurationError(
-            f"--by {alone[0]} stands alone: two groupings are of {', '.join(SLICES)}"
+            f"--by {alone} stands alone: two groupings are of {', '.join(SLICES)}"
         )
-    if args.by == field_report.BY:
+    if alone == field_report.BY:
         return field_report.report_fields(args)
-    if args.by == "name":
-        return _report_traffic(args)
-    if args.by not in (None, *PERIODS):
-        return _print_groups(args, by)
+    if alone == "name":
+        if args.evaluator:
+            raise ConfigurationError("--by name is about the app's traffic: it has no --evaluator")
+        return _print_groups(args, ())
     with open_selected(args) as reader:
-        return _report(args, reader)
+        return _report(args, reader, alone)
 
 
-def _report(args: argparse.Namespace, reader: StoreReader) -> int:
+def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None) -> int:
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
     with ThreadPoolExecutor(2) as beside:
-        traffic = beside.submit(_read_traffic, reader, args)
+        traffic = beside.submit(_read_traffic, reader, args, "name")
         not_run = reader.read(lambda c: not_run_summary(c, selection))
         labels = _labels(args)
         known = SharedReadings(reader, args.predictor, labels)
@@ -632,8 +625,9 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
         judges = dict.fromkeys(population.judge for population in judged)
         users = reader.read(lambda store: user_feedback(store, {args.labels, *judges}, args.since))
         plain = _plain_alerts(reader, args)
-        period = PERIODS.get(args.by)
-        trend = populations(reader, selection, known, by_period(period)) if period else []
+        trend = []
+        if trend_by is not None:
+            trend = populations(reader, selection, known, by_period(PERIODS[trend_by]))
         alerts = _followed(reader, args, selection, known)
         lost = reader.read(undelivered)
         answers = reader.read(lambda store: unanswered(store, args.since, span_name=args.span_name))
@@ -679,7 +673,7 @@ def _report(args: argparse.Namespace, reader: StoreReader) -> int:
     _show_tiers(tiered, judged)
     if compared.checked:
         _show_rules(compared)
-    _show_trend(trend, args.by)
+    _show_trend(trend, trend_by or "")
     if not_run:
         _not_run(not_run)
     if lost:

@@ -259,7 +259,7 @@ def _read_filters(request: Request, known: KnownNames, reader: StoreReader) -> F
 
 
 def _where(conditions: Sequence[str], problems: list[str]) -> Filter | None:
-    """Return the filter of the conditions; ``None`` where one is none, which ``problems`` says."""
+    """Return the filter, or ``None`` and a new problem where a text is no condition."""
     try:
         return read_filter(conditions)
     except ConfigurationError as error:
