@@ -156,8 +156,10 @@ def test_an_escalation_is_about_the_tenants_that_it_names():
     with llmeval.testing.capture(
         escalations=[escalation], llm=llmeval.testing.FakeLLM("yes")
     ) as seen:
-        for tenant in ("acme", "globex", "acme"):
-            with llmeval.workflow("answer", tags={"tenant": tenant}, request="q") as span:
+        for number, tenant in enumerate(("acme", "globex", "acme")):
+            with llmeval.workflow(
+                "answer", tags={"tenant": tenant}, request=f"question {number}"
+            ) as span:
                 span.response = "a"
         stats = seen.drain()
     assert stats.judged == {"checked_by_group": 2}

@@ -170,12 +170,12 @@ def test_a_phone_folds_the_filters_away(store, site, visit):
     with visit(viewport={"width": 390, "height": 844}) as page:
         page.goto(f"{site.address}/")
         assert page.get_by_role("searchbox").is_visible()
-        assert page.locator("[name=range]").is_hidden()
+        assert page.locator("select[name=range]").is_hidden()
         page.get_by_label("Filters").check()
-        assert page.locator("[name=range]").is_visible()
-        page.locator("[name=range]").select_option("24h")
+        assert page.locator("select[name=range]").is_visible()
+        page.locator("select[name=range]").select_option("24h")
         page.wait_for_url("**range=24h**")
-        assert page.locator("[name=range]").is_visible()
+        assert page.locator("select[name=range]").is_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
