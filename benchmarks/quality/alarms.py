@@ -4,7 +4,9 @@ Requests come at 1,000 a day, one in ten is bad, the risk score's AUROC is 0.80 
 by the real `Quota`; the evidence is looked at every hour. At the bound nothing ought to happen for
 30 days; or quality stands ten days at the bound and then drops by 5 or 10 points. The same months
 at the bound are told once more as stores get to see them, with `MISHAPS`: the judge dies for
-hours and for days, verdicts arrive after their hour was counted, or whole hours do.
+hours and for days, verdicts arrive after their hour was counted, or whole hours do. Last come 50 tenants with an alert
+each, as `llmeval watch --by` has: months at the bound, and days until a tenant is named that fell
+from it by 25 points.
 Run: python -m benchmarks.quality.alarms [--seeds 100]
 """
 
@@ -23,10 +25,14 @@ from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.sequence import Evidence
 from llmeval_sdk.store.alert_state import AlertState, Bound
+from llmeval_sdk.store.alerts import level_of
 from llmeval_sdk.store.verdicts_by_hour import Hour
 
 
 HOUR_NS, PER_DAY, ALPHA, CALM_DAYS = 3_600_000_000_000, 1_000, 0.05, 10
+TENANTS, TENANT_BOUND, TENANT_FALL, TENANT_CHANCE = 50, 0.85, 0.25, 0.25
+TENANT_BARS = {5: 14.0, 20: 5.0}
+"""The median days within which a tenant that fell has to be named, by verdicts a day."""
 
 
 def evidence(
@@ -129,6 +135,64 @@ def delays(
     return found
 
 
+def tenant_alert(seed: int, verdicts_a_day: int, days: int, fall: float) -> Iterator[AlertState]:
+    """Yield the alert on one of the tenants after each hour; it falls after ten days, if it does."""
+    rng = random.Random(seed)
+    alert = AlertState.begun(Bound("judge", "<", TENANT_BOUND), 0)
+    per_hour = verdicts_a_day / 24 / TENANT_CHANCE
+    for number in range(24 * days):
+        good = TENANT_BOUND - (fall if number >= 24 * CALM_DAYS else 0.0)
+        seen, at = [], rng.expovariate(per_hour)
+        while at < 1:
+            judged = rng.random() < TENANT_CHANCE
+            seen.append(Seen(float(rng.random() < good), TENANT_CHANCE) if judged else Seen(None))
+            at += rng.expovariate(per_hour)
+        if seen:
+            alert.follow(_as_hour(number, seen), level_of(TENANTS + 1))
+        yield alert
+
+
+def false_tenant_months(months: int, verdicts_a_day: int) -> float:
+    """Return in how many months at the bound any of the tenants raises an alarm, as a part."""
+    false = 0
+    for month in range(months):
+        tenants = (
+            tenant_alert(month * TENANTS + tenant, verdicts_a_day, 30, 0.0)
+            for tenant in range(TENANTS)
+        )
+        false += any(any(alert.is_alarm for alert in hours) for hours in tenants)
+    return false / months
+
+
+def tenant_delays(seeds: int, verdicts_a_day: int) -> list[float]:
+    """Return after how many days a tenant that fell is named."""
+    delays = []
+    for seed in range(seeds):
+        hours = tenant_alert(20_000 + seed, verdicts_a_day, 60, TENANT_FALL)
+        raised = [hour for hour, alert in enumerate(hours) if alert.is_alarm][:1] or [60 * 24]
+        if raised[0] >= 24 * CALM_DAYS:
+            delays.append((raised[0] + 1) / 24 - CALM_DAYS)
+    return delays
+
+
+def tenants_missed(seeds: int) -> bool:
+    """Print what holds of 50 tenants; return whether a bar is missed."""
+    missed = False
+    for verdicts_a_day, bar in TENANT_BARS.items():
+        rate = false_tenant_months(seeds, verdicts_a_day)
+        spread = 1.96 * sqrt(max(rate * (1 - rate), 0.25 / seeds) / seeds)
+        delays = tenant_delays(seeds, verdicts_a_day)
+        print(
+            f"{TENANTS} tenants, {verdicts_a_day} verdicts a day each: a false alarm of any of them"
+            f" in {rate:.1%} ± {spread:.1%} of the months (at most {ALPHA:.0%}); one that fell from"
+            f" {TENANT_BOUND} to {TENANT_BOUND - TENANT_FALL:.2f} is named after"
+            f" {median(delays):.1f} days (median; at most {bar:.0f})",
+            flush=True,
+        )
+        missed |= rate - spread > ALPHA or median(delays) > bar
+    return missed
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=100)
@@ -162,6 +226,7 @@ def main() -> None:
                 flush=True,
             )
             missed |= median(late) > bars[alerts]
+    missed |= tenants_missed(max(args.seeds // 5, 10))
     print("missed" if missed else "met")
     raise SystemExit(missed)
 

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from typing import TypeVar
 
@@ -138,6 +138,7 @@ def open_store(
     where: Sequence[str] = (),
     by: Sequence[str] = (),
     until: int | None = None,
+    only: str | Collection[str] | None = None,
 ) -> Iterator[StoreReader]:
     """Lend a reader of the store; if there is none yet, the error says how to get one.
 
@@ -152,7 +153,7 @@ def open_store(
             "Run the app in this folder, set LLMEVAL_STORE for both, or pass --store FILE. "
             "`llmeval demo` creates a store to look at."
         )
-    selection = selection_of(where, by, until)
+    selection = selection_of(where, by, until, only)
     files = nullcontext() if selection is None else closing(selection)
     with files, StoreReader(path, selection=selection) as reader:
         try:

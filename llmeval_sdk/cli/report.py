@@ -29,7 +29,7 @@ from llmeval_sdk.model import DAY_NS, values
 from llmeval_sdk.statistics.labels import FEWEST, Correction
 from llmeval_sdk.statistics.mean import Estimate
 from llmeval_sdk.statistics.reasons import STEPS
-from llmeval_sdk.store.alert_state import AlertState
+from llmeval_sdk.store.alert_state import AlertState, Bound
 from llmeval_sdk.store.alerts import (
     Measured,
     followed_alerts,
@@ -418,7 +418,7 @@ def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
     if args.json:
         plain: dict[str, object] = {"store": location, "since_ns": args.since}
         plain |= {"traffic": plain_traffic(summed, slices), "from_the_future": future}
-        plain |= {"alerts": alerts}
+        plain |= {"alerts": [alert.as_plain() for alert in alerts]}
         plain |= {"by": slices, "groups": groups, "feedback": feedback} if slices else {}
         say_json(plain)
     else:
@@ -561,7 +561,7 @@ def add(subparsers: Commands) -> None:
     )
     parser.add_argument(
         "--alert",
-        type=checked(read_bound),
+        type=checked(_read_alert),
         action="append",
         default=[],
         metavar="BOUND",
@@ -684,6 +684,14 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
     return _exit_code(alerts, plain)
 
 
+def _read_alert(text: str) -> Bound:
+    """Read a bound on the requests of the report; raises `ConfigurationError` for another one."""
+    bound = read_bound(text)
+    if bound.where:
+        raise ConfigurationError("the alerts of a report follow its filter: pass --where apart")
+    return bound
+
+
 def _labels(args: argparse.Namespace) -> LabelSource:
     """Return the labels that correct the judges: a name of feedback, or those of a file."""
     name: str | None = args.labels
@@ -747,7 +755,7 @@ def _alerts(
     alerts: list[tuple[AlertState, Population]], plain: list[Measured]
 ) -> list[dict[str, object]]:
     level = level_of(len(alerts))
-    estimated = [
+    estimated: list[dict[str, object]] = [
         {
             "alert": str(alert.bound),
             "holds": _holds(alert, whole),
@@ -759,7 +767,7 @@ def _alerts(
         }
         for alert, whole in alerts
     ]
-    return [*map(asdict, plain), *estimated]
+    return [*(alert.as_plain() for alert in plain), *estimated]
 
 
 def _exit_code(alerts: list[tuple[AlertState, Population]], plain: list[Measured]) -> int:

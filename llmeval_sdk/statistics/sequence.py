@@ -10,9 +10,9 @@ whenever one looks.
 predicts, y the verdict and p the chance that it was judged with. Its mean is the mean of y whatever
 f is, as long as f and p were fixed before y was known (Robins, Rotnitzky and Zhao 1994; as bets,
 Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro 2022). The wealth is multiplied by
-``1 + stake * (bound - x)``. The stakes are Kelly's for drops of 5 and of 10 points under the
-variance seen so far; they are kept so small that a factor is never
-below 0.1.
+``1 + stake * (bound - x)``. The stakes are Kelly's for drops of 5, 10 and 25 points under the
+variance seen so far; they are kept so small that a factor is never below 0.1. The largest one is
+for groups of few requests, where a collapse has to show within some dozen verdicts.
 
 **Since when.** Quality usually drops after weeks at or above the bound, when a gambler who began on
 the first day has lost nearly everything. So a new one begins in each period, with 1/720 of the
@@ -41,9 +41,9 @@ from llmeval_sdk.statistics.mean import Bounds, Estimate, Seen, within
 
 HORIZON_HOURS = 720.0
 """The stretch of time for which the rate of false alarms is promised."""
-DROPS, PARTS = (0.05, 0.10), (0.7, 0.3)
+DROPS, PARTS = (0.05, 0.10, 0.25), (0.6, 0.25, 0.15)
 """The changes of the mean that the stakes are made for, and the part of the wealth that is bet on
-each: more on the small one, which is harder to see."""
+each: more on the small ones, which are harder to see."""
 MIN_FACTOR = 0.1
 MEMORY = 0.99
 """The factor by which older requests count less after each period, for slope and variance: with
@@ -111,7 +111,8 @@ class Evidence:
 
         Args:
             start_ns: When the period began, in nanoseconds since the epoch.
-            hours: How long it was.
+            hours: The time that it stands for, in which new gamblers begin: its length, and that
+                of the empty time before it.
             seen: All requests of it that could have been judged. An empty period changes nothing.
         """
         if not seen:
@@ -152,13 +153,17 @@ class Evidence:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Evidence:
-        """Read what `as_plain` returned. Raises `KeyError` or `TypeError` for anything else."""
+        """Read what `as_plain` returned. Raises `KeyError` or `TypeError` for anything else.
+
+        What was written when there were fewer `DROPS` begins to bet on the others.
+        """
         past = {each.name: float(plain["past"][each.name]) for each in fields(_Past)}
+        further = [0] * (len(DROPS) - len(plain["wealth"]))
         return cls(
             float(plain["bound"]),
-            [float(part) for part in plain["wealth"]],
-            [float(part) for part in plain["gains"]],
-            [int(part) for part in plain["starts"]],
+            [float(part) for part in (*plain["wealth"], *further)],
+            [float(part) for part in (*plain["gains"], *further)],
+            [int(part) for part in (*plain["starts"], *further)],
             int(plain["judged"]),
             _Past(**past),
         )

@@ -13,7 +13,7 @@ left out, and so is what arrives late from them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import log
 from typing import Any
 
@@ -28,12 +28,16 @@ from llmeval_sdk.statistics.mean import (
 )
 from llmeval_sdk.statistics.sequence import DROPS, HORIZON_HOURS, MEMORY, Evidence
 from llmeval_sdk.store.latest import distinct_versions
+from llmeval_sdk.store.selection import values_of
 from llmeval_sdk.store.verdicts_by_hour import LATE_NS, Arrived, Hour, Silence
-from llmeval_sdk.text.terminal import moment
+from llmeval_sdk.text.terminal import moment, printable
 
 
 ALPHA = 0.05
 """The chance that any alert of a file raises a false alarm within 30 days, at most."""
+MOST_EMPTY_HOURS = 24.0
+"""How much empty time counts with the hour after it. Evidence is gathered over time, in which new
+gamblers begin (see `statistics.sequence`), and most hours of a small group are empty."""
 RECOVERY = 0.2
 """The chance that "it is over" is wrong; higher than `ALPHA`, because that mistake costs less."""
 
@@ -45,9 +49,41 @@ class Bound:
     evaluator: str
     sign: str
     value: float
+    where: tuple[str, ...] = ()
+    """The conditions of the requests that it is about; all requests without any."""
+    by: tuple[str, ...] = ()
+    """What its requests are grouped by; each group has an alert of its own."""
+    group: str | None = None
+    """The group that it is about, as `selection` names it; ``None`` for all of its requests."""
 
     def __str__(self) -> str:
-        return f"{self.evaluator}{self.sign}{self.value:g}"
+        text = f"{self.evaluator}{self.sign}{self.value:g}"
+        text += "".join(f" where {printable(condition)}" for condition in self.where)
+        if self.group is not None:
+            return f"{text} of {self.group_name}"
+        return f"{text} by {', '.join(self.by)}" if self.by else text
+
+    @property
+    def group_name(self) -> str:
+        """The group in words, such as ``tag:tenant=acme``; empty where it is about all requests."""
+        if self.group is None:
+            return ""
+        named = zip(self.by, values_of(self.group, len(self.by)), strict=True)
+        return ", ".join(f"{by}={printable(value)}" for by, value in named if value)
+
+    @property
+    def whole(self) -> Bound:
+        """The bound that this one is a group of; itself, where it is none of a group."""
+        return self if self.group is None else replace(self, group=None)
+
+    def as_plain(self) -> dict[str, object]:
+        """Return what ``Bound`` takes, in types of JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Bound:
+        """Read what `as_plain` returned."""
+        return cls(**{**plain, "where": tuple(plain["where"]), "by": tuple(plain["by"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +144,7 @@ class AlertState:
 
     def follow(self, hour: Hour, level: float) -> list[Event]:
         """Take in one hour; ``level`` is the evidence that raises an alarm."""
+        passed = (hour.start_ns + HOUR_NS - self.cursor_ns) / HOUR_NS if self.eligible else 1.0
         self.cursor_ns = hour.start_ns + HOUR_NS
         self.silence.note(hour)
         self.unweighted += hour.unweighted
@@ -118,7 +155,8 @@ class AlertState:
             return []
         if not hour.seen:
             return []
-        return [*self._changed(hour), *self._weigh(hour, 1.0, level)]
+        length = min(max(passed, 1.0), MOST_EMPTY_HOURS)
+        return [*self._changed(hour), *self._weigh(hour, length, level)]
 
     def follow_late(self, late: Hour, left_out: int, level: float) -> list[Event]:
         """Take in what arrived after its hour; see `verdicts_by_hour.late` for the arguments.
@@ -206,13 +244,18 @@ class AlertState:
         plain: dict[str, object] = {name: getattr(self, name) for name in _PLAIN}
         recovery = self.recovery.as_plain() if self.recovery else None
         return {
-            **plain, "evidence": self.evidence.as_plain(), "recovery": recovery,
-            "arrived": self.arrived, "silence": self.silence.as_plain(),
-        }  # fmt: skip
+            **plain,
+            "bound": self.bound.as_plain(),
+            "evidence": self.evidence.as_plain(),
+            "recovery": recovery,
+            "arrived": self.arrived,
+            "silence": self.silence.as_plain(),
+        }
 
     @classmethod
-    def from_plain(cls, bound: Bound, plain: Mapping[str, Any]) -> AlertState:
+    def from_plain(cls, plain: Mapping[str, Any]) -> AlertState:
         """Read what `as_plain` returned."""
+        bound = Bound.from_plain(plain["bound"])
         recovery, arrived = plain["recovery"], plain["arrived"]
         return cls(
             bound,
@@ -229,8 +272,8 @@ class AlertState:
     def _weigh(self, hour: Hour, length: float, level: float) -> list[Event]:
         """Add an hour's records to the evidence, and return the events that follow.
 
-        ``length`` is the time that has passed with this hour. It is 0 for records that arrived
-        late, because the time of their hour was counted before.
+        ``length`` is the hours that have passed with this one, empty ones before it included. It
+        is 0 for records that arrived late, because the time of their hour was counted before.
         """
         if not hour.seen:
             return []

@@ -14,10 +14,11 @@ import sqlite3
 import tempfile
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.filters import Filter, add_functions, read_filter, tag_sql
 from llmeval_sdk.store.latest import StoredValue
 
@@ -45,6 +46,7 @@ class Selection:
         where: the filter.
         by: what the requests are grouped by, of `SLICES`; at most two.
         until: a time, in nanoseconds since the epoch, before which the requests begin.
+        only: the group whose requests are selected, or all groups but these.
     """
 
     def __init__(
@@ -52,10 +54,12 @@ class Selection:
         where: Filter = Filter(),  # noqa: B008 - it never changes
         by: Sequence[str] = (),
         until: int | None = None,
+        only: str | Collection[str] | None = None,
     ) -> None:
         self.where = where
         self.until = until
-        self.is_part = bool(where.conditions or until is not None)
+        self.only = only
+        self.is_part = bool(where.conditions or until is not None or only is not None)
         """Whether requests may be left out."""
         self.by = tuple(map(_check_slice, by))
         if len(self.by) > MAX_DIMENSIONS:
@@ -176,6 +180,10 @@ class Selection:
         ).fetchone()
         if count > MAX_SLICES:
             connection.execute(_POOL, (MAX_SLICES,))
+        if self.only is not None:
+            is_one = isinstance(self.only, str)
+            names = dumps([self.only] if is_one else list(self.only))
+            connection.execute(_KEEP.format("NOT IN" if is_one else "IN"), (names,))
 
     def _note_slices(
         self,
@@ -209,6 +217,11 @@ UPDATE selection.requests SET slice = '{OTHERS}' WHERE slice NOT IN (
   GROUP BY slice ORDER BY count(*) DESC, slice LIMIT ?)
 """  # noqa: S608 - constants
 
+_KEEP = f"""
+DELETE FROM selection.requests
+WHERE ifnull(slice, '{NONE}') {{}} (SELECT value FROM json_each(?))
+"""  # noqa: S608 - constants
+
 
 def _cut(value: str) -> str:
     return f"substr({value}, 1, {_MAX_LENGTH})"
@@ -228,13 +241,20 @@ def values_of(group: str | None, width: int) -> list[str]:
 
 
 def selection_of(
-    where: Sequence[str], by: Sequence[str] = (), until: int | None = None
+    where: Sequence[str],
+    by: Sequence[str] = (),
+    until: int | None = None,
+    only: str | Collection[str] | None = None,
 ) -> Selection | None:
     """Return the requests that conditions select, in groups; ``None`` where all are selected.
 
+    ``only`` names the one group that is selected, or those that are not.
+
     Raises `ConfigurationError` for what is no condition or grouping.
     """
-    return Selection(read_filter(where), by, until) if where or by or until is not None else None
+    if not where and not by and until is None:
+        return None
+    return Selection(read_filter(where), by, until, only)
 
 
 def read_by(connection: sqlite3.Connection, table: str, index: str, name: str = "") -> str:

@@ -763,6 +763,15 @@ def overall(connection: sqlite3.Connection, scope: TrafficScope, pricing: Pricin
     return reading.sums.get(None, TrafficSums()).group(None, "request")
 
 
+def groups_of_selection(
+    connection: sqlite3.Connection, scope: TrafficScope, pricing: Pricing
+) -> list[TrafficGroup]:
+    """Sum up the requests of each group of the connection's selection."""
+    reading = TrafficReading(connection, scope, pricing)
+    units = reading.by_trace(key_of(BY_SELECTION), BY_SELECTION, with_answers=True)
+    return [sums.group(key, units[key]) for key, sums in reading.sums.items()]
+
+
 def from_the_future(connection: sqlite3.Connection, now_ns: int) -> int:
     """Count the requests that began more than a minute after now: by a clock that was wrong."""
     sql = "SELECT count(*) FROM spans WHERE parent_id IS NULL AND start_ns > ?"

@@ -1,4 +1,4 @@
-"""The verdicts of one evaluator hour by hour, and whether it has fallen silent.
+"""The verdicts of one evaluator hour by hour and group, and whether it has fallen silent.
 
 Alerts bet on these hours, see `statistics.sequence`. Free scores predict what a missing verdict
 would have been, so an hour without verdicts is evidence as long as it is by chance that nothing was
@@ -9,7 +9,7 @@ in them would look like a change of quality.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, NamedTuple
 
@@ -26,6 +26,7 @@ from llmeval_sdk.store.latest import (
     judge_version,
     model_of,
 )
+from llmeval_sdk.store.splits import WHOLE, Part, Split
 from llmeval_sdk.text.terminal import moment
 
 
@@ -64,6 +65,10 @@ class Wanted:
     predictor: str | None = None
     """The free score that predicts its verdicts."""
     span_name: str | None = None
+    split: Split = WHOLE
+    """What divides its records into groups."""
+    name_of: Callable[[Part], Part] = field(default=lambda part: part, compare=False)
+    """Returns the group that a part of the split counts to, so that several can share one."""
 
 
 class Arrived(NamedTuple):
@@ -73,12 +78,20 @@ class Arrived(NamedTuple):
     not_run: int
 
 
-def hours(
-    connection: sqlite3.Connection, wanted: Wanted, since_ns: int, until_ns: int
-) -> Iterator[Hour]:
-    """Yield the hours that hold any record, in order of time; one day is in memory at a time.
+_NOTHING, _ALL = Arrived(-1, -1), Arrived(2**63 - 1, 2**63 - 1)
 
-    Hours begin at full hours of the clock. ``until_ns`` is exclusive.
+
+def hours(
+    connection: sqlite3.Connection,
+    wanted: Wanted,
+    since_ns: int,
+    until_ns: int,
+    arrived: Arrived | None = None,
+) -> Iterator[tuple[Part, Hour]]:
+    """Yield the hours that hold any record, by time and group; one day is in memory at a time.
+
+    Hours begin at full hours of the clock. ``until_ns`` is exclusive. With ``arrived``, records
+    that came later than it are left to `late`.
     """
     start = since_ns
     while True:
@@ -87,7 +100,7 @@ def hours(
             return
         start = max(start, first - first % HOUR_NS)
         end = min(start + DAY_NS, until_ns)
-        yield from _day(connection, wanted, start, end)
+        yield from _day(connection, wanted, start, end, arrived)
         start = end
 
 
@@ -96,6 +109,17 @@ def first_ns(connection: sqlite3.Connection, evaluator: str, since_ns: int = 0) 
     about = {"name": evaluator, "since": since_ns}
     first: int | None = connection.execute(_FIRST, about).fetchone()[0]
     return first
+
+
+def largest_groups(
+    connection: sqlite3.Connection, wanted: Wanted, period: tuple[int, int], most: int
+) -> list[Part]:
+    """Return the groups with most records of an evaluator in a period; the largest come first."""
+    about = {
+        "name": wanted.evaluator, "start": period[0], "end": period[1], "most": most,
+    }  # fmt: skip
+    rows = connection.execute(_LARGEST.replace(":part", wanted.split.part), about)
+    return [part for part, _ in rows]
 
 
 def arrived(connection: sqlite3.Connection) -> Arrived:
@@ -108,20 +132,26 @@ def late(
     wanted: Wanted,
     before_ns: int,
     after: Arrived,
-    left_out: Collection[int],
-) -> tuple[Hour, int]:
+    *,
+    left_out: Callable[[Part], Collection[int]],
+    arrived: Arrived | None = None,
+) -> dict[Part, tuple[Hour, int]]:
     """Collect what arrived after ``after`` and belongs to the seven days before ``before_ns``.
 
-    Records of the hours in ``left_out`` are not collected: what else happened in these hours was
-    not counted either, and verdicts without the records that nobody chose would be a bad sample.
+    Records of the hours that ``left_out`` returns for a group are not collected: what else happened
+    in these hours was not counted either, and verdicts without the records that nobody chose would
+    be a bad sample.
 
     Returns:
-        All late records as one hour, which ends at ``before_ns``, and how many were left out.
+        The late records of each group as one hour, which ends at ``before_ns``, and how many were
+        left out.
     """
-    hour, dropped = Hour(before_ns - HOUR_NS), Hour(0)
+    by_group: dict[Part, tuple[Hour, Hour]] = {}
 
-    def at(time_ns: int) -> Hour:
-        return dropped if time_ns - time_ns % HOUR_NS in left_out else hour
+    def at(time_ns: int, group: Part) -> Hour:
+        if group not in by_group:
+            by_group[group] = Hour(before_ns - HOUR_NS), Hour(0)
+        return by_group[group][time_ns - time_ns % HOUR_NS in left_out(group)]
 
     def predicted(span_id: str) -> float | None:
         about = {"span": span_id, "name": wanted.evaluator, "predictor": wanted.predictor}
@@ -129,8 +159,10 @@ def late(
         return None if row is None else float(row[0])
 
     period = before_ns - LATE_NS, before_ns
-    _collect(connection, wanted, period, predicted, at, after)
-    return _finished(hour), len(dropped.seen)
+    _collect(connection, wanted, period, predicted, at, after, arrived)
+    return {
+        group: (_finished(hour), len(dropped.seen)) for group, (hour, dropped) in by_group.items()
+    }
 
 
 def went_on(connection: sqlite3.Connection, wanted: Wanted, last_verdict_ns: int) -> bool:
@@ -147,8 +179,10 @@ def went_on(connection: sqlite3.Connection, wanted: Wanted, last_verdict_ns: int
     return bool(connection.execute(_WENT_ON, about).fetchone()[0])
 
 
-def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -> Iterator[Hour]:
-    by_start: dict[int, Hour] = {}
+def _day(
+    connection: sqlite3.Connection, wanted: Wanted, start: int, end: int, arrived: Arrived | None
+) -> Iterator[tuple[Part, Hour]]:
+    by_start: dict[int, dict[Part, Hour]] = {}
     predicted: Mapping[str, float] = {}
     if wanted.predictor is not None:
         about = {"name": wanted.predictor, "start": start - HOUR_NS, "end": end}
@@ -157,16 +191,18 @@ def _day(connection: sqlite3.Connection, wanted: Wanted, start: int, end: int) -
         decision_probabilities(connection, wanted.evaluator, start - HOUR_NS, end) or predicted
     )
 
-    def at(time_ns: int) -> Hour:
+    def at(time_ns: int, group: Part) -> Hour:
         begin = time_ns - time_ns % HOUR_NS
-        hour = by_start.get(begin)
+        groups = by_start.setdefault(begin, {})
+        hour = groups.get(group)
         if hour is None:
-            hour = by_start[begin] = Hour(begin)
+            hour = groups[group] = Hour(begin)
         return hour
 
-    _collect(connection, wanted, (start, end), predicted.get, at)
+    _collect(connection, wanted, (start, end), predicted.get, at, arrived=arrived)
     for begin in sorted(by_start):
-        yield _finished(by_start[begin])
+        for group, hour in by_start[begin].items():
+            yield group, _finished(hour)
 
 
 def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
@@ -174,32 +210,39 @@ def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
     wanted: Wanted,
     period: tuple[int, int],
     predicted: Callable[[str], float | None],
-    at: Callable[[int], Hour],
+    at: Callable[[int, Part], Hour],
     after: Arrived | None = None,
+    arrived: Arrived | None = None,
 ) -> None:
-    """Put each row of a period into the hour that ``at`` returns for its time."""
+    """Put each row of a period into the hour that ``at`` returns for its time and group."""
     about: dict[str, Any] = {
         "name": wanted.evaluator, "span": wanted.span_name, "start": period[0], "end": period[1],
     }  # fmt: skip
-    for row in connection.execute(_SCORED, {**about, "after": after.scored if after else -1}):
-        _add_score(at(row[0]), row, predicted)
+    after, arrived = after or _NOTHING, arrived or _ALL
+    part, name_of = wanted.split.part, wanted.name_of
+    rows = {"after": after.scored, "last": arrived.scored}
+    for time_ns, span_id, group, *row in connection.execute(
+        _SCORED.replace(":part", part), {**about, **rows}
+    ):
+        _add_score(at(time_ns, name_of(group)), time_ns, row, predicted(span_id))
     steps: dict[str, str | None] = {}
-    for row in connection.execute(_NOT_RUN, {**about, "after": after.not_run if after else -1}):
-        time_ns, span_id, reason = row
+    about |= {"after": after.not_run, "last": arrived.not_run}
+    for row in connection.execute(_NOT_RUN.replace(":part", part), about):
+        time_ns, span_id, group, reason = row
         if reason not in steps:
             steps[reason] = step_of(reason)
         step = steps[reason]
         if reason == "no_judge_model":
-            at(time_ns).without_model += 1
+            at(time_ns, name_of(group)).without_model += 1
         if step in (None, "eligible"):  # it was scored elsewhere, or could not have been
             continue
-        hour = at(time_ns)
+        hour = at(time_ns, name_of(group))
         hour.lost += step != "selected"
         hour.seen.append(Seen(None, 1.0, predicted(span_id)))
 
 
-def _add_score(hour: Hour, row: tuple[Any, ...], predicted: Callable[[str], float | None]) -> None:
-    time_ns, span_id, value, chance, *version = row
+def _add_score(hour: Hour, time_ns: int, row: Sequence[Any], predicted: float | None) -> None:
+    value, chance, *version = row
     number = value if type(value) is float else values.number(value)
     if number is None:
         hour.has_categories |= value is not None and not values.is_neutral(value)
@@ -211,7 +254,7 @@ def _add_score(hour: Hour, row: tuple[Any, ...], predicted: Callable[[str], floa
     hour.versions.add(judge_version(*version))
     hour.judged += 1
     hour.last_verdict_ns = max(hour.last_verdict_ns, time_ns)
-    hour.seen.append(Seen(number, chance, predicted(span_id)))
+    hour.seen.append(Seen(number, chance, predicted))
 
 
 def _finished(hour: Hour) -> Hour:
@@ -238,23 +281,31 @@ SELECT min(t) FROM (
 )
 """
 
+_LARGEST = """
+SELECT :part AS part, count(*) FROM (
+  SELECT trace_id FROM evaluations WHERE name = :name AND time_ns >= :start AND time_ns < :end
+  UNION ALL
+  SELECT trace_id FROM not_run WHERE evaluator = :name AND time_ns >= :start AND time_ns < :end
+) GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT :most
+"""
+
 _ARRIVED = """
 SELECT (SELECT ifnull(max(seq), 0) FROM evaluations), (SELECT ifnull(max(seq), 0) FROM not_run)
 """
 
 _SCORED = f"""
-SELECT time_ns, span_id, value, {chance_of("evaluations")}, evaluator_version,
+SELECT time_ns, span_id, :part, value, {chance_of("evaluations")}, evaluator_version,
   {model_of("evaluations")}, {decider_of("evaluations")}
 FROM evaluations
-WHERE name = :name AND time_ns >= :start AND time_ns < :end AND seq > :after
+WHERE name = :name AND time_ns >= :start AND time_ns < :end AND seq > :after AND seq <= :last
   AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)
   AND {is_verdict("evaluations")}
   AND {is_newest("evaluations", ":name")}
 """  # noqa: S608 - our own words
 
 _NOT_RUN = """
-SELECT time_ns, span_id, reason FROM not_run
-WHERE evaluator = :name AND time_ns >= :start AND time_ns < :end AND seq > :after
+SELECT time_ns, span_id, :part, reason FROM not_run
+WHERE evaluator = :name AND time_ns >= :start AND time_ns < :end AND seq > :after AND seq <= :last
   AND ifnull(span_name = :span, :span IS NULL)
 """
 

@@ -36,6 +36,18 @@ def test_a_drop_is_found_within_days():
     assert late[len(late) // 2] <= 1.5
 
 
+@pytest.mark.parametrize("verdicts_a_day", alarms.TENANT_BARS)
+def test_a_tenant_that_fell_is_found_among_fifty(verdicts_a_day):
+    """By 25 points, with few verdicts a day, in the median of some tenants."""
+    delays = sorted(alarms.tenant_delays(9, verdicts_a_day))
+    assert delays[len(delays) // 2] <= alarms.TENANT_BARS[verdicts_a_day]
+
+
+def test_fifty_tenants_at_the_bound_raise_hardly_an_alarm():
+    """The promise of 5 % of months holds over all of them together; here are two months."""
+    assert alarms.false_tenant_months(2, 20) == 0
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     st.floats(0.02, 1.0),

@@ -88,7 +88,7 @@ def test_an_alarm_hears_each_record_once(cascade):
     wanted = Wanted(JUDGE)
     seen = [
         each
-        for hour in reader.read(lambda store: list(hours(store, wanted, 0, 2**62)))
+        for _, hour in reader.read(lambda store: list(hours(store, wanted, 0, 2**62)))
         for each in hour.seen
     ]
     assert len(seen) == RECORDS
@@ -112,7 +112,7 @@ def test_an_alarm_hears_of_a_moved_decision_model(writer, make, path, is_judged)
     writer.close()
     with StoreReader(path) as reader:
         wanted = Wanted(JUDGE)
-        (hour,) = reader.read(lambda store: list(hours(store, wanted, 0, 2**62)))
+        ((_, hour),) = reader.read(lambda store: list(hours(store, wanted, 0, 2**62)))
     before = "gpt-x after " if is_judged else ""
     assert {name.split(", ")[1] for name in hour.versions} == {f"{before}small-{n}" for n in (1, 2)}
 

@@ -13,15 +13,19 @@ class Traffic(RawStore):
     def hours(self, first, last, bad, *, per_hour=40, version="1", chance=0.5, **judging):
         """Fill the hours so many before now: half of the records are judged, at random.
 
-        Of the judgements the part ``lost`` gives no verdict, for the reason ``why``.
+        Of the judgements the part ``lost`` gives no verdict, for the reason ``why``. With ``tags``
+        each record is in a trace of its own, whose span has them.
         """
-        lost, why = judging.get("lost", 0.0), judging.get("why", "error")
-        scored, not_run = [], []
+        lost, why, tags = judging.get("lost", 0.0), judging.get("why", "error"), judging.get("tags")
+        scored, not_run, spans = [], [], []
         for hour in range(first, last, -1):
             for _ in range(per_hour):
                 span = f"{self.rng.getrandbits(64):016x}"
                 at = self.now - hour * HOUR + self.rng.randrange(HOUR)
-                row = (f"{span}-g", "ab" * 16, span, "answer", at)
+                trace = "ab" * 16 if tags is None else f"{self.rng.getrandbits(128):032x}"
+                row = (f"{span}-g", trace, span, "answer", at)
+                if tags is not None:
+                    spans.append((trace, span, at, at + HOUR // 3_600, json.dumps(tags)))
                 if self.rng.random() >= chance:
                     not_run.append((*row, "not_escalated"))
                 elif self.rng.random() < lost:
@@ -41,6 +45,11 @@ class Traffic(RawStore):
             "INSERT INTO not_run (id, trace_id, span_id, span_name, time_ns, reason, evaluator)"
             " VALUES (?, ?, ?, ?, ?, ?, 'groundedness')",
             not_run,
+        )
+        self.connection.executemany(
+            "INSERT INTO spans (trace_id, span_id, name, kind, start_ns, end_ns, tags)"
+            " VALUES (?, ?, 'answer', 'workflow', ?, ?, ?)",
+            spans,
         )
         self.connection.execute("COMMIT")
 

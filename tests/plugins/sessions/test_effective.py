@@ -7,7 +7,7 @@ import pytest
 from viewer_store import Store
 
 from llmeval_sdk.model import Evaluation, Failure
-from llmeval_sdk.plugins.watch import command
+from llmeval_sdk.plugins.watch import look
 from llmeval_sdk.store import labelling
 from llmeval_sdk.store.alert_state import AlertState, Bound
 from llmeval_sdk.store.latest import latest_of
@@ -83,7 +83,7 @@ def test_the_examples_of_an_alarm_are_those_that_count(rated_twice):
     span, reader = rated_twice
     alert = AlertState.begun(Bound("groundedness", "<", 0.9), 0)
     alert.cursor_ns = span.end_ns + 1
-    assert [one["value"] for one in command._worst(reader, alert, 0, "http://viewer")] == [0.9]
+    assert [one["value"] for one in look._worst(reader, alert, 0, "http://viewer")] == [0.9]
 
 
 def test_a_record_to_label_is_marked_by_what_counts(rated_twice):

@@ -8,7 +8,7 @@ import pytest
 from viewer_store import Store
 
 from llmeval_sdk.model import HOUR_NS, Usage
-from llmeval_sdk.plugins.watch import command
+from llmeval_sdk.plugins.watch import look
 from llmeval_sdk.store import versions
 from llmeval_sdk.store.alert_state import AlertState, Bound
 from llmeval_sdk.store.populations import SharedReadings, overall
@@ -76,14 +76,14 @@ def test_the_viewers_figures_count_each_session_once(reader):
 
 def test_an_alert_counts_each_session_once(reader):
     wanted = Wanted("goal_reached")
-    (hour,) = reader.read(lambda c: list(hours(c, wanted, NOW, NOW + HOUR_NS)))
+    ((_, hour),) = reader.read(lambda c: list(hours(c, wanted, NOW, NOW + HOUR_NS)))
     assert sorted(seen.value for seen in hour.seen) == [0.0, 1.0]
 
 
 def test_the_examples_of_an_alarm_are_no_former_verdicts(reader):
     alert = AlertState.begun(Bound("goal_reached", "<", 0.9), 0)
     alert.cursor_ns = NOW + HOUR_NS
-    worst = command._worst(reader, alert, 0, "http://viewer")
+    worst = look._worst(reader, alert, 0, "http://viewer")
     assert sorted(one["value"] for one in worst) == [0.0, 1.0]
 
 

@@ -70,7 +70,7 @@ def test_an_alarm_is_over_when_quality_came_back(traffic, watch):
         .execute("SELECT text FROM texts WHERE name = 'alerts'")
         .fetchone()[0]
     )
-    assert state["version"] == 1
+    assert state["version"] == 2
 
 
 def test_an_alarm_is_silenced_and_resolved(traffic, watch):

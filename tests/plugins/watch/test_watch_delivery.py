@@ -7,8 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from llmeval_sdk.plugins.watch.command import WatchStateText, _Rounds
+from llmeval_sdk.plugins.watch.command import _Rounds
 from llmeval_sdk.plugins.watch.delivery import AlertMessage
+from llmeval_sdk.plugins.watch.state import WatchStateText
 
 
 ALERT = ("--alert", "groundedness<0.9")
@@ -96,10 +97,10 @@ def test_messages_are_given_back_where_telling_fails_in_an_unforeseen_way(tmp_pa
     now = time.time_ns()
     message = AlertMessage("1", "a<1", "raised", now, "ALARM", {}, taken_ns=now, put_ns=now)
     with closing(file):
-        file.change((), lambda state: state.outbox.append(message))
+        file.change(lambda state: state.outbox.append(message))
         with pytest.raises(RuntimeError):
             _Rounds(argparse.Namespace(), [], file, Broken(), "")._deliver([message])
-        assert file.change((), lambda state: [each.taken_ns for each in state.outbox]) == [0]
+        assert file.change(lambda state: [each.taken_ns for each in state.outbox]) == [0]
 
 
 def test_an_evaluator_with_a_foreign_name_can_be_told(traffic, watch, hook):
