@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference rooms docs sbom matrix suites test-package clean
+.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference rooms docs sbom matrix suites test-package release clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -69,13 +69,15 @@ HOLDS_fleet := Celery, the client of Redis and gevent
 INSTALLS_fleet := -e '.[fleet,openai,cli]' --group fleet
 HOLDS_ray := Ray Data and the client of Redis
 INSTALLS_ray := -e '.[ray,fleet,openai,cli,demo]' --group tests
+HOLDS_release := what builds and checks a release
+INSTALLS_release := --group release
 HOLDS_viewer := the viewer and Playwright
 INSTALLS_viewer := -e '.[demo]' --group tests --group browser
 HOLDS_quality := what fitting and measuring scores needs
 INSTALLS_quality := -e '.[stats,demo]' --group quality
 HOLDS_docs := Zensical and mkdocstrings
 INSTALLS_docs := --group docs
-ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs
+ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs release
 
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
@@ -308,13 +310,11 @@ docs: $(VENV)-docs/.ready  ## Build the documentation site into artifacts/site; 
 test-docs: docs $(VENV)/.dev  ## Build the site and run what its pages show.
 	@$(BIN)/python -m pytest tests/docs -n 2 $(ARGS)
 
-sbom: pyproject.toml  ## Write artifacts/sbom.json, a bill of materials of a plain install (CycloneDX).
-	@rm -rf $(VENV)-sbom && $(PYTHON) -m venv $(VENV)-sbom/plain && $(PYTHON) -m venv $(VENV)-sbom/tool
-	@$(VENV)-sbom/plain/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt .
-	@$(VENV)-sbom/plain/bin/python -m pip uninstall --quiet --yes setuptools pip
-	@$(VENV)-sbom/tool/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
-	@mkdir -p artifacts
-	@$(VENV)-sbom/tool/bin/cyclonedx-py environment $(VENV)-sbom/plain --pyproject pyproject.toml --output-file artifacts/sbom.json
+sbom: $(VENV)-release/.ready  ## Write sbom.cdx.json, the bill of materials in the wheel: what a plain install brings (CycloneDX).
+	@rm -rf $(VENV)-sbom && $(PYTHON) -m venv $(VENV)-sbom
+	@$(VENV)-sbom/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt .
+	@$(VENV)-sbom/bin/python -m pip uninstall --quiet --yes llmeval-inprocess setuptools pip
+	@$(VENV)-release/bin/cyclonedx-py environment $(VENV)-sbom --pyproject pyproject.toml --output-reproducible | $(PYTHON) .ci/sbom.py > sbom.new && mv sbom.new sbom.cdx.json
 
 matrix: | $(BIN)/python  ## Run the tests on every Python that is installed (VERSIONS=3.12,3.13 for some).
 	@VERSIONS=$(or $(VERSIONS),3.10,3.11,3.12,3.13) $(BIN)/python tests/matrix.py $(ARGS)
@@ -322,8 +322,11 @@ matrix: | $(BIN)/python  ## Run the tests on every Python that is installed (VER
 suites:  ## Run every suite there is, as .ci/run does, and print a table of them (50 minutes; ARGS="datadog viewer" for some).
 	@$(PYTHON) .ci/suites.py $(ARGS)
 
-test-package:  ## Build wheel and sdist, install them into clean environments and use them.
-	@$(PYTHON) tests/built_package.py
+test-package: $(VENV)-release/.ready  ## Build wheel and sdist twice, check them, install them into clean environments and use them.
+	@$(VENV)-release/bin/python tests/built_package.py $(ARGS)
+
+release: $(VENV)-release/.ready $(VENV)/.dev  ## Check all that a release needs and build it into dist/; uploads nothing (ARGS=--freeze keeps its surface first).
+	@$(BIN)/python .ci/release.py $(ARGS)
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build
+	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(VENV)-release $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build dist

@@ -14,6 +14,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
+__all__ = [
+    "ConfigurationError", "DataError", "ExportError", "JudgeError", "LlmevalError",
+    "MissingExtraError",
+]  # fmt: skip
+
+
 class LlmevalError(Exception):
     """Base of every exception of this package."""
 

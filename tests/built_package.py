@@ -1,15 +1,20 @@
 """Build the wheel and the sdist, install them into clean environments, and use them as a user would.
 
-    python tests/built_package.py          # what ``make test-package`` runs
+    python tests/built_package.py              # what ``make test-package`` runs
+    python tests/built_package.py --out dist   # and keeps both there
 
-It checks that both hold what they must, that the wheel made from the sdist holds the same files as
-the wheel, and that an app, the command line and the demo run from the installed wheel, in a folder
-that is not this checkout. Exits with 1 at the first thing that fails.
+It checks that both hold what they must, that building them again gives the same bytes, that the
+index can show the page, that all that is installed has a licence that goes with ours, and that an
+app, the command line and the demo run from the installed wheel, in a folder that is not this
+checkout. It runs in the environment of ``make release``, and exits with 1 at the first thing that
+fails.
 """
 
+import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -20,7 +25,11 @@ from pathlib import Path
 
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = "build==1.3.0"
+LICENCES = (
+    "0BSD", "Apache", "BSD", "CC0-1.0", "CNRI-Python", "ISC", "MIT", "MPL-2.0", "Mozilla Public License 2.0",
+    "PSF-2.0", "Python Software Foundation", "Unicode-3.0", "Unlicense", "Zlib",
+)  # fmt: skip
+"""What a dependency may be licensed by, in full or as a part of what its metadata says."""
 IN_THE_WHEEL = (
     "llmeval_sdk/py.typed",
     "llmeval_sdk/viewer/templates/base.html",
@@ -35,6 +44,7 @@ IN_THE_SDIST = (
     "LICENSE",
     "Makefile",
     "constraints.txt",
+    "sbom.cdx.json",
     "docs",
     "tests",
 )
@@ -94,24 +104,55 @@ def relative_links(wheel):
     return [each for each in targets if not each.startswith("https://")] + gone
 
 
+def built(folder):
+    """Build both into a folder, at the time of the last commit, and return wheel and sdist."""
+    time = run("git", "log", "-1", "--format=%ct", cwd=ROOT).strip()
+    run(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=ROOT, SOURCE_DATE_EPOCH=time)
+    (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    return wheel, sdist
+
+
+def check(wheel, sdist, again):
+    """Fail where something is missing, where bytes differ, or where the page cannot be shown."""
+    missing = [name for name in IN_THE_WHEEL if name not in files(wheel)]
+    with tarfile.open(sdist) as packed:
+        top = {name.split("/")[1] for name in packed.getnames() if "/" in name}
+    missing += [name for name in IN_THE_SDIST if name not in top]
+    missing += relative_links(wheel)
+    if missing:
+        sys.exit(f"FAILED: not in the package: {missing}")
+    if differing := [
+        a.name
+        for a, b in zip((wheel, sdist), again, strict=True)
+        if a.read_bytes() != b.read_bytes()
+    ]:
+        sys.exit(f"FAILED: built twice, with other bytes: {differing}")
+    with zipfile.ZipFile(wheel) as packed:
+        (bill,) = (name for name in packed.namelist() if ".dist-info/sboms/" in name)
+        names = {part["name"].lower() for part in json.loads(packed.read(bill))["components"]}
+    if lacking := {"tenacity", "rapidfuzz", "unicode cldr"} - names:
+        sys.exit(f"FAILED: the bill of materials in the wheel has no {lacking}")
+    run(sys.executable, "-m", "twine", "check", "--strict", wheel, sdist, cwd=ROOT)
+
+
+def check_licences(python):
+    """Fail where a package of an environment has a licence that does not go with ours."""
+    licences = Path(sys.executable).with_name("pip-licenses")
+    run(
+        licences, "--python", python, "--from=mixed", "--partial-match",
+        "--allow-only", ";".join(LICENCES), "--ignore-packages", "pip", "setuptools", cwd=ROOT,
+    )  # fmt: skip
+
+
 def main():
     """Build, look inside, install, use."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--out", type=Path, help="the folder that keeps wheel and sdist")
+    out = parser.parse_args().out
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        builder = environment(place / "builder", BUILD)
-        run(builder, "-m", "build", "--outdir", place / "dist", ROOT, cwd=place)
-        (wheel,) = (place / "dist").glob("*.whl")
-        (sdist,) = (place / "dist").glob("*.tar.gz")
-        run(builder, "-m", "build", "--wheel", "--outdir", place / "again", ROOT, cwd=place)
-        (again,) = (place / "again").glob("*.whl")
-        missing = [name for name in IN_THE_WHEEL if name not in files(wheel)]
-        with tarfile.open(sdist) as packed:
-            top = {name.split("/")[1] for name in packed.getnames() if "/" in name}
-        missing += [name for name in IN_THE_SDIST if name not in top]
-        missing += sorted(files(wheel) ^ files(again))
-        missing += relative_links(wheel)
-        if missing:
-            sys.exit(f"FAILED: not in the package, or only in one of the wheels: {missing}")
+        wheel, sdist = built(place / "dist")
+        check(wheel, sdist, built(place / "again"))
         python = environment(place / "plain", wheel)
         print(run(python, "-c", APP, cwd=place, LLMEVAL_STORE=str(place / "plain.db")).strip())
         python = environment(place / "full", f"{wheel}[demo]")
@@ -120,7 +161,12 @@ def main():
         run(llmeval, "demo", "--limit", "12", "--store", store, cwd=place)
         report = json.loads(run(llmeval, "report", "--json", "--store", store, cwd=place))
         print(f"the demo's report has {len(report)} parts")
+        check_licences(environment(place / "all", f"{wheel}[all]"))
         print(f"{wheel.name}: {wheel.stat().st_size / 1024:.0f} KiB, {len(files(wheel))} files; ok")
+        if out is not None:
+            out.mkdir(exist_ok=True)
+            for made in (wheel, sdist):
+                shutil.copy(made, out / made.name)
 
 
 if __name__ == "__main__":

@@ -186,6 +186,11 @@ def foreign() -> None:
         agent.set_attribute("gen_ai.output.messages", message("assistant", "Slate, of 1998."))
 
 
+@llmeval.workflow(evaluators=[never])
+def answered_briefly() -> None:
+    """Name the judge that a sampling rule is about, which rules have to know."""
+
+
 RULES = [
     llmeval.SamplingRule(0.0, evaluator="never_sampled"),
     llmeval.SamplingRule(1.0),
