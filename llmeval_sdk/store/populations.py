@@ -11,7 +11,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from math import inf
 from sqlite3 import Connection
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -42,6 +42,7 @@ from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.latest import StoredValue, chance_of, decision_probabilities
+from llmeval_sdk.store.frames import left_out_sentence
 from llmeval_sdk.store.reader import StoreReader, names_in
 from llmeval_sdk.store.scores import (
     CHANCED,
@@ -54,6 +55,7 @@ from llmeval_sdk.store.scores import (
     score_summary,
     scores_by_span,
 )
+from llmeval_sdk.store.selection import frame_of
 from llmeval_sdk.store.splits import BY_SLICE, WHOLE, Part, Split
 
 
@@ -674,6 +676,14 @@ class Population:
     """A sentence that says why the labels look odd; empty where they do not."""
     group: str | None = None
     """Its group of requests; ``None`` where the split is by no group, and for those in none."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many further labels were drawn from a part of the traffic that says nothing of all of it,
+    by what they were drawn from."""
+
+    @property
+    def left_out_sentence(self) -> str:
+        """Say how many labels are left out and what to do; empty where all count."""
+        return left_out_sentence(self.left_out)
 
 
 def populations(
@@ -692,7 +702,7 @@ def overall(
     """Estimate for one evaluator over the spans of all names."""
     mine = EvaluationScope(*scope)._replace(evaluator=evaluator)
     whole = _estimated(reader, mine, scores, all_names=True)
-    return whole[0] if whole else _population((evaluator, None, None), Judged(), None, [])
+    return whole[0] if whole else _population((evaluator, None, None), Judged(), None, [], {})
 
 
 def by_group(
@@ -739,6 +749,8 @@ def _estimated(
         samples.setdefault(place(key), Judged()).join(sample)
     known: dict[Key, Tally] = {}
     people: dict[Key, list[Labelled]] = {}
+    left_out: dict[Key, Counter[str]] = defaultdict(Counter)
+    frames = cache(partial(frame_of, reader.selection, scope.since))
     for judge in {key[0] for key in samples}:
         mine = {key: sample for key, sample in samples.items() if key[0] == judge}
         narrow = scope._replace(evaluator=judge)
@@ -755,12 +767,14 @@ def _estimated(
             for row in reader.read(
                 partial(_rows, narrow, labels, every_kind=all_kinds, split=split)
             ):
-                label = labels[row.span_id]
-                people.setdefault(place((judge, row.span_name, row.part)), []).append(
-                    Labelled(row.value, label.value, row.chance, label.chance)
-                )
+                label, key = labels[row.span_id], place((judge, row.span_name, row.part))
+                if label.frame.covers(frames(row.part)):
+                    record = Labelled(row.value, label.value, row.chance, label.chance)
+                    people.setdefault(key, []).append(record)
+                else:
+                    left_out[key][str(label.frame)] += 1
     return [
-        _population(key, sample, known.get(key), people.get(key, []))
+        _population(key, sample, known.get(key), people.get(key, []), left_out.get(key, {}))
         for key, sample in sorted(samples.items(), key=_order)
     ]
 
@@ -813,7 +827,11 @@ def _can_be_assisted(sample: Judged) -> bool:
 
 
 def _population(
-    key: Key, sample: Judged, scored: Tally | None, labelled: Sequence[Labelled]
+    key: Key,
+    sample: Judged,
+    scored: Tally | None,
+    labelled: Sequence[Labelled],
+    left_out: Mapping[str, int],
 ) -> Population:
     steps = funnel(sample.answered, sample.reasons)
     estimate, note = _estimate(steps, sample, scored)
@@ -839,6 +857,7 @@ def _population(
         len(labelled),
         doubt,
         part if isinstance(part, str) else None,
+        dict(left_out),
     )
 
 

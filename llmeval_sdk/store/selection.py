@@ -18,8 +18,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.store.filters import Filter, add_functions, read_filter, tag_sql
+from llmeval_sdk.store.filters import ONE_OF, Condition, Filter, add_functions, read_filter, tag_sql
+from llmeval_sdk.store.frames import Frame
 from llmeval_sdk.store.latest import StoredValue
+from llmeval_sdk.store.splits import Part
 
 
 TAG = "tag:"
@@ -235,6 +237,38 @@ def selection_of(
     Raises `ConfigurationError` for what is no condition or grouping.
     """
     return Selection(read_filter(where), by, until) if where or by or until is not None else None
+
+
+def frame_of(
+    selection: Selection | None, since_ns: int | None = None, part: Part = None
+) -> Frame:
+    """Return the frame of the selected requests, or of one part of a split of them.
+
+    Args:
+        selection: the requests that a reader selects.
+        since_ns: the time from which on judgements count.
+        part: the beginning of a period, or one of the selection's groups.
+    """
+    since = max(since_ns or 0, part if isinstance(part, int) else 0)
+    if selection is None:
+        return Frame(since_ns=since)
+    where = selection.where.texts
+    if isinstance(part, str):
+        values = zip(selection.by, values_of(part, len(selection.by)), strict=True)
+        where |= {_group_text(by, value) for by, value in values}
+    return Frame(where - {""}, since)
+
+
+def _group_text(by: str, value: str) -> str:
+    """Return the condition that all requests of a group meet; empty where no condition says it.
+
+    Of a group by ``request``, spans of other names are a part that ``name=`` does not select.
+    """
+    is_pooled = value in (OTHERS, NONE, SEVERAL, "") or len(value) == _MAX_LENGTH
+    if is_pooled or by == "request":
+        return ""
+    field, name = (TAG.rstrip(":"), by.removeprefix(TAG)) if by.startswith(TAG) else (by, "")
+    return Condition(field, name, ONE_OF, values=(value,)).text
 
 
 def read_by(connection: sqlite3.Connection, table: str, index: str, name: str = "") -> str:
