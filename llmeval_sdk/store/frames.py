@@ -30,8 +30,10 @@ class Frame(NamedTuple):
         return self.where <= other.where and self.since_ns <= other.since_ns
 
     def __str__(self) -> str:
-        since = [f"judged since {moment(self.since_ns)}"] if self.since_ns else []
-        return " and ".join([*map(_shown, sorted(self.where)), *since]) or "all traffic"
+        parts = [printable(condition, _SHOWN) for condition in sorted(self.where)[:_MOST_NAMED]]
+        parts += ["…"] * (len(self.where) > _MOST_NAMED)
+        parts += [f"judged since {moment(self.since_ns)}"] if self.since_ns else []
+        return " and ".join(parts) or "all traffic"
 
     def as_metadata(self) -> dict[str, object]:
         """Return what the metadata of a label say of its frame; nothing where that is all traffic.
@@ -49,6 +51,9 @@ DRAWN_FROM = "drawn_from"
 _UNREADABLE = Frame(frozenset(("(unreadable)",)))
 """Covers no figure's frame, because no condition has this text."""
 _SHOWN = 80
+"""Characters of a condition that are shown."""
+_MOST_NAMED = 3
+"""The most conditions of a frame, and frames of a sentence, that are shown."""
 
 
 def frame_in(metadata: Mapping[str, object]) -> Frame:
@@ -80,9 +85,3 @@ def left_out_sentence(counts: Mapping[str, int]) -> str:
         " counts them, and `llmeval label` without them draws from all traffic."
     )
 
-
-_MOST_NAMED = 3
-
-
-def _shown(condition: str) -> str:
-    return printable(condition, _SHOWN)

@@ -20,6 +20,7 @@ from pathlib import Path
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.filters import ONE_OF, Condition, Filter, add_functions, read_filter, tag_sql
 from llmeval_sdk.store.frames import Frame
+from llmeval_sdk.store.identities import UNREADABLE, unreadable
 from llmeval_sdk.store.latest import StoredValue
 from llmeval_sdk.store.splits import Part
 
@@ -237,6 +238,17 @@ def selection_of(
     Raises `ConfigurationError` for what is no condition or grouping.
     """
     return Selection(read_filter(where), by, until) if where or by or until is not None else None
+
+
+def may_lack(connection: sqlite3.Connection, selection: Selection | None) -> str:
+    """Say that a filter may miss requests, and why; empty where it cannot.
+
+    It names ids that the store may hold as hashes, whose key is missing here.
+    """
+    identifiers = () if selection is None else selection.where.identifiers
+    if not identifiers or not unreadable(connection, *identifiers):
+        return ""
+    return f"some requests may be missing: {UNREADABLE}"
 
 
 def frame_of(

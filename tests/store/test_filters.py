@@ -313,8 +313,10 @@ def test_labels_that_match_nothing_are_refused_in_groups_too(path, capsys):
     assert "nothing" in capsys.readouterr().err
 
 
-def test_a_filter_by_ids_that_are_hashed_says_that_it_may_miss_some(tmp_path, capsys, monkeypatch):
-    """Without the key nobody can tell whose the hashes are."""
+def test_a_filter_by_ids_that_are_hashed_says_that_it_may_miss_some(
+    tmp_path, capsys, monkeypatch, caplog
+):
+    """Without the key nobody can tell whose the hashes are; in Python the log says so."""
     store = tmp_path / "hashed.db"
     monkeypatch.setenv("LLMEVAL_HASH_IDS", "k" * 32)
     llmeval.configure(store=str(store), exporters=["local"])
@@ -328,6 +330,11 @@ def test_a_filter_by_ids_that_are_hashed_says_that_it_may_miss_some(tmp_path, ca
     monkeypatch.delenv("LLMEVAL_HASH_IDS")
     assert cli.main(command) == 1
     assert "some requests may be missing" in capsys.readouterr().err
+    for where, may_miss in (("user=u-1", True), ("user=hmac-" + "0" * 32, False), ("name=x", False)):
+        caplog.clear()
+        with llmeval.open_store(store, where=where) as opened:
+            assert opened.traces() == []
+        assert ("some requests may be missing" in caplog.text) is may_miss
 
 
 @pytest.mark.parametrize(
