@@ -315,8 +315,8 @@ def _cautions(traffic: FieldTraffic) -> Iterator[str]:
         )
     if traffic.left_out:
         yield (
-            f"{plural(traffic.left_out, 'label')} of values drawn with --since or --span-name are left"
-            " out, because they say nothing of the other values: ask with the same options."
+            f"{plural(traffic.left_out, 'label')} of values drawn with --since or --span-name are"
+            " left out, because they say nothing of the other values: ask with the same options."
         )
     if traffic.in_lists:
         yield (

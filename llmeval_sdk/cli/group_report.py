@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -12,7 +11,7 @@ from llmeval_sdk.cli.output import heading, say, say_wrapped, table
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.differences import FALSE_SHARE, FEWEST, GroupMean, differing
 from llmeval_sdk.statistics.mean import Estimate
-from llmeval_sdk.store.frames import left_out_sentence
+from llmeval_sdk.store.frames import LeftOut
 from llmeval_sdk.store.labels import GroupFeedback
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.selection import MAX_SLICES, OTHERS, values_of
@@ -46,7 +45,7 @@ class ScoredGroup:
     """Whether it differs for the worse."""
     cost_usd: float | None
     note: str
-    left_out: Mapping[str, int]
+    left_out: LeftOut
     """How many labels do not count, by the part of the traffic that they were drawn from."""
 
 
@@ -159,11 +158,12 @@ def _show_chance(groups: Sequence[ScoredGroup]) -> None:
 
 def _show_left_out(groups: Sequence[ScoredGroup]) -> None:
     for name, its in groupby(groups, attrgetter("evaluator")):
-        counts = Counter[str]()
+        left_out = LeftOut()
         for group in its:
-            counts.update(group.left_out)
-        if sentence := left_out_sentence(counts):
-            say_wrapped(f"{printable(name)}: {sentence}")
+            for frame, count in group.left_out.items():
+                left_out.add(frame, count)
+        if left_out:
+            say_wrapped(f"{printable(name)}: {left_out.sentence}")
 
 
 def _row(group: ScoredGroup, *, has_people: bool) -> tuple[str, ...]:

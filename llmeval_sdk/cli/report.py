@@ -128,7 +128,7 @@ def _show_people(measured: Sequence[Population], feedback: Sequence[UserFeedback
             say_wrapped(
                 f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean."
             )
-        for sentence in filter(None, (each.left_out_sentence, each.doubt)):
+        for sentence in filter(None, (each.left_out.sentence, each.doubt)):
             say_wrapped(f"{where}: {sentence}")
     for named in feedback:
         opinion = describe_feedback(named)

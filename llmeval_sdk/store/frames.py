@@ -12,7 +12,7 @@ a part of it, so that comparing the two sets of texts decides.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llmeval_sdk.text.terminal import moment, plural, printable
 
@@ -35,7 +35,7 @@ class Frame(NamedTuple):
         parts += [f"judged since {moment(self.since_ns)}"] if self.since_ns else []
         return " and ".join(parts) or "all traffic"
 
-    def as_metadata(self) -> dict[str, object]:
+    def as_metadata(self) -> dict[str, Any]:
         """Return what the metadata of a label say of its frame; nothing where that is all traffic.
 
         `frame_in` reads it.
@@ -69,19 +69,21 @@ def frame_in(metadata: Mapping[str, object]) -> Frame:
     return Frame(frozenset(map(str, where)), since_ns)
 
 
-def left_out_sentence(counts: Mapping[str, int]) -> str:
-    """Say how many labels do not count in a figure, and what to do; empty where all count.
+class LeftOut(dict[str, int]):
+    """How many labels do not count in a figure, by the words for their frames."""
 
-    Args:
-        counts: their numbers, by the words for their frames.
-    """
-    if not counts:
-        return ""
-    frames = list(counts)
-    named = "; ".join(frames[:_MOST_NAMED]) + "; …" * (len(frames) > _MOST_NAMED)
-    return (
-        f"{plural(sum(counts.values()), 'label')} drawn from a part of the traffic ({named}) are"
-        " left out, because they say nothing of the rest: a report with that filter and period"
-        " counts them, and `llmeval label` without them draws from all traffic."
-    )
+    def add(self, frame: Frame | str, count: int = 1) -> None:
+        """Count labels that were drawn from a frame."""
+        self[str(frame)] = self.get(str(frame), 0) + count
 
+    @property
+    def sentence(self) -> str:
+        """How many they are and what to do; empty where all labels count."""
+        if not self:
+            return ""
+        frames = "; ".join(list(self)[:_MOST_NAMED]) + "; …" * (len(self) > _MOST_NAMED)
+        return (
+            f"{plural(sum(self.values()), 'label')} drawn from a part of the traffic ({frames}) are"
+            " left out, because they say nothing of the rest: a report with that filter and period"
+            " counts them, and `llmeval label` without them draws from all traffic."
+        )

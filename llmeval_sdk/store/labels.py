@@ -83,9 +83,9 @@ def is_of_user(metadata: str | None) -> bool:
 def labels_from(path: str) -> dict[str, Label]:
     """Read labels from JSON lines such as ``{"span_id": "…", "label": "yes"}``.
 
-    ``inclusion_probability`` may say with what chance the record was chosen, and ``drawn_from`` from
-    which part of the traffic, as `llmeval label --list --json` prints them. Raises `DataError`,
-    which names the line, if a line is not a label.
+    ``inclusion_probability`` may say with what chance the record was chosen, and ``drawn_from``
+    from which part of the traffic, as `llmeval label --list --json` prints them. Raises
+    `DataError`, which names the line, if a line is not a label.
     """
     labels: dict[str, Label] = {}
     try:

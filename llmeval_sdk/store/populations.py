@@ -40,9 +40,9 @@ from llmeval_sdk.statistics.mean import (
 from llmeval_sdk.statistics.reasons import NOT_SELECTED, Funnel, funnel
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.frames import LeftOut
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.latest import StoredValue, chance_of, decision_probabilities
-from llmeval_sdk.store.frames import left_out_sentence
 from llmeval_sdk.store.reader import StoreReader, names_in
 from llmeval_sdk.store.scores import (
     CHANCED,
@@ -676,14 +676,8 @@ class Population:
     """A sentence that says why the labels look odd; empty where they do not."""
     group: str | None = None
     """Its group of requests; ``None`` where the split is by no group, and for those in none."""
-    left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many further labels were drawn from a part of the traffic that says nothing of all of it,
-    by what they were drawn from."""
-
-    @property
-    def left_out_sentence(self) -> str:
-        """Say how many labels are left out and what to do; empty where all count."""
-        return left_out_sentence(self.left_out)
+    left_out: LeftOut = field(default_factory=LeftOut)
+    """The labels that do not count, because they were drawn from a part of the traffic."""
 
 
 def populations(
@@ -702,7 +696,7 @@ def overall(
     """Estimate for one evaluator over the spans of all names."""
     mine = EvaluationScope(*scope)._replace(evaluator=evaluator)
     whole = _estimated(reader, mine, scores, all_names=True)
-    return whole[0] if whole else _population((evaluator, None, None), Judged(), None, [], {})
+    return whole[0] if whole else _population((evaluator, None, None), Judged(), None, [])
 
 
 def by_group(
@@ -741,6 +735,12 @@ def _estimated(
     def place(key: Key) -> Key:
         return (key[0], None, key[2]) if all_names else key
 
+    def judged_among(
+        spans: Collection[str], scope: EvaluationScope, *, every_kind: bool
+    ) -> list[Verdict]:
+        reading = partial(verdicts, scope=scope, every_kind=every_kind, spans=spans, split=split)
+        return reader.read(lambda c: [row for row in reading(c) if row.chance])
+
     samples: dict[Key, Judged] = {}
     parts = scores.groups(scope, split)
     by_model = reader.read(lambda c: _judged_by_model(c, parts))
@@ -749,7 +749,7 @@ def _estimated(
         samples.setdefault(place(key), Judged()).join(sample)
     known: dict[Key, Tally] = {}
     people: dict[Key, list[Labelled]] = {}
-    left_out: dict[Key, Counter[str]] = defaultdict(Counter)
+    left_out: dict[Key, LeftOut] = {}
     frames = cache(partial(frame_of, reader.selection, scope.since))
     for judge in {key[0] for key in samples}:
         mine = {key: sample for key, sample in samples.items() if key[0] == judge}
@@ -764,17 +764,15 @@ def _estimated(
                 known.setdefault(place(key), Tally()).join(tally)
         labels = scores.labels(judge)
         if labels and any(sample.tally.judged for sample in mine.values()):
-            for row in reader.read(
-                partial(_rows, narrow, labels, every_kind=all_kinds, split=split)
-            ):
+            for row in judged_among(labels, narrow, every_kind=all_kinds):
                 label, key = labels[row.span_id], place((judge, row.span_name, row.part))
                 if label.frame.covers(frames(row.part)):
                     record = Labelled(row.value, label.value, row.chance, label.chance)
                     people.setdefault(key, []).append(record)
                 else:
-                    left_out[key][str(label.frame)] += 1
+                    left_out.setdefault(key, LeftOut()).add(label.frame)
     return [
-        _population(key, sample, known.get(key), people.get(key, []), left_out.get(key, {}))
+        _population(key, sample, known.get(key), people.get(key, []), left_out.get(key))
         for key, sample in sorted(samples.items(), key=_order)
     ]
 
@@ -801,19 +799,6 @@ def _sums(
     return sums
 
 
-def _rows(
-    scope: EvaluationScope,
-    spans: Mapping[str, Label],
-    connection: Connection,
-    *,
-    every_kind: bool,
-    split: Split,
-) -> list[Verdict]:
-    """Return the verdicts on some spans that have an inclusion probability."""
-    rows = verdicts(connection, scope, every_kind=every_kind, spans=spans, split=split)
-    return [row for row in rows if row.chance]
-
-
 def _order(item: tuple[Key, Judged]) -> tuple[str, str, int, str]:
     judge, span_name, part = item[0]
     return judge, span_name or "", part if isinstance(part, int) else 0, str(part or "")
@@ -831,7 +816,7 @@ def _population(
     sample: Judged,
     scored: Tally | None,
     labelled: Sequence[Labelled],
-    left_out: Mapping[str, int],
+    left_out: LeftOut | None = None,
 ) -> Population:
     steps = funnel(sample.answered, sample.reasons)
     estimate, note = _estimate(steps, sample, scored)
@@ -857,7 +842,7 @@ def _population(
         len(labelled),
         doubt,
         part if isinstance(part, str) else None,
-        dict(left_out),
+        left_out or LeftOut(),
     )
 
 

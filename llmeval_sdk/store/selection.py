@@ -251,9 +251,7 @@ def may_lack(connection: sqlite3.Connection, selection: Selection | None) -> str
     return f"some requests may be missing: {UNREADABLE}"
 
 
-def frame_of(
-    selection: Selection | None, since_ns: int | None = None, part: Part = None
-) -> Frame:
+def frame_of(selection: Selection | None, since_ns: int | None = None, part: Part = None) -> Frame:
     """Return the frame of the selected requests, or of one part of a split of them.
 
     Args:

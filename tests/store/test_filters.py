@@ -330,7 +330,11 @@ def test_a_filter_by_ids_that_are_hashed_says_that_it_may_miss_some(
     monkeypatch.delenv("LLMEVAL_HASH_IDS")
     assert cli.main(command) == 1
     assert "some requests may be missing" in capsys.readouterr().err
-    for where, may_miss in (("user=u-1", True), ("user=hmac-" + "0" * 32, False), ("name=x", False)):
+    for where, may_miss in (
+        ("user=u-1", True),
+        ("user=hmac-" + "0" * 32, False),
+        ("name=x", False),
+    ):
         caplog.clear()
         with llmeval.open_store(store, where=where) as opened:
             assert opened.traces() == []

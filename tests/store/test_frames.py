@@ -136,10 +136,12 @@ def test_labels_of_a_part_correct_nothing_else(traffic):
     of_all, of_globex = traffic.population(), traffic.population(GLOBEX)
     assert (of_all.labels, of_all.correction) == (0, None)
     assert of_all.left_out == {"tag:tenant=acme": 80}
-    assert "80 labels drawn from a part of the traffic (tag:tenant=acme)" in of_all.left_out_sentence
+    assert (
+        "80 labels drawn from a part of the traffic (tag:tenant=acme)" in of_all.left_out.sentence
+    )
     assert (of_globex.labels, of_globex.left_out) == (0, {})
     narrower = traffic.population((*ACME, "name=answer"))
-    assert (narrower.labels, narrower.left_out, narrower.left_out_sentence) == (80, {}, "")
+    assert (narrower.labels, narrower.left_out, narrower.left_out.sentence) == (80, {}, "")
 
 
 def test_a_group_counts_the_labels_of_the_filter_that_selects_it(traffic):
@@ -187,7 +189,8 @@ def test_labels_without_a_word_count_as_drawn_from_all_traffic(traffic):
 
 
 @pytest.mark.parametrize(
-    "drawn_from", [7, "acme", [], {"where": "tag:tenant=acme"}, {"since_ns": "now"}, {"where": [{}]}]
+    "drawn_from",
+    [7, "acme", [], {"where": "tag:tenant=acme"}, {"since_ns": "now"}, {"where": [{}]}],
 )
 def test_a_frame_that_nobody_can_read_covers_nothing(drawn_from):
     """A label is rather left out than counted where it says nothing."""
@@ -204,7 +207,7 @@ def test_a_hostile_frame_is_harmless(traffic, tmp_path):
             "UPDATE feedback SET metadata = json_set(metadata, '$.drawn_from.where[0]', ?)",
             ("\x1b[31m<b>" + "x" * 10_000,),
         )
-    sentence = traffic.population().left_out_sentence
+    sentence = traffic.population().left_out.sentence
     assert "\x1b" not in sentence
     assert len(sentence) < 400
     with traffic.reader() as reader:
