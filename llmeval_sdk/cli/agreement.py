@@ -159,7 +159,8 @@ def _from_store(
             ]
             verdict = chosen(verdicts)
             drawn_from = frame_in(human.metadata)
-            if not drawn_from.covers(frame_of(reader.selection)):
+            # The command has no period to ask for: a label of a period speaks for that.
+            if not drawn_from.covers(frame_of(reader.selection, drawn_from.since_ns)):
                 collected.left_out[f"drawn from {drawn_from} alone, so ask with that filter"] += 1
             elif people_only and human.metadata.get("source") == "user":
                 collected.left_out["a user's click, and users choose what they rate"] += 1

@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
         say(f"\n{session.stored} labels stored, {len(waiting.labelled) + session.stored} of"
             f" {len(waiting.chosen)} chosen records have one.")  # fmt: skip
         if waiting.frame != ALL_TRAFFIC:
-            say_wrapped(f"They count in reports on {waiting.frame}, not in those on all traffic.")
+            say_wrapped(f"They count in reports on this part of the traffic: {waiting.frame}.")
         if doubted := doubt(reader, judge):
             say_wrapped(doubted)
     return 0

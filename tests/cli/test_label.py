@@ -167,7 +167,7 @@ def test_labels_drawn_under_a_filter_correct_reports_with_it_and_no_others(label
     fill_tenants(store)
     done = label(*ACME, "--labels", 30, keys="y\nn\n" * 15)
     assert done.returncode == 0, done.stderr
-    assert "They count in reports on tag:tenant=acme, not in those on all traffic" in done.stdout
+    assert "They count in reports on this part of the traffic: tag:tenant=acme." in done.stdout
     (first, *_) = labels(store)
     assert first.evaluation.metadata["drawn_from"] == {"where": ["tag:tenant=acme"], "since_ns": 0}
 
@@ -189,6 +189,19 @@ def test_labels_drawn_under_a_filter_correct_reports_with_it_and_no_others(label
     assert "30 labelled records" in text("agreement", "--evaluator", JUDGE, *ACME)
     calibrated = llmeval("calibrate", "--store", store.path, "--evaluator", JUDGE, "--dry-run")
     assert "drawn from tag:tenant=acme alone" in " ".join(calibrated.stderr.split())
+
+
+def test_labels_of_a_period_correct_reports_on_it_and_are_compared(label, store, llmeval):
+    """A comparison with people has no period that one could ask for, so it takes them."""
+    fill_tenants(store)
+    done = label("--since", "2025-12-01T00:00Z", "--labels", 60, keys="y\nn\n" * 30)
+    assert "part of the traffic: judged since 2025-12-01 00:00" in " ".join(done.stdout.split())
+    where = ("--store", store.path)
+    assert "60 labels drawn from a part" in " ".join(llmeval("report", *where).stdout.split())
+    of_period = llmeval("report", *where, "--since", "2025-12-01T00:00Z").stdout
+    assert "people would say" in of_period
+    compared = llmeval("agreement", *where, "--evaluator", JUDGE).stdout
+    assert "60 labelled records" in compared
 
 
 def test_labels_filled_in_elsewhere_keep_what_they_were_drawn_from(label, store, llmeval, tmp_path):
