@@ -6,7 +6,7 @@ label counts in each figure that is about its frame or about a part of it. In an
 would stand for records that could not have been drawn, so it is left out there and counted.
 
 A frame is known by the conditions that all of its requests meet. Whatever meets more conditions is
-a part of it, so comparing the two sets of texts decides. A condition that a group stands for counts as well.
+a part of it, so comparing the two sets of texts decides.
 """
 
 from __future__ import annotations
