@@ -313,6 +313,11 @@ def _cautions(traffic: FieldTraffic) -> Iterator[str]:
             f"{plural(traffic.unlabelled, 'value')} that were shown have no label. If people skip"
             " the hard ones, more is wrong than the labels say."
         )
+    if traffic.left_out:
+        yield (
+            f"{plural(traffic.left_out, 'label')} of values drawn with --since or --span-name are"
+            " left out, because they say nothing of the other values: ask with the same options."
+        )
     if traffic.in_lists:
         yield (
             "Values of one answer are counted as independent. If they are wrong together, less is"

@@ -16,7 +16,9 @@ from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_s
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in, total_usage
+from llmeval_sdk.store.frames import frame_in
 from llmeval_sdk.store.latest import latest_of
+from llmeval_sdk.store.selection import frame_of
 from llmeval_sdk.text.terminal import printable
 
 
@@ -38,7 +40,7 @@ class LabelledRecords:
 
     pairs: list[Pair] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
-    """Labelled records that the evaluator gave no value for, by reason."""
+    """Labelled records that cannot be compared, by reason: mostly for want of a value."""
     usage: Usage | None = None
     """What its judgements used; ``None`` where it made no call."""
     cached: int = 0
@@ -156,7 +158,11 @@ def _from_store(
                 if event.evaluation.name == evaluator
             ]
             verdict = chosen(verdicts)
-            if people_only and human.metadata.get("source") == "user":
+            drawn_from = frame_in(human.metadata)
+            # The command has no period to ask for: a label of a period speaks for that.
+            if not drawn_from.covers(frame_of(reader.selection, drawn_from.since_ns)):
+                collected.left_out[f"drawn from {drawn_from} alone, so ask with that filter"] += 1
+            elif people_only and human.metadata.get("source") == "user":
                 collected.left_out["a user's click, and users choose what they rate"] += 1
             elif verdict is None:
                 collected.left_out["not evaluated"] += 1

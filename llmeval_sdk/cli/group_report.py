@@ -11,10 +11,11 @@ from llmeval_sdk.cli.output import heading, say, say_wrapped, table
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.differences import FALSE_SHARE, FEWEST, GroupMean, differing
 from llmeval_sdk.statistics.mean import Estimate
+from llmeval_sdk.store.frames import LeftOut
 from llmeval_sdk.store.labels import GroupFeedback
 from llmeval_sdk.store.populations import Population
 from llmeval_sdk.store.selection import MAX_SLICES, OTHERS, values_of
-from llmeval_sdk.text.terminal import number, plural
+from llmeval_sdk.text.terminal import number, plural, printable
 
 
 MAX_ROWS = 10
@@ -44,6 +45,8 @@ class ScoredGroup:
     """Whether it differs for the worse."""
     cost_usd: float | None
     note: str
+    left_out: LeftOut
+    """How many labels do not count, by the part of the traffic that they were drawn from."""
 
 
 def scored_groups(populations: Iterable[Population], width: int) -> list[ScoredGroup]:
@@ -91,6 +94,7 @@ def _group(population: Population, width: int, differs: float) -> ScoredGroup:
         differs > 0 if is_bad_up else differs < 0,
         population.cost_usd,
         population.note,
+        population.left_out,
     )
 
 
@@ -114,6 +118,7 @@ def show_groups(
         if hidden > 0:
             say_wrapped(_hidden(hidden, "groups"))
         _show_chance(groups)
+        _show_left_out(groups)
     else:
         say("No scores match that have a mean.")
     if feedback:
@@ -149,6 +154,16 @@ def _show_chance(groups: Sequence[ScoredGroup]) -> None:
     if any(OTHERS in group.group for group in groups):
         text += f" {OTHERS} are all but the {MAX_SLICES:,} largest groups."
     say_wrapped(text)
+
+
+def _show_left_out(groups: Sequence[ScoredGroup]) -> None:
+    for name, its in groupby(groups, attrgetter("evaluator")):
+        left_out = LeftOut()
+        for group in its:
+            for frame, count in group.left_out.items():
+                left_out.add(frame, count)
+        if left_out:
+            say_wrapped(f"{printable(name)}: {left_out.sentence}")
 
 
 def _row(group: ScoredGroup, *, has_people: bool) -> tuple[str, ...]:

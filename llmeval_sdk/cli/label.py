@@ -19,6 +19,7 @@ from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import SpanData
 from llmeval_sdk.statistics.labels import Choice
 from llmeval_sdk.store.fields import ACCEPT, Drawn, draw_values, scored_field, unknown_field
+from llmeval_sdk.store.frames import ALL_TRAFFIC, Frame
 from llmeval_sdk.store.labelling import (
     MOST,
     PLANNED,
@@ -131,11 +132,15 @@ def run(args: argparse.Namespace) -> int:
         if not waiting.waiting:
             say(f"All {len(waiting.chosen)} chosen records have a label: ask for more with"
                 f" --labels {2 * len(waiting.chosen)}.")  # fmt: skip
-        session = _Session([_JudgedRecord(reader, each, judge) for each in waiting.waiting])
+        session = _Session(
+            [_JudgedRecord(reader, each, judge, waiting.frame) for each in waiting.waiting]
+        )
         session.run_until_quit()
         _say_pruned(session, len(waiting.waiting))
         say(f"\n{session.stored} labels stored, {len(waiting.labelled) + session.stored} of"
             f" {len(waiting.chosen)} chosen records have one.")  # fmt: skip
+        if waiting.frame != ALL_TRAFFIC:
+            say_wrapped(f"They count in reports on this part of the traffic: {waiting.frame}.")
         if doubted := doubt(reader, judge):
             say_wrapped(doubted)
     return 0
@@ -203,7 +208,7 @@ def _list(reader: StoreReader, waiting: Queue, *, as_json: bool) -> None:
         raise ConfigurationError(pruned_sentence(len(records)))
     if as_json:
         for choice, record in found:
-            say_json(_row(waiting.judge, choice, record))
+            say_json(_row(waiting, choice, record))
         return
     _ask_for(waiting.judge)
     for place, (_, record) in enumerate(found, 1):
@@ -218,19 +223,20 @@ def _list(reader: StoreReader, waiting: Queue, *, as_json: bool) -> None:
         say_wrapped(doubted)
 
 
-def _row(judge: str, choice: Choice, record: Shown) -> dict[str, object]:
+def _row(waiting: Queue, choice: Choice, record: Shown) -> dict[str, object]:
     span = record.span
     return {
         "span_id": choice.id,
         "trace_id": span.trace_id,
-        "judge": judge,
-        "question": registry.question_of(judge),
+        "judge": waiting.judge,
+        "question": registry.question_of(waiting.judge),
         "request": span.request,
         "response": span.response,
         "value": span.value,
         "retrieved_context": record.chunks,
         "extractions": span.extractions,
         "inclusion_probability": choice.chance,
+        **waiting.frame.as_metadata(),
         "label": None,
     }
 
@@ -261,6 +267,7 @@ class _JudgedRecord:
     reader: StoreReader
     choice: Choice
     judge: str
+    frame: Frame
 
     def show(self, place: int, count: int) -> SpanData | None:
         record = shown(self.reader, self.choice.id)
@@ -272,7 +279,7 @@ class _JudgedRecord:
     def store(self, span: SpanData, value: str) -> None:
         add_label(
             self.reader.location, self.judge, span,
-            value=value, chance=self.choice.chance, by=_user(),
+            value=value, chance=self.choice.chance, frame=self.frame, by=_user(),
         )  # fmt: skip
 
 

@@ -16,9 +16,8 @@ from llmeval_sdk.judges.models.prices import Prices, price_of
 from llmeval_sdk.store.damage import damage_of
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.filters import length_of, read_time
-from llmeval_sdk.store.identities import UNREADABLE, unreadable
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.selection import selection_of
+from llmeval_sdk.store.selection import may_lack, selection_of
 from llmeval_sdk.store.traffic import Pricing
 
 
@@ -157,7 +156,8 @@ def open_store(
     files = nullcontext() if selection is None else closing(selection)
     with files, StoreReader(path, selection=selection) as reader:
         try:
-            _warn_of_hashes(reader)
+            if warning := reader.read(lambda store: may_lack(store, selection)):
+                sys.stderr.write(f"llmeval: {warning}\n")
             yield reader
         except (LlmevalError, OSError):
             raise
@@ -169,15 +169,6 @@ def open_store(
                 "llmeval did not write it so. Mend it with the `sqlite3` tool, or move the file "
                 "away: the app then creates a new one."
             ) from error
-
-
-def _warn_of_hashes(reader: StoreReader) -> None:
-    """Say where a filter names ids that the store may hold as hashes, whose key is missing."""
-    if reader.selection is None or not (ids := reader.selection.where.identifiers):
-        return
-    is_hidden = reader.read(lambda store: unreadable(store, *ids))
-    if is_hidden:
-        sys.stderr.write(f"llmeval: some requests may be missing: {UNREADABLE}\n")
 
 
 def checked(read: Callable[[str], _T]) -> Callable[[str], _T]:

@@ -128,8 +128,8 @@ def _show_people(measured: Sequence[Population], feedback: Sequence[UserFeedback
             say_wrapped(
                 f"{where}: {each.labels} labels so far; from {FEWEST} on they correct its mean."
             )
-        if each.doubt:
-            say_wrapped(f"{where}: {each.doubt}")
+        for sentence in filter(None, (each.left_out.sentence, each.doubt)):
+            say_wrapped(f"{where}: {sentence}")
     for named in feedback:
         opinion = describe_feedback(named)
         say_wrapped(
@@ -722,7 +722,7 @@ def _check_labels(
     reader: StoreReader, option: str | None, labels: LabelSource, judged: list[Population]
 ) -> None:
     """Raise `ConfigurationError` where ``--labels`` matches nothing, with what there is instead."""
-    if option is None or any(population.labels for population in judged):
+    if option is None or any(each.labels or each.left_out for each in judged):
         return
     if isinstance(labels, Mapping):
         raise ConfigurationError(

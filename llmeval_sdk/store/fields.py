@@ -380,6 +380,9 @@ class FieldTraffic:
     """Whether one answer may hold several of the values."""
     version: str
     """The version of the score; empty where there are no values."""
+    left_out: int = 0
+    """How many values were labelled in draws from a later period, or from spans of one name, which
+    say nothing of the others."""
 
 
 def draw_values(
@@ -407,10 +410,15 @@ def field_traffic(
     lots = {value.key: value.lot for value in traffic}
     draws = sorted(keys_by_draw, key=lambda draw: -len(keys_by_draw[draw]))[:MAX_DRAWS]
     labels: list[LabelledScore] = []
-    unlabelled = 0
+    unlabelled = left_out = 0
     for draw in draws:
         seen = [lots[key] for key in keys_by_draw[draw] if key in lots]
-        if not seen or (draw is not None and draw.span_name not in (None, span_name)):
+        if not seen:
+            continue
+        if draw is not None and not (
+            draw.span_name in (None, span_name) and draw.since_ns <= since_ns
+        ):
+            left_out += len(seen)
             continue
         last = max(seen)
         sample = [
@@ -438,6 +446,7 @@ def field_traffic(
         tuple(sorted({value.span_name or "" for value in traffic})),
         any("[" in value.path for value in traffic),
         version,
+        left_out,
     )
 
 

@@ -28,12 +28,14 @@ count as 1 and 0 where ``<`` and the like compare them.
 from __future__ import annotations
 
 import csv
+import io
 import re
 import sqlite3
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from hashlib import blake2b
 from math import isfinite
 from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
@@ -50,6 +52,8 @@ MAX_CONDITIONS = 50
 MAX_VALUES = 1_000
 MAX_LENGTH = 20_000
 """Characters of one condition."""
+MAX_NAMED = 200
+"""Characters of a condition's `Condition.text`; a longer one ends in a digest."""
 _SHOWN = 80
 """Characters of a condition that an error repeats."""
 _TEXTS = ("model", "user", "session", "name", "error")
@@ -99,6 +103,33 @@ class Condition:
     number: float = 0.0
     """What a number is compared with; a latency is in seconds."""
 
+    @property
+    def text(self) -> str:
+        """The condition as one text, the same for all ways to write it; a long one is shortened.
+
+        Of an id that has a hash, it has the hash alone.
+        """
+        is_bare = self.name == self.name.strip() and not set(self.name) & set("=!~<>")
+        name = self.name if is_bare else f'"{self.name}"'
+        field = f"{self.field}:{name}" if name else self.field
+        if self.operator == HAS:
+            return _shortened(field + "=" * self.is_negated)
+        operator = "!" * self.is_negated + self.operator
+        if self.operator in _ORDER or self.field in _NUMBERS:
+            return _shortened(f"{field}{operator}{self.number!r}")
+        listed = set(map(self._fold, self.values))
+        if self.field in ("user", "session") and self.operator == ONE_OF:
+            listed = {forms(identifier)[-1] for identifier in listed}
+        row = io.StringIO()
+        csv.writer(row, lineterminator="").writerow(sorted(listed))
+        text = row.getvalue() if self.operator == ONE_OF else self._fold(self.values[0])
+        return _shortened(f"{field}{operator}{text}")
+
+    def _fold(self, value: str) -> str:
+        """Return a value in the case in which it is compared."""
+        ignores_case = self.operator == CONTAINS or self.field in _OUTCOMES
+        return _lower(value) if ignores_case else value
+
     def requests_sql(self, place: int) -> str:
         """Return a SELECT of the traces of which the condition, without its negation, holds.
 
@@ -124,13 +155,12 @@ class Condition:
 
     def arguments(self, place: int) -> dict[str, StoredValue]:
         """Return the arguments of the SQL that the other two methods return."""
-        fold = _lower if self.operator == CONTAINS or self.field in _OUTCOMES else str
         name = self.name
         if self.field == "tag" and _has_path(name):
             name = f'$."{name}"'
         return {
             f"name{place}": name,
-            f"values{place}": dumps([fold(value) for value in self.values]),
+            f"values{place}": dumps([self._fold(value) for value in self.values]),
             f"number{place}": self.number,
         }
 
@@ -151,6 +181,14 @@ class Condition:
         else:
             sql = test(value, self.operator, texts)
         return f"r.name = :name{place} AND {sql}" if self.field in _OUTCOMES else sql
+
+
+def _shortened(text: str) -> str:
+    """Return a text as it is if it is short, else its beginning with a digest of it all."""
+    if len(text) <= MAX_NAMED:
+        return text
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return f"{text[:_SHOWN]}… {digest}"
 
 
 def _test_of_text(value: str, operator: str, texts: str) -> str:
@@ -256,6 +294,11 @@ class Filter(NamedTuple):
         for place, condition in enumerate(self.conditions):
             arguments |= condition.arguments(place)
         return arguments
+
+    @property
+    def texts(self) -> frozenset[str]:
+        """The conditions as texts, by which `frames.Frame` compares filters."""
+        return frozenset(condition.text for condition in self.conditions)
 
     @property
     def identifiers(self) -> tuple[str, ...]:

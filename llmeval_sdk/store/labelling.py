@@ -20,11 +20,13 @@ from llmeval_sdk.process import private
 from llmeval_sdk.statistics.labels import Candidate, Choice, choose, doubt_about, side_of
 from llmeval_sdk.store import _schema, encode
 from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.frames import Frame
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.populations import usable, verdicts
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope, scores_by_span
+from llmeval_sdk.store.selection import frame_of
 
 
 WAIT_SECONDS = 2.0
@@ -99,7 +101,9 @@ class Queue:
     chosen: tuple[Choice, ...]
     """In the order in which to show them; the ids are those of spans."""
     labelled: frozenset[str]
-    """The spans of them that have a label."""
+    """The spans of them that have a label which counts in the frame."""
+    frame: Frame
+    """What they were chosen from."""
 
     @property
     def waiting(self) -> tuple[Choice, ...]:
@@ -135,6 +139,8 @@ def queue(
 ) -> Queue:
     """Choose records of a judge to label, the same ones as long as the judged traffic is the same.
 
+    A record whose label was drawn from a part of the traffic waits again where all are chosen from.
+
     Raises `ConfigurationError` where there is nothing of that judge to label.
     """
     predictor = registry.predictor_of(judge)
@@ -157,8 +163,10 @@ def queue(
         )
     labelled = reader.read(lambda connection: labels_of(connection, judge))
     chosen = choose(list(candidates.values()), min(max(count, 1), MOST), key=judge)
-    done = frozenset(choice.id for choice in chosen if choice.id in labelled)
-    return Queue(judge, tuple(chosen), done)
+    frame = frame_of(reader.selection, since_ns)
+    counted = {span_id for span_id, label in labelled.items() if label.frame.covers(frame)}
+    done = frozenset(choice.id for choice in chosen if choice.id in counted)
+    return Queue(judge, tuple(chosen), done, frame)
 
 
 def judges_of(reader: StoreReader) -> list[str]:
@@ -214,11 +222,21 @@ def _ranges(spans: object) -> Iterator[tuple[int, int]]:
 
 
 def add_label(
-    store: str | os.PathLike[str], judge: str, span: SpanData, *, value: str, chance: float, by: str
+    store: str | os.PathLike[str],
+    judge: str,
+    span: SpanData,
+    *,
+    value: str,
+    chance: float,
+    frame: Frame,
+    by: str,
 ) -> None:
-    """Store a label with the chance that its record was chosen with.
+    """Store a label with the chance that its record was chosen with, and what it was chosen from.
 
     Raises `ExportError` where the store cannot be written now.
     """
-    label = human_label(span, judge, value, submitter={"id": by}, inclusion_probability=chance)
+    label = human_label(
+        span, judge, value, submitter={"id": by}, inclusion_probability=chance,
+        **frame.as_metadata(),
+    )  # fmt: skip
     add_feedback(store, label)

@@ -2,7 +2,8 @@
 
 Feedback is a label of a judge where it has the judge's name, or the name in ``report --labels``.
 A label whose record was drawn with a known chance says so in its metadata, such as
-``{"inclusion_probability": 0.1}``.
+``{"inclusion_probability": 0.1}``, and if it was drawn from a part of the traffic, from which
+(`frames`).
 
 All other feedback, and all with ``metadata={"source": "user"}``, is the opinion of users of the
 app. Users decide which answers they rate, so reports show their feedback and correct no mean with
@@ -24,6 +25,7 @@ from pathlib import Path
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.detection import caught_at, caught_interval
+from llmeval_sdk.store.frames import ALL_TRAFFIC, Frame, frame_in
 from llmeval_sdk.store.latest import StoredValue, chance_of, is_verdict
 from llmeval_sdk.store.scores import MAX_SCORES, RecentEvaluations
 from llmeval_sdk.store.splits import BY_SLICE
@@ -42,10 +44,13 @@ def detail_of(f: str, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A person's rating of a span, 0..1, and the chance with which its record was drawn."""
+    """A person's rating of a span, 0..1, and how its record was drawn."""
 
     value: float
     chance: float | None = None
+    """The chance with which it was drawn from its frame; ``None`` where that is unknown."""
+    frame: Frame = ALL_TRAFFIC
+    """The records that it was drawn from."""
 
 
 def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
@@ -67,7 +72,7 @@ def read_label(value: object, metadata: str | None) -> Label | None:
     details = _json_object(metadata)
     if is_of_user(metadata) or values.FIELD in details or number is None or not 0 <= number <= 1:
         return None
-    return Label(number, _chance(details.get("inclusion_probability")))
+    return _label(number, details)
 
 
 def is_of_user(metadata: str | None) -> bool:
@@ -78,8 +83,9 @@ def is_of_user(metadata: str | None) -> bool:
 def labels_from(path: str) -> dict[str, Label]:
     """Read labels from JSON lines such as ``{"span_id": "…", "label": "yes"}``.
 
-    ``inclusion_probability`` may say with what chance the record was chosen. Raises `DataError`,
-    which names the line, if a line is not a label.
+    ``inclusion_probability`` may say with what chance the record was chosen, and ``drawn_from``
+    from which part of the traffic, as `llmeval label --list --json` prints them. Raises
+    `DataError`, which names the line, if a line is not a label.
     """
     labels: dict[str, Label] = {}
     try:
@@ -97,8 +103,12 @@ def labels_from(path: str) -> dict[str, Label]:
                 f"line {number} of {path} is no label: expected"
                 ' {"span_id": "…", "label": "yes"} or a label from 0 to 1'
             )
-        labels[span_id] = Label(value, _chance(row.get("inclusion_probability")))
+        labels[span_id] = _label(value, row)
     return labels
+
+
+def _label(value: float, details: Mapping[str, object]) -> Label:
+    return Label(value, _chance(details.get("inclusion_probability")), frame_in(details))
 
 
 def _chance(value: object) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +19,7 @@ from llmeval_sdk.store.populations import (
 )
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope, ScoreSummary
-from llmeval_sdk.store.selection import BETWEEN, selection_of
+from llmeval_sdk.store.selection import BETWEEN, may_lack, selection_of
 from llmeval_sdk.store.span_lists import ListedSpan, Query, listed_spans
 from llmeval_sdk.store.traffic import BY_SELECTION, Traffic, TrafficScope, traffic
 
@@ -109,6 +110,9 @@ def open_store(
             or nanoseconds since the epoch.
         until: The time before which requests begin.
 
+    Where ``where`` names users or sessions whose ids the store may hold as hashes, and their key is
+    missing, the log says that requests may be missing.
+
     Raises:
         ConfigurationError: There is no such store, or what was given is no condition, grouping or
             time.
@@ -126,6 +130,8 @@ def open_store(
     groupings = [by] if isinstance(by, str) else by
     since_ns, until_ns = (read_time(at) if isinstance(at, str) else at for at in (since, until))
     location = path_of(path or config.from_environment(problems=[]).store)
-    return OpenStore(
-        StoreReader(location, selection=selection_of(conditions, groupings, until_ns)), since_ns
-    )
+    selection = selection_of(conditions, groupings, until_ns)
+    reader = StoreReader(location, selection=selection)
+    if warning := reader.read(lambda store: may_lack(store, selection)):
+        logging.getLogger("llmeval_sdk").warning("open_store: %s", warning)
+    return OpenStore(reader, since_ns)

@@ -11,7 +11,7 @@ import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from math import inf
 from sqlite3 import Connection
 from typing import NamedTuple, TypeAlias, TypeVar
@@ -40,6 +40,7 @@ from llmeval_sdk.statistics.mean import (
 from llmeval_sdk.statistics.reasons import NOT_SELECTED, Funnel, funnel
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.frames import LeftOut
 from llmeval_sdk.store.labels import Label, labels_of
 from llmeval_sdk.store.latest import StoredValue, chance_of, decision_probabilities
 from llmeval_sdk.store.reader import StoreReader, names_in
@@ -54,6 +55,7 @@ from llmeval_sdk.store.scores import (
     score_summary,
     scores_by_span,
 )
+from llmeval_sdk.store.selection import frame_of
 from llmeval_sdk.store.splits import BY_SLICE, WHOLE, Part, Split
 
 
@@ -674,6 +676,8 @@ class Population:
     """A sentence that says why the labels look odd; empty where they do not."""
     group: str | None = None
     """Its group of requests; ``None`` where the split is by no group, and for those in none."""
+    left_out: LeftOut = field(default_factory=LeftOut)
+    """The labels that do not count, because they were drawn from a part of the traffic."""
 
 
 def populations(
@@ -731,6 +735,12 @@ def _estimated(
     def place(key: Key) -> Key:
         return (key[0], None, key[2]) if all_names else key
 
+    def judged_among(
+        spans: Collection[str], scope: EvaluationScope, *, every_kind: bool
+    ) -> list[Verdict]:
+        reading = partial(verdicts, scope=scope, every_kind=every_kind, spans=spans, split=split)
+        return reader.read(lambda c: [row for row in reading(c) if row.chance])
+
     samples: dict[Key, Judged] = {}
     parts = scores.groups(scope, split)
     by_model = reader.read(lambda c: _judged_by_model(c, parts))
@@ -739,6 +749,8 @@ def _estimated(
         samples.setdefault(place(key), Judged()).join(sample)
     known: dict[Key, Tally] = {}
     people: dict[Key, list[Labelled]] = {}
+    left_out: dict[Key, LeftOut] = {}
+    frames = cache(partial(frame_of, reader.selection, scope.since))
     for judge in {key[0] for key in samples}:
         mine = {key: sample for key, sample in samples.items() if key[0] == judge}
         narrow = scope._replace(evaluator=judge)
@@ -752,15 +764,15 @@ def _estimated(
                 known.setdefault(place(key), Tally()).join(tally)
         labels = scores.labels(judge)
         if labels and any(sample.tally.judged for sample in mine.values()):
-            for row in reader.read(
-                partial(_rows, narrow, labels, every_kind=all_kinds, split=split)
-            ):
-                label = labels[row.span_id]
-                people.setdefault(place((judge, row.span_name, row.part)), []).append(
-                    Labelled(row.value, label.value, row.chance, label.chance)
-                )
+            for row in judged_among(labels, narrow, every_kind=all_kinds):
+                label, key = labels[row.span_id], place((judge, row.span_name, row.part))
+                if label.frame.covers(frames(row.part)):
+                    record = Labelled(row.value, label.value, row.chance, label.chance)
+                    people.setdefault(key, []).append(record)
+                else:
+                    left_out.setdefault(key, LeftOut()).add(label.frame)
     return [
-        _population(key, sample, known.get(key), people.get(key, []))
+        _population(key, sample, known.get(key), people.get(key, []), left_out.get(key))
         for key, sample in sorted(samples.items(), key=_order)
     ]
 
@@ -787,19 +799,6 @@ def _sums(
     return sums
 
 
-def _rows(
-    scope: EvaluationScope,
-    spans: Mapping[str, Label],
-    connection: Connection,
-    *,
-    every_kind: bool,
-    split: Split,
-) -> list[Verdict]:
-    """Return the verdicts on some spans that have an inclusion probability."""
-    rows = verdicts(connection, scope, every_kind=every_kind, spans=spans, split=split)
-    return [row for row in rows if row.chance]
-
-
 def _order(item: tuple[Key, Judged]) -> tuple[str, str, int, str]:
     judge, span_name, part = item[0]
     return judge, span_name or "", part if isinstance(part, int) else 0, str(part or "")
@@ -813,7 +812,11 @@ def _can_be_assisted(sample: Judged) -> bool:
 
 
 def _population(
-    key: Key, sample: Judged, scored: Tally | None, labelled: Sequence[Labelled]
+    key: Key,
+    sample: Judged,
+    scored: Tally | None,
+    labelled: Sequence[Labelled],
+    left_out: LeftOut | None = None,
 ) -> Population:
     steps = funnel(sample.answered, sample.reasons)
     estimate, note = _estimate(steps, sample, scored)
@@ -839,6 +842,7 @@ def _population(
         len(labelled),
         doubt,
         part if isinstance(part, str) else None,
+        left_out or LeftOut(),
     )
 
 

@@ -6,8 +6,9 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -48,8 +49,9 @@ class StoreReader:
 
     Args:
         location: the file, or the `StoreWriter.location` of a writer in this process.
-        seconds: how long one reading may take; beyond it, ``sqlite3.OperationalError`` is raised.
-            Without it a reading takes as long as it takes.
+        seconds: how long one reading may take, and how long it may take to find the selected
+            requests; beyond it, ``sqlite3.OperationalError`` is raised. Without it a reading takes
+            as long as it takes.
         selection: the requests that all readings are about; by default all requests.
 
     Raises:
@@ -115,23 +117,31 @@ class StoreReader:
         For functions that take a connection, such as `span_lists.list_page`.
         """
         with self._database.use() as connection:
-            if self._seconds is not None:
-                deadline = time.monotonic() + self._seconds
-                connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
             try:
-                connection.execute("BEGIN")
-                try:
-                    return work(connection)
-                except sqlite3.OperationalError as error:
-                    of_json = "json_extract" in str(error) or "slice" in str(error)
-                    if "decode to UTF-8" not in str(error) or not of_json:
-                        raise
-                    connection.text_factory = _readable  # far slower, so only where it has to be
-                    return work(connection)
+                with self._limited(connection):
+                    connection.execute("BEGIN")
+                    try:
+                        return work(connection)
+                    except sqlite3.OperationalError as error:
+                        of_json = "json_extract" in str(error) or "slice" in str(error)
+                        if "decode to UTF-8" not in str(error) or not of_json:
+                            raise
+                        connection.text_factory = _readable  # far slower, so only where needed
+                        return work(connection)
             finally:
-                connection.set_progress_handler(None, 0)
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _limited(self, connection: sqlite3.Connection) -> Iterator[None]:
+        """Interrupt what takes longer than a reading may."""
+        if self._seconds is not None:
+            deadline = time.monotonic() + self._seconds
+            connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+        try:
+            yield
+        finally:
+            connection.set_progress_handler(None, 0)
 
     def read_at_once(self, works: Sequence[Callable[[sqlite3.Connection], _T]]) -> list[_T]:
         """Do several readings at the same time, each on a connection of its own.
@@ -186,7 +196,8 @@ class StoreReader:
             raise kind(f"{self._location} cannot be read: {error}") from error
         if self.selection is not None:
             try:
-                self.selection.attach(connection)
+                with self._limited(connection):
+                    self.selection.attach(connection)
             except BaseException:
                 connection.close()
                 raise

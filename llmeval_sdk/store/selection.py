@@ -19,8 +19,11 @@ from pathlib import Path
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.store.encode import dumps
-from llmeval_sdk.store.filters import Filter, add_functions, read_filter, tag_sql
+from llmeval_sdk.store.filters import ONE_OF, Condition, Filter, add_functions, read_filter, tag_sql
+from llmeval_sdk.store.frames import Frame
+from llmeval_sdk.store.identities import UNREADABLE, unreadable
 from llmeval_sdk.store.latest import StoredValue
+from llmeval_sdk.store.splits import Part
 
 
 TAG = "tag:"
@@ -255,6 +258,49 @@ def selection_of(
     if not where and not by and until is None:
         return None
     return Selection(read_filter(where), by, until, only)
+
+
+def may_lack(connection: sqlite3.Connection, selection: Selection | None) -> str:
+    """Say that a filter may miss requests, and why; empty where it cannot.
+
+    It names ids that the store may hold as hashes, whose key is missing here.
+    """
+    identifiers = () if selection is None else selection.where.identifiers
+    if not identifiers or not unreadable(connection, *identifiers):
+        return ""
+    return f"some requests may be missing: {UNREADABLE}"
+
+
+def frame_of(selection: Selection | None, since_ns: int | None = None, part: Part = None) -> Frame:
+    """Return the frame of the selected requests, or of one part of a split of them.
+
+    Args:
+        selection: the requests that a reader selects.
+        since_ns: the time from which on judgements count.
+        part: the beginning of a period, or one of the selection's groups.
+    """
+    since = max(since_ns or 0, part if isinstance(part, int) else 0)
+    if selection is None:
+        return Frame(since_ns=since)
+    where = selection.where.texts
+    if part is None and isinstance(selection.only, str):
+        part = selection.only
+    if isinstance(part, str):
+        values = zip(selection.by, values_of(part, len(selection.by)), strict=True)
+        where |= {_group_text(by, value) for by, value in values}
+    return Frame(where - {""}, since)
+
+
+def _group_text(by: str, value: str) -> str:
+    """Return the condition that all requests of a group meet; empty where no condition says it.
+
+    Of a group by ``request``, spans of other names are a part that ``name=`` does not select.
+    """
+    is_pooled = value in (OTHERS, NONE, SEVERAL, "") or len(value) == _MAX_LENGTH
+    if is_pooled or by == "request":
+        return ""
+    field, name = (TAG.rstrip(":"), by.removeprefix(TAG)) if by.startswith(TAG) else (by, "")
+    return Condition(field, name, ONE_OF, values=(value,)).text
 
 
 def read_by(connection: sqlite3.Connection, table: str, index: str, name: str = "") -> str:

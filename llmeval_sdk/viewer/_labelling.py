@@ -98,10 +98,11 @@ def _store(request: Request, form: dict[str, str]) -> Response:
     elif value in VALUES:
         with site.readers.lend(where_of(request)) as reader:
             try:
-                chosen = {each.id: each for each in queue(reader, judge, count).chosen}
+                drawn = queue(reader, judge, count)
             except ConfigurationError as error:
                 raise HTTPException(404, str(error)) from None
             span = reader.span(span_id)
+        chosen = {each.id: each.chance for each in drawn.chosen}
         if span is None or span_id not in chosen:
             raise HTTPException(
                 404, "This record is not among those that were chosen to be labelled."
@@ -109,7 +110,7 @@ def _store(request: Request, form: dict[str, str]) -> Response:
         with storing():
             add_label(
                 site.readers.path, judge, span,
-                value=value, chance=chosen[span_id].chance, by=submitter_of(request),
+                value=value, chance=chosen[span_id], frame=drawn.frame, by=submitter_of(request),
             )  # fmt: skip
         query["last"] = span_id
     else:

@@ -91,7 +91,7 @@ class Readers:
             yield reader
         except sqlite3.DatabaseError as error:
             reader.close()
-            raise NoStoreError(f"{self.path} cannot be read: {_why(error)}") from error
+            raise self._failed(error) from error
         except BaseException:
             reader.close()
             raise
@@ -122,6 +122,11 @@ class Readers:
             return StoreReader(self.path, seconds=SECONDS, selection=selection)
         except ConfigurationError as error:
             raise NoStoreError(str(error)) from error
+        except sqlite3.DatabaseError as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: sqlite3.DatabaseError) -> NoStoreError:
+        return NoStoreError(f"{self.path} cannot be read: {_why(error)}")
 
     def _file(self) -> tuple[int, int]:
         try:

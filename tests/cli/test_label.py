@@ -146,6 +146,76 @@ def test_labels_correct_the_judges_mean(label, store, llmeval):
     assert "All 30 chosen records have a label" in label("--labels", 30).stdout
 
 
+def fill_tenants(store):
+    """Store thirty judged records of each of two tenants."""
+    for number in range(60):
+        span = store.span(
+            f"{number + 1:016x}", trace_id=f"{number + 1:032x}", request=f"question {number}",
+            response="slate", tags={"tenant": "globex" if number % 2 else "acme"},
+        )  # fmt: skip
+        store.evaluation(
+            span, JUDGE, "yes", evaluator_kind="judge", inclusion_probability=0.5,
+            probability=0.9,
+        )  # fmt: skip
+
+
+ACME = ("--where", "tag:tenant=acme")
+
+
+def test_labels_drawn_under_a_filter_correct_reports_with_it_and_no_others(label, store, llmeval):
+    """Each command that reads labels says what it leaves out and what to do."""
+    fill_tenants(store)
+    done = label(*ACME, "--labels", 30, keys="y\nn\n" * 15)
+    assert done.returncode == 0, done.stderr
+    assert "They count in reports on this part of the traffic: tag:tenant=acme." in done.stdout
+    (first, *_) = labels(store)
+    assert first.evaluation.metadata["drawn_from"] == {"where": ["tag:tenant=acme"], "since_ns": 0}
+
+    def text(*args):
+        return " ".join(llmeval(*args, "--store", store.path).stdout.split())
+
+    left_out = "30 labels drawn from a part of the traffic (tag:tenant=acme) are left out"
+    assert "people would say" in text("report", *ACME)
+    assert left_out not in text("report", *ACME)
+    for whole in (("report",), ("report", "--labels", JUDGE), ("report", "--by", "request")):
+        assert left_out in text(*whole)
+        assert "people would say" not in text(*whole)
+    by_tenant = text("report", "--by", "tag:tenant")
+    assert "people would say" in by_tenant
+    assert left_out not in by_tenant
+    compared = llmeval("agreement", "--store", store.path, "--evaluator", JUDGE)
+    assert compared.returncode == 2
+    assert "30 drawn from tag:tenant=acme alone" in " ".join(compared.stderr.split())
+    assert "30 labelled records" in text("agreement", "--evaluator", JUDGE, *ACME)
+    calibrated = llmeval("calibrate", "--store", store.path, "--evaluator", JUDGE, "--dry-run")
+    assert "drawn from tag:tenant=acme alone" in " ".join(calibrated.stderr.split())
+
+
+def test_labels_of_a_period_correct_reports_on_it_and_are_compared(label, store, llmeval):
+    """A comparison with people has no period that one could ask for, so it takes them."""
+    fill_tenants(store)
+    done = label("--since", "2025-12-01T00:00Z", "--labels", 60, keys="y\nn\n" * 30)
+    assert "part of the traffic: judged since 2025-12-01 00:00" in " ".join(done.stdout.split())
+    where = ("--store", store.path)
+    assert "60 labels drawn from a part" in " ".join(llmeval("report", *where).stdout.split())
+    of_period = llmeval("report", *where, "--since", "2025-12-01T00:00Z").stdout
+    assert "people would say" in of_period
+    compared = llmeval("agreement", *where, "--evaluator", JUDGE).stdout
+    assert "60 labelled records" in compared
+
+
+def test_labels_filled_in_elsewhere_keep_what_they_were_drawn_from(label, store, llmeval, tmp_path):
+    """The list says it in each row, and the report reads it there."""
+    fill_tenants(store)
+    rows = list_as_json(label, *ACME, "--labels", 30)
+    file = tmp_path / "queue.jsonl"
+    file.write_text("".join(json.dumps({**row, "label": "yes"}) + "\n" for row in rows))
+    report = ("report", "--store", store.path, "--labels", file)
+    assert "30 labels drawn from a part" in " ".join(llmeval(*report).stdout.split())
+    assert "people would say" in llmeval(*report, *ACME).stdout
+    assert all("drawn_from" not in row for row in list_as_json(label))
+
+
 def test_records_whose_spans_were_pruned_are_said_to_be_gone(label, store):
     """With all of them gone a sentence and exit code 2; with some, how many were passed over."""
     fill(store)

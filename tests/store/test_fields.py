@@ -254,6 +254,24 @@ def test_labels_of_two_draws_are_not_one_sample(answer, label_drawn, read):
     assert wrong / len(traffic.labels) > 0.75  # nine tenths of the traffic is new
 
 
+def test_labels_of_a_part_are_no_sample_of_the_rest(answer, label_drawn, read):
+    """Those of a period count in periods that begin no earlier, and those of a name in that one."""
+    spans = [answer(entry("total", 0.5), name=name) for name in ("old", "new") for _ in range(40)]
+    middle = read(lambda store: store.execute(
+        "SELECT time_ns FROM fields WHERE span_id = ?", (spans[40].span_id,)
+    ).fetchone())[0]  # fmt: skip
+    label_drawn(30, lambda span: False, since_ns=middle)
+    label_drawn(20, lambda span: True, span_name="old")
+
+    def counted(**options):
+        traffic = read(lambda store: field_traffic(store, "total", **options))
+        return len(traffic.labels), traffic.left_out
+
+    assert counted() == (0, 50)
+    assert counted(since_ns=middle) == (30, 0)
+    assert counted(span_name="old") == (20, 0)
+
+
 def test_a_sitting_that_ended_early_counts_as_far_as_it_went(answer, label_drawn, read):
     """What nobody was shown is no part of the sample, and what was skipped is counted."""
     for _ in range(40):

@@ -313,8 +313,10 @@ def test_labels_that_match_nothing_are_refused_in_groups_too(path, capsys):
     assert "nothing" in capsys.readouterr().err
 
 
-def test_a_filter_by_ids_that_are_hashed_says_that_it_may_miss_some(tmp_path, capsys, monkeypatch):
-    """Without the key nobody can tell whose the hashes are."""
+def test_a_filter_by_ids_that_are_hashed_says_that_it_may_miss_some(
+    tmp_path, capsys, monkeypatch, caplog
+):
+    """Without the key nobody can tell whose the hashes are; in Python the log says so."""
     store = tmp_path / "hashed.db"
     monkeypatch.setenv("LLMEVAL_HASH_IDS", "k" * 32)
     llmeval.configure(store=str(store), exporters=["local"])
@@ -328,3 +330,49 @@ def test_a_filter_by_ids_that_are_hashed_says_that_it_may_miss_some(tmp_path, ca
     monkeypatch.delenv("LLMEVAL_HASH_IDS")
     assert cli.main(command) == 1
     assert "some requests may be missing" in capsys.readouterr().err
+    for where, may_miss in (
+        ("user=u-1", True),
+        ("user=hmac-" + "0" * 32, False),
+        ("name=x", False),
+    ):
+        caplog.clear()
+        with llmeval.open_store(store, where=where) as opened:
+            assert opened.traces() == []
+        assert ("some requests may be missing" in caplog.text) is may_miss
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        ("tag:tenant=acme", " tag:tenant = acme ", "tag:tenant=Acme"),
+        ("tag:tenant=b,a,a", "tag:tenant=a, b", "tag:tenant=a"),
+        ('tag:tenant="acme, inc"', ' tag:tenant="acme, inc"', "tag:tenant=acme,inc"),
+        ('tag:"a=b"=x', 'tag:"a=b"= x', "tag:a=b"),
+        ("tag:tenant~AC,me", "tag:tenant~ac,ME", "tag:tenant!~ac,me"),
+        ("tag:tenant", "tag:tenant!=", "tag:tenant="),
+        ("latency>2s", "latency>2000ms", "latency>=2s"),
+        ("cost<$0.10", "cost<0.1", "cost<0.1000000001"),
+        ("score:verdict=Yes", "score:verdict=yes", "score:verdict!=yes"),
+        ("user=" + "u" * 900, "user=" + "u" * 900, "user=" + "u" * 899),
+    ],
+)
+def test_a_condition_has_one_text_however_it_is_written(one, same, other):
+    """By which the draws of labels are compared with what is asked."""
+    text = read_filter([one]).texts
+    assert read_filter([same]).texts == text
+    assert read_filter([other]).texts != text
+    (short,) = text
+    assert len(short) <= 200
+    if len(one) < 200:
+        assert read_filter([short]).texts == text
+
+
+def test_the_text_of_a_condition_has_no_id_that_is_hashed_elsewhere(monkeypatch):
+    """It is stored with labels."""
+    plain = read_filter(["user=ada,bob"]).texts
+    assert plain == {"user=ada,bob"}
+    monkeypatch.setenv("LLMEVAL_HASH_IDS", "k" * 32)
+    (hashed,) = read_filter(["user=bob,ada"]).texts
+    assert hashed.count("hmac-") == 2
+    assert not {"ada", "bob"} & set(hashed.replace("=", ",").split(","))
+    assert read_filter([hashed]).texts == {hashed}

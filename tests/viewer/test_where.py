@@ -1,11 +1,14 @@
 """Every list of the viewer takes the filter of the commands, and links keep it."""
 
 import html
+import json
 import re
-from urllib.parse import parse_qs, urlsplit
+import sqlite3
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.viewer._render import FILTERED
 
 
@@ -74,3 +77,43 @@ def test_requests_that_arrive_are_selected_after_a_while(tenants, store, site, m
     store.trace("later", tags={"tenant": "acme"}, session_id="chat-later")
     monkeypatch.setattr(_site, "SELECTED_SECONDS", 0.0)
     assert "chat-later" in site.get("/sessions", where="tag:tenant=acme").text
+
+
+def test_the_search_for_requests_has_a_limit_of_time(tenants, store, site, monkeypatch):
+    """A store of a stranger may have a filter look at as much as it likes."""
+    from llmeval_sdk.viewer import _site
+
+    tags = json.dumps({f"tag {number}": "x" for number in range(50_000)})
+    with sqlite3.connect(store.path) as file:
+        file.execute("UPDATE spans SET tags = ? WHERE session_id = 'chat-acme'", (tags,))
+    monkeypatch.setattr(_site, "SECONDS", 0.0)
+    assert site.get("/sessions").status == 200
+    page = site.get("/sessions", where=r'tag:"od\d"=x')
+    assert page.status == 503
+    assert "it took longer than 0 seconds" in page.text
+
+
+def test_what_keeps_requests_from_being_found_is_told(tenants, store, site):
+    """As other pages tell that the store cannot be read."""
+    with sqlite3.connect(store.path) as file:
+        file.execute("DROP INDEX spans_summed")
+    page = site.get("/sessions", where="tag:tenant=acme")
+    assert page.status == 503
+    assert "cannot be read: no such index" in page.text
+
+
+def test_a_label_is_stored_with_the_filter_that_its_record_was_drawn_under(tenants, store, site):
+    """The page says where it counts, and pages about other requests leave it out."""
+    acme, _ = tenants
+    assert "count in figures on" in site.get("/label", where="tag:tenant=acme").text
+    assert "count in figures on" not in site.get("/label").text
+    fields = {"judge": "groundedness", "span_id": acme.span_id, "value": "yes"}
+    answer = site.post(f"/label?{urlencode({'where': 'tag:tenant=acme'})}", fields)
+    assert answer.status == 303
+    assert "where=" in answer.headers["location"]
+    with StoreReader(store.path) as reader:
+        (event,) = reader.feedback("groundedness")
+    assert event.evaluation.metadata["drawn_from"]["where"] == ["tag:tenant=acme"]
+    left_out = "1 label drawn from a part of the traffic (tag:tenant=acme)"
+    assert left_out in site.get("/scores/groundedness").text
+    assert left_out not in site.get("/scores/groundedness", where="tag:tenant=acme").text
