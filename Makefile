@@ -213,7 +213,7 @@ soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and 
 	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)
 
 chromium:
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq chromium >/dev/null; } || \
 		{ echo "install Chromium first: apt-get install chromium"; exit 1; }
 
