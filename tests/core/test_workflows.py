@@ -24,9 +24,9 @@ def listed(name, workflow):
 def made(workflow):
     """Return the targets that a workflow makes, in its commands and by a matrix of them."""
     commands = re.findall(r"^ +(?:- )?run: (.*)$", workflow, re.MULTILINE)
-    makes = [made for command in commands for made in re.findall(r"\bmake ([^&|;]*)", command)]
-    words = [word for made in makes for word in made.split() if word.islower() and "=" not in word]
-    return words + listed("target", workflow)
+    after_make = [part for line in commands for part in re.findall(r"\bmake ([^&|;]*)", line)]
+    words = [word for part in after_make for word in part.split()]
+    return [word for word in words if re.fullmatch("[a-z-]+", word)] + listed("target", workflow)
 
 
 def declared():
