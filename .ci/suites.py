@@ -6,6 +6,7 @@ A suite is a target of the Makefile. Those that keep no time run two at a time, 
 One that fails fails the run. One that this machine cannot run
 (a Python that is not installed, no Chromium and no right to install it) is named in the table with
 the reason. So are tests that were skipped in every suite: nothing is left out in silence.
+With ``EVERY_SUITE_MUST_RUN=1``, one that this machine cannot run fails the run as well.
 """
 
 from __future__ import annotations
@@ -70,6 +71,13 @@ SUITES = (
         "docs",
         "test-docs",
         "the site builds without a warning, its pages can be followed",
+        keeps_time=False,
+    ),
+    Suite(
+        "workflows",
+        "test-workflows",
+        "the workflow files of the forge, and that what checks them finds mistakes",
+        commands=("npm",),
         keeps_time=False,
     ),
     Suite("faults", "test-faults", "networks, forks, signals, killed and frozen processes"),
@@ -329,7 +337,8 @@ def main(names: list[str]) -> int:
     cannot = [outcome for outcome in outcomes if outcome.state == "CANNOT RUN"]
     for outcome in cannot:
         print(f"NOT RUN on this machine: {outcome.suite.name}: {outcome.reason}")
-    return 1 if failed else 0
+    must_run = os.environ.get("EVERY_SUITE_MUST_RUN") == "1"
+    return 1 if failed or (must_run and cannot) else 0
 
 
 if __name__ == "__main__":

@@ -27,8 +27,11 @@ OWN_SUITES = (
     "tests/servers", "tests/docs",
 )  # fmt: skip
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
-OWN_ENVIRONMENT = ("tests/plugins/fleet", "tests/plugins/shared", "tests/plugins/ray")
-"""What only ``make test-fleet`` and ``make test-ray`` can run, with Redis and Celery, or Ray."""
+OWN_ENVIRONMENT = (
+    "tests/plugins/fleet", "tests/plugins/shared", "tests/plugins/ray", "tests/workflows",
+)  # fmt: skip
+"""What only ``make test-fleet``, ``test-ray`` and ``test-workflows`` can run: with Redis and Celery,
+with Ray, or with what checks the workflow files."""
 IN_OTHER_PROCESSES = (
     "tests/test_examples.py", "tests/test_peers.py", "tests/plugins/demo", "tests/core",
     "tests/plugins/ragas/child",

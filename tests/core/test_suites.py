@@ -55,6 +55,18 @@ def test_what_cannot_be_installed_fails_and_is_named(suites, tmp_path, monkeypat
     assert not around.exists()
 
 
+@pytest.mark.parametrize(("must_run", "status"), [("", 0), ("1", 1)])
+def test_what_cannot_run_fails_where_every_suite_must(
+    suites, tmp_path, monkeypatch, must_run, status
+):
+    """Where a machine is made for the suites, one that it cannot run is a mistake of its set-up."""
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    monkeypatch.setenv("EVERY_SUITE_MUST_RUN", must_run)
+    ended = suites("exit 0", "fleet")
+    assert "NOT RUN on this machine: fleet: none of redis-server is installed" in ended.stdout
+    assert ended.returncode == status
+
+
 def test_a_suite_without_a_test_fails(suites):
     """A run that found no test proves nothing."""
     ended = suites("exit 0", "ragas")
