@@ -78,7 +78,7 @@ INSTALLS_quality := -e '.[stats,demo]' --group quality
 HOLDS_docs := Zensical and mkdocstrings
 INSTALLS_docs := --group docs
 HOLDS_workflows := what checks the workflow files
-INSTALLS_workflows := --group release workflows
+INSTALLS_workflows := --group workflows
 ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs release workflows
 
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
