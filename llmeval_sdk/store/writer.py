@@ -279,10 +279,11 @@ def _built(nouns: Iterable[Any], to_row: Any, refused: dict[str, int]) -> Iterat
 
 def _insert(part: list[tuple[str, list[Row]]], connection: sqlite3.Connection) -> None:
     for table, table_rows in part:
-        _insert_rows(connection, table, table_rows)
+        insert_rows(connection, table, table_rows)
 
 
-def _insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row]) -> None:
+def insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row]) -> None:
+    """Write rows inside the caller's transaction, in place of those with the same keys."""
     start = 0
     for size in _SIZES:
         statement = _STATEMENTS[table, size]
