@@ -59,17 +59,15 @@ class Arrival(NamedTuple):
 
 @dataclass(slots=True)
 class Taken:
-    """What became of some arrivals, by table."""
+    """What became of some arrivals, counted by table."""
 
     new: Counter[str] = field(default_factory=Counter)
     known: Counter[str] = field(default_factory=Counter)
     """Records that the store had already."""
-    conflicts: list[tuple[str, str]] = field(default_factory=list)
-    """Where a record stands that was left out because the store has another with its ids, and what
-    it is."""
-
-    def __add__(self, more: Taken) -> Taken:
-        return Taken(self.new + more.new, self.known + more.known, self.conflicts + more.conflicts)
+    conflicts: Counter[str] = field(default_factory=Counter)
+    """Records that were left out because the store has others with their ids."""
+    told: list[tuple[str, str]] = field(default_factory=list)
+    """Where each conflict stands, and what it is."""
 
 
 class HistoryWriter:
@@ -154,7 +152,8 @@ def _take(arrival: Arrival, held: _Held, taken: Taken, rows: dict[str, list[Row]
             taken.known["spans"] += 1
         else:
             what = f"the store has another span {span.span_id} in the trace {span.trace_id}"
-            taken.conflicts.append((arrival.place, what))
+            taken.conflicts["spans"] += 1
+            taken.told.append((arrival.place, what))
             return
     for event in arrival.events:
         table = _table_of(event)
@@ -174,7 +173,8 @@ def _take(arrival: Arrival, held: _Held, taken: Taken, rows: dict[str, list[Row]
         else:
             name = row[_NAME]
             what = f"the store has something else as {name!r} of span {span_id}"
-            taken.conflicts.append((arrival.place, what))
+            taken.conflicts[table] += 1
+            taken.told.append((arrival.place, what))
 
 
 def _field_rows(event: Any) -> list[Row]:

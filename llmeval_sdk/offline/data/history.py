@@ -28,11 +28,9 @@ from llmeval_sdk.model import (
     Chunk,
     Evaluation,
     EvaluationEvent,
-    Failure,
     NotRun,
     SpanData,
     Target,
-    Usage,
 )
 from llmeval_sdk.model.plain import UnreadableError, built, checked, known_fields
 from llmeval_sdk.model.records import OWNERS
