@@ -7,13 +7,13 @@ of that type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields
-from functools import cache
+from functools import cache, partial
 from math import isfinite
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from llmeval_sdk.model import (
     Chunk,
@@ -88,6 +88,7 @@ def _reader(
 
 
 _READERS = {kind: _reader(kind) for kind in _NESTED}
+_KNOWN = {kind: frozenset(names) for kind, (names, _, _) in _READERS.items()}
 
 
 def is_noun(item: object) -> bool:
@@ -112,12 +113,11 @@ def built(kind: type[T], plain_item: object) -> T:
     """
     if type(plain_item) is not dict:
         raise UnreadableError(f"no {kind.__name__}")
-    nested, known = _NESTED[kind], _READERS[kind][0]
-    values = {
-        name: _made(nested[name], value) if name in nested and value is not None else value
-        for name, value in plain_item.items()
-        if name in known
-    }
+    nested, known = _NESTED[kind], _KNOWN[kind]
+    values = {name: value for name, value in plain_item.items() if name in known}
+    for name, inner in nested.items():
+        if (value := values.get(name)) is not None:
+            values[name] = _made(inner, value)
     try:
         return kind(**values)
     except TypeError as error:
@@ -144,7 +144,7 @@ def _is_pair(value: object) -> bool:
 
 def known_fields(kind: type) -> frozenset[str]:
     """Return the names that `built` reads."""
-    return frozenset(_READERS[kind][0])
+    return _KNOWN[kind]
 
 
 # Whether a noun that a stranger's file made holds what its class says.
@@ -164,7 +164,7 @@ _UNCHECKED: dict[type, tuple[str, ...]] = {
 """Fields that apps fill as they like, and that are written as JSON whatever they hold."""
 
 
-def checked(noun: T) -> T:  # noqa: C901 - one loop, as it runs for each of a million lines
+def checked(noun: T) -> T:
     """Return a noun in which every field, at every depth, is of the type that it is declared with.
 
     Whole numbers have to fit 64 bits, other numbers have to be finite.
@@ -173,26 +173,21 @@ def checked(noun: T) -> T:  # noqa: C901 - one loop, as it runs for each of a mi
         UnreadableError: one is not; the message names it.
     """
     kind: Any = type(noun)
-    for name, kinds, choices, inner, most in _checks(kind):
-        value = getattr(noun, name)
-        kind = type(value)
-        if kind not in kinds:
-            raise UnreadableError(f"{name} is {_SAID.get(kind, kind.__name__)}")
-        if kind is str:
-            if choices is not None and value not in choices:
-                raise UnreadableError(f"{name} is {value[:40]!r}, none of {', '.join(choices)}")
-            if most is not None and len(value) > most:
-                raise UnreadableError(f"{name} is longer than {most:,} characters")
-        elif kind is int:
-            if not -_INT64 <= value < _INT64:
-                raise UnreadableError(f"{name} does not fit 64 bits")
-        elif kind is float:
-            if not isfinite(value):
-                raise UnreadableError(f"{name} is not finite")
-        elif inner and value is not None:
-            for part in value if kind is tuple else (value,):
-                if is_noun(part):
-                    checked(part)
+    read, checks = _checks(kind)
+    values = read(noun)
+    kinds = (kind, *map(type, values))
+    tests = _tests.get(kinds)
+    if tests is None:
+        tests = _tests_for(checks, kinds[1:])
+        if len(_tests) < _MAX_TESTS:
+            _tests[kinds] = tests
+    for place, test in tests[0]:
+        problem = test(values[place])
+        if problem is not None:
+            raise UnreadableError(f"{checks[place].name} {problem}")
+    for text in tests[1](values):
+        if len(text) > MAX_TEXT:
+            raise UnreadableError(f"has a name or id of more than {MAX_TEXT:,} characters")
     return noun
 
 
@@ -200,22 +195,80 @@ _SAID = {
     NoneType: "missing", bool: "true or false", int: "a whole number", float: "a number",
     str: "a text", list: "a list", tuple: "a list", dict: "a mapping",
 }  # fmt: skip
-_Check = tuple[str, frozenset[type], "frozenset[str] | None", bool, "int | None"]
+_Test = Callable[[Any], "str | None"]
+"""Returns what is wrong with a value, whose type is right."""
+_Tests = tuple[list[tuple[int, _Test]], Callable[[Any], Iterable[str]]]
+"""Tests by place, and what reads the texts that have to be short."""
+_tests: dict[tuple[type, ...], _Tests] = {}
+"""Tests for the types that the fields of a noun have: of a million nouns, most have the
+types of another one, and few fields need a look at their value."""
+_MAX_TESTS = 2_000
+
+
+class _Check(NamedTuple):
+    """What a field may hold."""
+
+    name: str
+    kinds: frozenset[type]
+    """None stands for anything."""
+    choices: frozenset[str]
+    is_short: bool
+    is_nested: bool
+
+
+def _tests_for(checks: Sequence[_Check], kinds: Sequence[type]) -> _Tests:
+    """Return the tests for fields of some types; raises `UnreadableError` for a wrong type."""
+    tests: list[tuple[int, _Test]] = []
+    short: list[int] = []
+    for place, (check, kind) in enumerate(zip(checks, kinds, strict=True)):
+        if check.kinds and kind not in check.kinds:
+            raise UnreadableError(f"{check.name} is {_SAID.get(kind, kind.__name__)}")
+        if not check.kinds:
+            continue
+        if kind is str and check.choices:
+            tests.append((place, partial(_not_chosen, check.choices)))
+        elif kind is str and check.is_short:
+            short.append(place)
+        elif kind is int:
+            tests.append((place, _too_large))
+        elif kind is float:
+            tests.append((place, _infinite))
+        elif check.is_nested and kind is not NoneType:
+            tests.append((place, _odd_part))
+    return tests, itemgetter(*short) if len(short) > 1 else lambda values: [values[i] for i in short]
+
+
+def _not_chosen(choices: frozenset[str], text: str) -> str | None:
+    return None if text in choices else f"is {text[:40]!r}, none of {', '.join(sorted(choices))}"
+
+
+def _too_large(number: int) -> str | None:
+    return None if -_INT64 <= number < _INT64 else "does not fit 64 bits"
+
+
+def _infinite(number: float) -> str | None:
+    return None if isfinite(number) else "is not finite"
+
+
+def _odd_part(value: Any) -> None:
+    for part in value if type(value) is tuple else (value,):
+        if is_noun(part):
+            checked(part)
 
 
 @cache
-def _checks(kind: Any) -> tuple[_Check, ...]:
-    """Return what the fields of a class may hold, from its annotations."""
-    hints, checks = get_type_hints(kind), []
-    for name in _READERS[kind][0]:
-        if name in _UNCHECKED.get(kind, ()):
-            continue
+def _checks(kind: Any) -> tuple[Callable[[Any], tuple[object, ...]], list[_Check]]:
+    """Return what reads the fields of a class, and what they may hold, from its annotations."""
+    hints, names, read = get_type_hints(kind), *_READERS[kind][:2]
+    checks = []
+    for name in names:
         kinds, choices = _kinds_of(hints[name])
-        if kinds:
-            most = None if name in _ANY_LENGTH.get(kind, ()) else MAX_TEXT
-            inner = name in _NESTED[kind]
-            checks.append((name, frozenset(kinds), frozenset(choices) or None, inner, most))
-    return tuple(checks)
+        if name in _UNCHECKED.get(kind, ()):
+            kinds = set()
+        is_short = name not in _ANY_LENGTH.get(kind, ())
+        is_nested = name in _NESTED[kind]
+        checks.append(_Check(name, frozenset(kinds), frozenset(choices), is_short, is_nested))
+    return read, checks
 
 
 def _kinds_of(hint: Any) -> tuple[set[type], set[str]]:  # noqa: PLR0911

@@ -166,7 +166,7 @@ def _take(arrival: Arrival, held: _Held, taken: Taken, rows: dict[str, list[Row]
             held.add(table, row)
             rows[table].append(row)
             taken.new[table] += 1
-            if table == "evaluations":
+            if table == "evaluations" and "fields" in whole.evaluation.metadata:  # type: ignore[union-attr]
                 rows["fields"] += _field_rows(whole)
         elif known is None or _is_same(table, row, known, is_whole=arrival.is_whole):
             taken.known[table] += 1
@@ -215,6 +215,7 @@ class _Held:
             (row[trace], row[span]): row for row in _rows(connection, "spans", ids)
         }
         self.events: dict[tuple[str, str, str], Row] = {}
+        self._all_may_be_twins = any(not arrival.is_whole for arrival in arrivals)
         self._derived: dict[Row, bool] = {}
         """Whether the id of an evaluation was derived, by what makes it unique without one."""
         for table in _TABLES:
@@ -240,13 +241,13 @@ class _Held:
     def add(self, table: str, row: Row) -> None:
         """Note a row that the store has, or will have."""
         self.events[table, row[_SPAN], row[_ID]] = row
-        if table != "not_run":
+        if table != "not_run" and (self._all_may_be_twins or _is_derived(row)):
             key = tuple(row[place] for place in _SAME)
             self._derived[key] = self._derived.get(key, False) or _is_derived(row)
 
     def has_twin(self, table: str, row: Row) -> bool:
         """Say whether the store has an evaluation under another id, one of them being derived."""
-        if table == "not_run":
+        if table == "not_run" or not self._derived:
             return False
         is_derived = self._derived.get(tuple(row[place] for place in _SAME))
         return is_derived is not None and (is_derived or _is_derived(row))
@@ -267,7 +268,8 @@ DERIVED = "otlp-"
 
 
 def _is_derived(row: Row) -> bool:
-    return str(row[_ID]).startswith(DERIVED)
+    event_id: str = row[_ID]
+    return event_id.startswith(DERIVED)
 
 
 def _span_ids(arrivals: Sequence[Arrival]) -> list[str]:

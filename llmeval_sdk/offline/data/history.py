@@ -32,7 +32,7 @@ from llmeval_sdk.model import (
     SpanData,
     Target,
 )
-from llmeval_sdk.model.plain import UnreadableError, built, checked, known_fields
+from llmeval_sdk.model.plain import MAX_TEXT, UnreadableError, built, checked, known_fields
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.offline.data.exported import (
     ADDED,
@@ -285,28 +285,34 @@ _EVENT_FIELDS = (
 
 
 def _evaluation(plain: Any, target: Target) -> EvaluationEvent:
-    evaluation = built(Evaluation, plain)
-    if type(evaluation.value) is int:
-        plain = {**plain, "value": float(evaluation.value)}
-        evaluation = built(Evaluation, plain)
-    if "target" in plain:
-        target = built(Target, plain["target"])
-    at = plain.get("timestamp_ns")
-    event = EvaluationEvent(plain.get("id", ""), target, evaluation, at)
-    checked(event)
-    _check_time("timestamp_ns", event.timestamp_ns)
-    return event
+    value = plain.get("value")
+    if type(value) is int:
+        plain = {**plain, "value": float(value)}
+    evaluation = checked(built(Evaluation, plain))
+    event_id, at = _identity(plain)
+    return EvaluationEvent(event_id, _target(plain, target), evaluation, at)
 
 
 def _not_run(plain: Any, target: Target) -> NotRun:
-    event = built(NotRun, {"target": None, **plain})
-    if event.target is None:
-        event = NotRun(
-            event.id, target, event.evaluator, event.reason, event.detail, event.timestamp_ns
-        )
-    checked(event)
-    _check_time("timestamp_ns", event.timestamp_ns)
-    return event
+    event = built(NotRun, {"detail": "", **plain, "target": None})
+    _identity(plain)
+    return checked(replace(event, target=_target(plain, target)))
+
+
+def _target(plain: Any, usual: Target) -> Target:
+    """Return what an event is about: the span of its row, unless it says more."""
+    return checked(built(Target, plain["target"])) if "target" in plain else usual
+
+
+def _identity(plain: Any) -> tuple[str, int]:
+    """Return the id and the time of an event; raises `UnreadableError` where it has none."""
+    event_id, at = plain.get("id"), plain.get("timestamp_ns")
+    if type(event_id) is not str or not 0 < len(event_id) <= MAX_TEXT:
+        raise UnreadableError(f"has an evaluation with the id {event_id!r:.40}")
+    if type(at) is not int:
+        raise UnreadableError("has an evaluation without a time")
+    _check_time("timestamp_ns", at)
+    return event_id, at
 
 
 def _truth(truth: dict[str, Any]) -> dict[str, Any]:
