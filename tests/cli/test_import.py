@@ -104,3 +104,269 @@ def test_json_lines_come_back_as_they_were(llmeval, filled, tmp_path):
     assert "imported 8 spans, 7 evaluations, 2 labels and 1 judge that did not run" in done.stdout
     assert sorted_rows(tmp_path / "new/llmeval.db") == sorted_rows(filled.path)
     assert exported(llmeval, "new/llmeval.db") == text
+
+
+def test_a_second_import_adds_nothing(llmeval, filled, tmp_path):
+    """Whether the same file comes twice, twice within one command, or into the store it is from."""
+    (tmp_path / "day.jsonl").write_text(exported(llmeval, filled.path), "utf-8")
+    before = sorted_rows(filled.path)
+    done = llmeval("import", "day.jsonl", "day.jsonl", "--store", filled.path, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert not any(told["new"].values())
+    assert told["already_there"] == {"spans": 16, "evaluations": 14, "feedback": 4, "not_run": 2}
+    assert sorted_rows(filled.path) == before
+
+
+def test_what_is_new_about_a_known_span_comes_in(llmeval, filled, tmp_path):
+    """The span is there, and its evaluations are not all."""
+    (tmp_path / "day.jsonl").write_text(exported(llmeval, filled.path), "utf-8")
+    before = sorted_rows(filled.path)
+    with closing(sqlite3.connect(filled.path)) as file:
+        for table in ("evaluations", "feedback", "not_run", "fields"):
+            file.execute(f"DELETE FROM {table}")
+        file.commit()
+    done = llmeval("import", "day.jsonl", "--store", filled.path, "--json")
+    told = json.loads(done.stdout)
+    assert told["new"] == {"spans": 0, "evaluations": 7, "feedback": 2, "not_run": 1}
+    assert sorted_rows(filled.path) == before
+
+
+@pytest.mark.parametrize("form", ["jsonl", "otlp"])
+def test_other_content_under_the_same_ids_is_left_alone(llmeval, filled, tmp_path, form):
+    """The line is named and nothing of it is stored; the store keeps what it had."""
+    text = exported(llmeval, filled.path, "--format", form)
+    text = text.replace(str(START), str(START + 5))
+    (tmp_path / "other").write_text(text.splitlines()[0] + "\n", "utf-8")
+    before = sorted_rows(filled.path)
+    done = llmeval("import", "other", "--store", filled.path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("line 1")
+    assert f"the store has another span {'0a' * 8} in the trace {TRACE}" in done.stderr
+    assert "left out: 1 span whose ids belong to others in the store" in done.stdout
+    assert sorted_rows(filled.path) == before
+
+
+def test_an_evaluation_with_anothers_id_is_left_alone(llmeval, filled, tmp_path):
+    """Also where it is about a span of another trace that has the same span id."""
+    row = json.loads(exported(llmeval, filled.path).splitlines()[0])
+    row["evaluations"][0]["value"] = 0.75
+    foreign = {**row, "trace_id": "ef" * 16}
+    (tmp_path / "o.jsonl").write_text(f"{json.dumps(row)}\n{json.dumps(foreign)}\n", "utf-8")
+    before = sorted_rows(filled.path)
+    done = llmeval("import", "o.jsonl", "--store", filled.path, "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["new"]["spans"]) == (1, 1)
+    assert told["conflicts"] == {"spans": 0, "evaluations": 8, "feedback": 1, "not_run": 1}
+    after = sorted_rows(filled.path)
+    assert {**after, "spans": before["spans"]} == before
+
+
+def line(number=1, **changes):
+    """Return a line as `export` writes it."""
+    row = {
+        "trace_id": f"{number:032x}", "span_id": f"{number:016x}", "name": "answer",
+        "kind": "workflow", "start_ns": START, "end_ns": START + 5, "request": "q",
+        "evaluations": [{"name": "e", "value": 0.5, "id": f"{number}-e", "timestamp_ns": START}],
+    }  # fmt: skip
+    return json.dumps({name: value for name, value in {**row, **changes}.items() if value != ...})
+
+
+EVENT = {"name": "e", "value": 0.5, "id": "i", "timestamp_ns": START}
+HOSTILE = {
+    "an unfinished line": line()[:-9],
+    "no object": "[1]",
+    "another program's object": '{"level": "info"}',
+    "bytes that are no UTF-8": b'{"trace_id": "\xff"}',
+    "ten thousand brackets": "[" * 10_000,
+    "ten thousand levels": line(request=...).replace('"name"', f'"request": {"[" * 10_000}{"]" * 10_000}, "name"', 1),
+    "two hundred levels": line(request=json.loads(f"{'[' * 200}{']' * 200}")),
+    "an id that is no hex": line(span_id="zz" * 8),
+    "an id that is too long": line(trace_id="ab" * 17),
+    "an id that is a number": line(span_id=17),
+    "a parent that is no hex": line(parent_id="root"),
+    "no end": line(end_ns=...),
+    "a time beyond int64": line(start_ns=1 << 63),
+    "a time before all times": line(start_ns=-1),
+    "a time that is a text": line(start_ns="2026-01-01"),
+    "a time that is not a number": line(start_ns=float("nan")),
+    "a number of five thousand digits": line(start_ns=...).replace('"name"', f'"start_ns": {"9" * 5_000}, "name"', 1),
+    "an unknown kind": line(kind="dream"),
+    "a name that is a list": line(name=[]),
+    "a name of a megabyte": line(name="n" * (1 << 20)),
+    "tags that are a list": line(tags=["a"]),
+    "tokens beyond int64": line(usage={"input_tokens": 1 << 63, "output_tokens": 0, "total_tokens": 0}),
+    "tokens that are a text": line(usage={"input_tokens": "many"}),
+    "a cost without an end": line(usage={"cost_usd": float("inf")}),
+    "chunks that are a text": line(retrieved_context="chunk"),
+    "a chunk that is a text": line(retrieved_context=["chunk"]),
+    "a chunk whose content is a list": line(retrieved_context=[{"content": []}]),
+    "links that are a mapping": line(links={"a": 1}),
+    "facts that are a number": line(expected_facts=5),
+    "a truth that is a list": line(expected_response=["a"]),
+    "an own that is a list": line(own=[1]),
+    "an error that is a text": line(error="no"),
+    "a prompt that is a text": line(prompt="p"),
+    "evaluations that are a mapping": line(evaluations={"a": 1}),
+    "an evaluation that is a text": line(evaluations=["good"]),
+    "an evaluation without an id": line(evaluations=[{**EVENT, "id": ""}]),
+    "an evaluation without a time": line(evaluations=[{**EVENT, "timestamp_ns": None}]),
+    "an evaluation at no time": line(evaluations=[{**EVENT, "timestamp_ns": 1 << 70}]),
+    "a value that is a list": line(evaluations=[{**EVENT, "value": [1]}]),
+    "a value that is not a number": line(evaluations=[{**EVENT, "value": float("nan")}]),
+    "a value of a thousand digits": line(evaluations=[{**EVENT, "value": 10**999}]),
+    "a chance that is a text": line(evaluations=[{**EVENT, "inclusion_probability": "all"}]),
+    "an unknown kind of evaluator": line(evaluations=[{**EVENT, "evaluator_kind": "oracle"}]),
+    "metadata that are a list": line(evaluations=[{**EVENT, "metadata": [1]}]),
+    "an evaluation of another span": line(evaluations=[{**EVENT, "target": {"span_id": "ff" * 8}}]),
+    "a reason that is a number": line(
+        not_run=[{"evaluator": "e", "reason": 1, "id": "i", "timestamp_ns": START}]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", HOSTILE.values(), ids=HOSTILE)
+def test_a_line_that_is_odd_is_told_and_left_out_whole(llmeval, tmp_path, bad):
+    """The lines around it come in, nothing of it does, and the store can be read afterwards."""
+    data = bad if isinstance(bad, bytes) else bad.encode()
+    good = [line(number).encode() for number in (2, 3)]
+    (tmp_path / "day.jsonl").write_bytes(b"\n".join([good[0], data, good[1], b""]))
+    done = llmeval("import", "day.jsonl", "--store", "new.db")
+    assert done.returncode == 1
+    assert done.stderr.startswith("line 2: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert "imported 2 spans and 2 evaluations" in done.stdout
+    assert "could not be read: 1 line" in done.stdout
+    assert len(exported(llmeval, "new.db").splitlines()) == 2
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"request": "a\0b", "name": "n\0m", "session_id": "s\0"},
+        {"request": "\ud800", "name": "\udfff", "tags": {"\ud800": "\udc00"}},
+        {"request": {"nan": float("nan"), "big": 10**400}},
+        {"attributes": {"deep": json.loads(f"{'[' * 90}{']' * 90}")}},
+        {"request": "x" * 5_000_000},
+        {"evaluations": [{**EVENT, "metadata": {"fields": 5, "scope": "session"}}]},
+        {"evaluations": [{**EVENT, "metadata": {"fields": [{"path": 5}, 7], "n": "\ud800"}}]},
+        {"metrics": {"cache_read_input_tokens": "many", "latency": float("nan")}},
+    ],
+)
+def test_odd_content_comes_in_once_and_harms_nobody(llmeval, tmp_path, odd):
+    """It is stored as capturing would store it, is known again, and every command reads it."""
+    (tmp_path / "day.jsonl").write_text(line(**odd) + "\n", "utf-8")
+    for expected in ("imported 1 span and 1 evaluation", "already there: 1 span and 1 evaluation"):
+        done = llmeval("import", "day.jsonl", "--store", "new.db")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert expected in done.stdout
+    assert len(exported(llmeval, "new.db").splitlines()) == 1
+    for command in ("report", "traces"):
+        done = llmeval(command, "--store", "new.db")
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_line_of_a_hundred_megabytes_costs_little_memory(process, tmp_path):
+    """It is skipped unread, and the next one comes in."""
+    with (tmp_path / "day.jsonl").open("w") as file:
+        file.write('{"trace_id": "')
+        for _ in range(100):
+            file.write("x" * 1_000_000)
+        file.write(f'"}}\n{line()}\n')
+    done = process("import", "day.jsonl", "--store", "new.db")
+    assert (done.returncode, done.stderr) == (1, "line 1: is longer than 32 MB\n")
+    assert "imported 1 span" in done.stdout
+
+
+def test_a_line_of_many_empty_lists_is_refused_before_it_takes_memory(llmeval, tmp_path):
+    """Thirty megabytes of them would take a gigabyte."""
+    (tmp_path / "day.jsonl").write_text(f'{{"span_id": [{"[]," * 8_000_000}[]]}}\n')
+    done = llmeval("import", "day.jsonl", "--store", "new.db")
+    assert (done.returncode, done.stderr) == (1, "line 1: holds more than 4,000,000 values\n")
+
+
+def test_fields_of_a_newer_release_are_ignored_and_named(llmeval, tmp_path):
+    """Everything that is known comes in, and the exit code says success."""
+    event = {**EVENT, "mood": "good"}
+    text = line(1, colour="red", evaluations=[event]) + "\n" + line(2, colour="blue") + "\n"
+    (tmp_path / "day.jsonl").write_text(text)
+    done = llmeval("import", "day.jsonl", "--store", "new.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "fields that this release does not know: colour (2 ×), mood (1 ×)" in done.stdout
+    assert "imported 2 spans and 2 evaluations" in done.stdout
+
+
+def test_the_first_twenty_lines_are_told_and_all_are_counted(llmeval, tmp_path):
+    """A file of something else does not fill the terminal."""
+    (tmp_path / "day.jsonl").write_text("\x1b[31m\n" * 1_000)
+    done = llmeval("import", "day.jsonl", "--store", "new.db")
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 21
+    assert "\x1b" not in done.stderr
+    assert "could not be read: 1,000 lines" in done.stdout
+
+
+def test_compressed_files_and_standard_input_are_read(llmeval, filled, tmp_path):
+    """By what they hold, not by their names; several files name themselves in what is told."""
+    text = exported(llmeval, filled.path).encode()
+    (tmp_path / "zipped").write_bytes(gzip.compress(text))
+    (tmp_path / "broken").write_bytes(gzip.compress(text * 50)[:-200])
+    done = llmeval("import", "zipped", "broken", "--store", "new.db", "--json")
+    assert done.returncode == 1
+    assert done.stderr.startswith("broken, line ")
+    assert json.loads(done.stdout)["new"]["spans"] == 8
+    done = subprocess.run(
+        [sys.executable, "-m", "llmeval_sdk", "import", "-", "--store", tmp_path / "piped.db"],
+        input=gzip.compress(text), capture_output=True, check=True, timeout=50,
+    )  # fmt: skip
+    assert b"imported 8 spans" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["missing.jsonl"], "missing.jsonl cannot be read"),
+        (["."], ". cannot be read"),
+        (["-", "-"], "pass - only once"),
+        (["text", "--store", "text"], "is the store itself"),
+        (["text", "--store", "other.db"], "another program"),
+        (["text", "--format", "parquet"], "not a Parquet file"),
+    ],
+)
+def test_what_cannot_run_says_why(llmeval, tmp_path, args, words):
+    """With exit code 2, before anything was written."""
+    (tmp_path / "text").write_text(line() + "\n")
+    with closing(sqlite3.connect(tmp_path / "other.db")) as file:
+        file.execute("CREATE TABLE t (x)")
+    done = llmeval("import", *args)
+    assert done.returncode == 2, done.stdout
+    assert words in done.stderr
+
+
+def test_a_killed_import_is_simply_run_again(llmeval, filled, tmp_path):
+    """Whatever moment it is killed at, the second run completes it, with nothing twice."""
+    rows = [line(number) for number in range(1, 12_001)]
+    (tmp_path / "day.jsonl").write_text("\n".join(rows) + "\n")
+    command = [sys.executable, "-m", "llmeval_sdk", "import", "day.jsonl", "--store", "new/s.db"]
+    killed = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 40
+    while time.monotonic() < deadline and not spans_in(tmp_path / "new/s.db"):
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+    written = spans_in(tmp_path / "new/s.db")
+    assert 0 < written < 12_000
+    assert written % 2_000 == 0, "a batch is written whole or not at all"
+    told = json.loads(llmeval("import", "day.jsonl", "--store", "new/s.db", "--json").stdout)
+    assert told["new"] == {**told["new"], "spans": 12_000 - written, "evaluations": 12_000 - written}
+    found = sorted_rows(tmp_path / "new/s.db")
+    assert (len(found["spans"]), len(found["evaluations"])) == (12_000, 12_000)
+
+
+def spans_in(path):
+    """Count the spans of a store that another process may be making just now."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as file:
+            return file.execute("SELECT count(*) FROM spans").fetchone()[0]
+    except sqlite3.Error:
+        return 0
