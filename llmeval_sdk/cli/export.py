@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,7 +15,7 @@ from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_filter, add_store, open_store
 from llmeval_sdk.cli.output import tracked
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.model import values
+from llmeval_sdk.model import EvaluationEvent, values
 from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
 from llmeval_sdk.process.distribution import release
 from llmeval_sdk.process.escaping import escaped
@@ -61,9 +62,19 @@ def _otlp_lines(spans: Iterable[StoredSpan]) -> Iterator[str]:
     for part in _parts(spans):
         data = [dumped.span for dumped in part]
         yield from _requests(data, lambda some: traces_line(some, about, version, named=True))
-        events = [event for dumped in part for event in (*dumped.evaluations, *dumped.feedback)]
+        events = [event for dumped in part for event in _traced(dumped)]
         events += part_events(events, fields=settings.export_fields)
         yield from _requests(events, lambda some: logs_line(some, about, version, named=True))
+
+
+def _traced(dumped: StoredSpan) -> Iterator[EvaluationEvent]:
+    """Yield the evaluations of a span with the id of its trace, which they need on the wire."""
+    for event in (*dumped.evaluations, *dumped.feedback):
+        if event.target.trace_id is None:
+            target = replace(event.target, trace_id=dumped.span.trace_id)
+            yield replace(event, target=target)
+        else:
+            yield event
 
 
 def _requests(records: list[_T], write: Callable[[list[_T]], str]) -> Iterator[str]:

@@ -295,7 +295,8 @@ def _is_same_span(row: Row, known: Row, *, is_whole: bool) -> bool:
 def _is_same(table: str, row: Row, known: Row, *, is_whole: bool) -> bool:
     if is_whole:
         return _is_equal(table, row, known)
-    return all(row[place] == known[place] for place in (_TRACE, _NAME, _TIME))
+    is_same = all(row[place] == known[place] for place in (_NAME, _TIME))
+    return is_same and known[_TRACE] in (None, row[_TRACE])
 
 
 def _is_equal(table: str, row: Row, known: Row) -> bool:

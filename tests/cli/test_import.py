@@ -370,3 +370,197 @@ def spans_in(path):
             return file.execute("SELECT count(*) FROM spans").fetchone()[0]
     except sqlite3.Error:
         return 0
+
+
+# -- Parquet and OTLP -----------------------------------------------------------------------------
+
+
+def test_parquet_comes_back(llmeval, filled, tmp_path):
+    """All rows are the same but for a request that is text of a mapping, which becomes one."""
+    pytest.importorskip("pyarrow")
+    assert llmeval("export", "--store", filled.path, "--out", "d.parquet").returncode == 0
+    for expected in ("imported 8 spans, 7", "already there: 8 spans, 7 evaluations, 2 labels and"):
+        done = llmeval("import", "d.parquet", "--store", "new.db")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert expected in done.stdout
+    assert sorted_rows(tmp_path / "new.db") == sorted_rows(filled.path)
+
+
+def test_otlp_comes_back_as_far_as_it_carries(llmeval, filled, tmp_path):
+    """Ids, times, names, texts, chunks, tags, evaluations and labels; twice is once."""
+    (tmp_path / "o.jsonl").write_text(exported(llmeval, filled.path, "--format", "otlp"), "utf-8")
+    for expected in ("imported 8 spans, 7", "already there: 8 spans, 7 evaluations and 2 labels"):
+        done = llmeval("import", "o.jsonl", "--store", "new.db")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert expected in done.stdout
+    before = [json.loads(text) for text in exported(llmeval, filled.path).splitlines()]
+    after = [json.loads(text) for text in exported(llmeval, "new.db").splitlines()]
+    for old, new in zip(before, after, strict=True):
+        lost = {name: value for name, value in old.items() if new.get(name) != value}
+        lost.pop("not_run", None)
+        evaluations = {e["id"]: e for e in lost.pop("evaluations", ())}
+        assert set(lost) <= LOST.get(old["name"], set()), old["name"]
+        for found in new.get("evaluations", ()):
+            known = evaluations[found["id"]]
+            differ = {name for name in {*known, *found} if known.get(name) != found.get(name)}
+            assert differ <= {"usage"}, found
+    told = llmeval("import", "o.jsonl", "--store", filled.path, "--json")
+    assert not any(json.loads(told.stdout)["new"].values())
+
+
+LOST = {
+    "answer": {"value", "confidence", "field_config", "retrieval", "retrieved_context", "own",
+               "total_usage", "feedback"},
+    "ask": {"response", "prompt", "usage"},
+    "broken": set(),
+    "judging": {"links"},
+    "bare": {"own"},
+    "empty": {"extractions"},
+}  # fmt: skip
+"""What OTLP does not carry, by the name of the span."""
+
+
+def otlp(spans=(), records=(), scope="other"):
+    request = {}
+    if spans:
+        scoped = [{"scope": {"name": scope}, "spans": list(spans)}]
+        request["resourceSpans"] = [{"scopeSpans": scoped}]
+    if records:
+        request["resourceLogs"] = [{"scopeLogs": [{"logRecords": list(records)}]}]
+    return json.dumps(request)
+
+
+def attributes(**given):
+    return [
+        {"key": name.replace("__", "."), "value": {"stringValue": value} if isinstance(value, str)
+         else {"intValue": str(value)}}
+        for name, value in given.items()
+    ]  # fmt: skip
+
+
+def foreign(number, parent=None, **about):
+    """Return a span of another library, in JSON as a collector writes it."""
+    span = {
+        "traceId": "ab" * 16, "spanId": f"{number:016x}", "name": "step",
+        "startTimeUnixNano": str(START + number), "endTimeUnixNano": str(START + 100),
+        "kind": "SPAN_KIND_INTERNAL", "attributes": attributes(**about),
+    }  # fmt: skip
+    return {**span, "parentSpanId": f"{parent:016x}"} if parent else span
+
+
+CHAT = {
+    "gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o",
+    "gen_ai__usage__input_tokens": 3, "gen_ai__usage__output_tokens": 4,
+    "gen_ai__input__messages": '[{"role": "user", "parts": [{"type": "text", "content": "roof?"}]}]',
+    "gen_ai__output__messages":
+        '[{"role": "assistant", "parts": [{"type": "text", "content": "slate"}]}]',
+}  # fmt: skip
+
+
+def test_spans_of_other_libraries_come_in_if_they_speak_of_models(llmeval, tmp_path):
+    """The rest of the trace is left out and counted; what was below it hangs from what is above.
+
+    The children come first and in lines of their own, as exporters send them.
+    """
+    spans = [
+        foreign(4, parent=3, **CHAT),
+        foreign(3, parent=2, http__method="POST"),
+        foreign(2, parent=1, gen_ai__operation__name="invoke_agent"),
+        foreign(1, http__method="GET"),
+    ]
+    (tmp_path / "o.jsonl").write_text("\n".join(otlp([span]) for span in spans) + "\n")
+    done = llmeval("import", "o.jsonl", "--store", "new.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "imported 2 spans" in done.stdout
+    assert "nothing for a store: 2 × span that speaks of no model" in done.stdout
+    rows = {row["kind"]: row for row in map(json.loads, exported(llmeval, "new.db").splitlines())}
+    assert rows["llm"]["parent_id"] == f"{2:016x}"
+    assert "parent_id" not in rows["agent"]
+    assert (rows["agent"]["response"], rows["llm"]["response"]) == ("slate", "slate")
+    assert rows["llm"]["usage"]["input_tokens"] == 3
+    assert rows["llm"]["start_ns"] == START + 4
+    assert "already there: 2 spans" in llmeval("import", "o.jsonl", "--store", "new.db").stdout
+
+
+def test_ids_in_base64_and_words_of_enumerations_are_read(llmeval, tmp_path):
+    """As encoders of protobuf write them that do not know OTLP."""
+    span = foreign(7, **CHAT) | {
+        "traceId": "q6urq6urq6urq6urq6urqw==", "spanId": "AAAAAAAAAAc=",
+        "status": {"code": "STATUS_CODE_ERROR", "message": "no"},
+    }  # fmt: skip
+    (tmp_path / "o.jsonl").write_text(otlp([span]))
+    assert llmeval("import", "o.jsonl", "--store", "new.db").returncode == 0
+    (row,) = map(json.loads, exported(llmeval, "new.db").splitlines())
+    assert (row["trace_id"], row["span_id"]) == ("ab" * 16, f"{7:016x}")
+    assert row["error"] == {"type": "error", "message": "no"}
+
+
+def test_evaluations_that_came_without_an_id_stand_once(llmeval, filled, tmp_path):
+    """A collector's file of live traffic has none; the same one from the store is the same."""
+    text = exported(llmeval, filled.path, "--format", "otlp")
+    live = [json.loads(each) for each in text.splitlines()]
+    for request in live:
+        for resource in request.get("resourceLogs", ()):
+            for record in resource["scopeLogs"][0]["logRecords"]:
+                record["attributes"] = [
+                    each for each in record["attributes"] if each["key"] != "llmeval.evaluation.id"
+                ]
+    (tmp_path / "live.jsonl").write_text("\n".join(map(json.dumps, live)))
+    (tmp_path / "day.jsonl").write_text(exported(llmeval, filled.path), "utf-8")
+    told = json.loads(llmeval("import", "live.jsonl", "--store", filled.path, "--json").stdout)
+    assert not any(told["new"].values())
+    told = json.loads(llmeval("import", "live.jsonl", "--store", "new.db", "--json").stdout)
+    assert (told["new"]["evaluations"], told["new"]["feedback"]) == (7, 2)
+    told = json.loads(llmeval("import", "live.jsonl", "--store", "new.db", "--json").stdout)
+    assert not any(told["new"].values())
+    told = json.loads(llmeval("import", "day.jsonl", "--store", "new.db", "--json").stdout)
+    assert (told["new"]["evaluations"], told["new"]["feedback"]) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"traceId": "nothing"}, {"startTimeUnixNano": "soon"}, {"startTimeUnixNano": "1" * 30},
+        {"attributes": 5}, {"attributes": [5]}, {"attributes": [{"key": "a", "value": 5}] * 2 + [7]},
+        {"events": [5]}, {"links": [5]}, {"status": 5}, {"flags": "all"},
+        {"attributes": attributes(llmeval__span__kind="dream")},
+        {"attributes": attributes(llmeval__span__kind="llm", metadata="[")},
+        {"attributes": attributes(llmeval__span__kind="llm", metadata="[1]")},
+        {"attributes": attributes(llmeval__span__kind="retrieval", output__value='["a"]')},
+        {"attributes": attributes(llmeval__span__kind="task", llmeval__extractions="5")},
+        {"attributes": attributes(llmeval__span__kind="task", session__id=5)},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_odd_span_does_not_spoil_its_request(llmeval, tmp_path, bad):
+    """It is named by its place in the line; the others come in."""
+    spans = [foreign(1, **CHAT), {**foreign(2, **CHAT), **bad}, foreign(3, **CHAT)]
+    (tmp_path / "o.jsonl").write_text(otlp(spans) + "\n")
+    done = llmeval("import", "o.jsonl", "--store", "new.db")
+    assert done.returncode == 1
+    assert done.stderr.startswith("line 1, span 2: ")
+    assert "imported 2 spans" in done.stdout
+    assert len(exported(llmeval, "new.db").splitlines()) == 2
+
+
+def test_only_evaluations_of_ours_are_read_from_logs(llmeval, tmp_path):
+    """Other records are counted, odd ones named; metrics are nothing for a store."""
+    ours = attributes(gen_ai__evaluation__name="e", llmeval__evaluator__kind="code")
+    records = [
+        {"body": {"stringValue": "hello"}},
+        {"eventName": "gen_ai.evaluation.result", "attributes": attributes(gen_ai__evaluation__name="e")},
+        {"eventName": "gen_ai.evaluation.result", "attributes": ours, "timeUnixNano": str(START),
+         "traceId": "ab" * 16, "spanId": "cd" * 8},
+        {"eventName": "gen_ai.evaluation.result", "attributes": ours, "timeUnixNano": "-1"},
+        {"eventName": "gen_ai.evaluation.result", "attributes": ours, "timeUnixNano": str(START)},
+    ]  # fmt: skip
+    (tmp_path / "o.jsonl").write_text(otlp(records=records) + '\n{"resourceMetrics": [{}]}\n')
+    for new in (2, 0):
+        done = llmeval("import", "o.jsonl", "--store", "new.db", "--json")
+        assert done.returncode == 1
+        assert done.stderr.startswith("line 1, log record 4: ")
+        told = json.loads(done.stdout)
+        assert told["new"]["evaluations"] == new
+        assert told["not_for_a_store"] == {
+            "log record that is no evaluation": 2, "request of metrics": 1,
+        }  # fmt: skip
