@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import gzip
 import os
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -105,44 +103,18 @@ def run(args: argparse.Namespace) -> int:
     store = path_of(args.store or settings.store)
     _check(args.files, store)
     reader, outcome = HistoryReader(args.format), _Outcome()
-    with closing(HistoryWriter(store)) as writer, _rarely_collected():
+    with closing(HistoryWriter(store)) as writer:
         for name in args.files:
             label = f"{name}, " if len(args.files) > 1 else ""
             with _opened(name, reader, args.format, label) as items:
-                for batch, taken in _written(batches(outcome.readable(items), BATCH), writer):
-                    outcome.add(taken, batch)
+                for batch in batches(outcome.readable(items), BATCH):
+                    outcome.add(writer.take_in(batch))
     if args.json:
         ignored = {"unknown_fields": dict(reader.unknown), "not_for_a_store": dict(reader.others)}
         say_json({"store": str(store), **outcome.as_plain(), **ignored})
     else:
         _say(outcome, reader, store, settings)
     return 1 if outcome.left_out else 0
-
-
-@contextmanager
-def _rarely_collected() -> Iterator[None]:
-    """Look for circles of objects rarely: lines make none, and looking takes a third of the time."""
-    usual = gc.get_threshold()
-    gc.set_threshold(200_000, 50, 1_000)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*usual)
-
-
-def _written(
-    parts: Iterable[list[Arrival]], writer: HistoryWriter
-) -> Iterator[tuple[list[Arrival], Taken]]:
-    """Write each batch while the next one is read: SQLite needs no lock of the interpreter."""
-    with ThreadPoolExecutor(1) as pool:
-        before: tuple[list[Arrival], Future[Taken]] | None = None
-        for batch in parts:
-            written = pool.submit(writer.take_in, batch)
-            if before is not None:
-                yield before[0], before[1].result()
-            before = batch, written
-        if before is not None:
-            yield before[0], before[1].result()
 
 
 def _check(files: list[str], store: Path) -> None:
@@ -184,16 +156,15 @@ class _Outcome:
                 self.unreadable += 1
                 self._show(*item)
 
-    def add(self, taken: Taken, batch: list[Arrival]) -> None:
+    def add(self, taken: Taken) -> None:
         """Count what was done with a batch."""
         self.new += taken.new
         self.known += taken.known
         self.conflicts += taken.conflicts
         for place, why in taken.told:
             self._show(place, why)
-        if taken.new["spans"]:
-            started = [arrival.span.start_ns for arrival in batch if arrival.span is not None]
-            self.oldest_ns = min([*started, self.oldest_ns])
+        if taken.oldest_ns is not None:
+            self.oldest_ns = min(taken.oldest_ns, self.oldest_ns)
 
     def as_plain(self) -> dict[str, Any]:
         """Return all counts, for ``--json``."""

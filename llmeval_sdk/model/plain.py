@@ -235,7 +235,9 @@ def _tests_for(checks: Sequence[_Check], kinds: Sequence[type]) -> _Tests:
             tests.append((place, _infinite))
         elif check.is_nested and kind is not NoneType:
             tests.append((place, _odd_part))
-    return tests, itemgetter(*short) if len(short) > 1 else lambda values: [values[i] for i in short]
+    return tests, itemgetter(*short) if len(short) > 1 else lambda values: [
+        values[i] for i in short
+    ]
 
 
 def _not_chosen(choices: frozenset[str], text: str) -> str | None:

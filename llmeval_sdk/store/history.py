@@ -14,16 +14,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData, SpanKind
+from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.encode import COLUMNS, Row, cell
 from llmeval_sdk.store.files import Unusable, is_locked, open_file, path_of
-from llmeval_sdk.store.writer import insert_rows
+from llmeval_sdk.store.writer import REFUSED
 
 
 WAIT_SECONDS = 60.0
@@ -46,15 +46,48 @@ _READERS: dict[str, Callable[[Row], Any]] = {
 _T = TypeVar("_T")
 
 
+class EventRow(NamedTuple):
+    """Something that was said of a span, or why nothing was."""
+
+    table: str
+    row: Row
+    fields: list[Row]
+    """Its rows in the table of fields."""
+
+
 class Arrival(NamedTuple):
-    """What one line of a file says: a span, what was said of it, or both."""
+    """What one line of a file says: a span, what was said of it, or both, as rows."""
 
     place: str
     """As messages name it: ``line 17``."""
-    span: SpanData | None = None
-    events: tuple[EvaluationEvent | NotRun, ...] = ()
-    is_whole: bool = True
+    span: Row | None
+    events: list[EventRow]
+    is_whole: bool
     """Whether the file carries all that a store holds, so that it can be compared."""
+
+
+def arrival(
+    place: str,
+    span: SpanData | None,
+    events: Iterable[EvaluationEvent | NotRun] = (),
+    *,
+    is_whole: bool,
+) -> Arrival:
+    """Make an arrival of nouns."""
+    row = None if span is None else encode.span_row(span)
+    return Arrival(place, row, list(map(_event_row, events)), is_whole)
+
+
+def _event_row(event: EvaluationEvent | NotRun) -> EventRow:
+    if isinstance(event, NotRun):
+        return EventRow("not_run", encode.not_run_row(event), [])
+    if event.evaluation.evaluator_kind == "human":
+        return EventRow("feedback", encode.evaluation_row(event), [])
+    fields: list[Row] = []
+    if "fields" in event.evaluation.metadata:
+        with suppress(Exception):  # what cannot be read as fields is in the evaluation all the same
+            fields = encode.field_rows(event)
+    return EventRow("evaluations", encode.evaluation_row(event), fields)
 
 
 @dataclass(slots=True)
@@ -68,6 +101,8 @@ class Taken:
     """Records that were left out because the store has others with their ids."""
     told: list[tuple[str, str]] = field(default_factory=list)
     """Where each conflict stands, and what it is."""
+    oldest_ns: int | None = None
+    """When the first of the new spans began."""
 
 
 class HistoryWriter:
@@ -132,75 +167,66 @@ def take_in(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> Take
     for arrival in arrivals:
         _take(arrival, held, taken, rows)
     for table, table_rows in rows.items():
-        insert_rows(connection, table, table_rows)
+        _insert(connection, table, table_rows)
     _note_imported(connection, before)
     return taken
 
 
 def _take(arrival: Arrival, held: _Held, taken: Taken, rows: dict[str, list[Row]]) -> None:
     """Put what is new in one arrival among the rows."""
-    span = arrival.span
-    if span is not None:
-        row = encode.span_row(span)
-        key = span.trace_id, span.span_id
+    place, row, events, is_whole = arrival
+    if row is not None:
+        key = row[_OF_TRACE], row[_OF_SPAN]
         known = held.spans.get(key)
         if known is None:
             held.spans[key] = row
             rows["spans"].append(row)
             taken.new["spans"] += 1
-        elif _is_same_span(row, known, is_whole=arrival.is_whole):
+            start = row[_START]
+            taken.oldest_ns = start if taken.oldest_ns is None else min(start, taken.oldest_ns)
+        elif _is_same_span(row, known, is_whole=is_whole):
             taken.known["spans"] += 1
         else:
-            what = f"the store has another span {span.span_id} in the trace {span.trace_id}"
             taken.conflicts["spans"] += 1
-            taken.told.append((arrival.place, what))
+            what = f"the store has another span {key[1]} in the trace {key[0]}"
+            taken.told.append((place, what))
             return
-    for event in arrival.events:
-        table = _table_of(event)
-        whole = event if arrival.is_whole else held.completed(event)
-        row = _row_of(table, whole)
-        span_id = whole.target.span_id or ""
-        event_key = table, span_id, whole.id
-        known = held.events.get(event_key)
+    for table, row, fields in events:
+        row = row if is_whole else held.completed(row)  # noqa: PLW2901
+        known = held.events.get((table, row[_SPAN], row[_ID]))
         if known is None and not held.has_twin(table, row):
             held.add(table, row)
             rows[table].append(row)
+            rows["fields"] += fields
             taken.new[table] += 1
-            if table == "evaluations" and "fields" in whole.evaluation.metadata:  # type: ignore[union-attr]
-                rows["fields"] += _field_rows(whole)
-        elif known is None or _is_same(table, row, known, is_whole=arrival.is_whole):
+        elif known is None or _is_same(table, row, known, is_whole=is_whole):
             taken.known[table] += 1
         else:
-            name = row[_NAME]
-            what = f"the store has something else as {name!r} of span {span_id}"
             taken.conflicts[table] += 1
-            taken.told.append((arrival.place, what))
-
-
-def _field_rows(event: Any) -> list[Row]:
-    """Return the rows of fields. Where they cannot be read, the evaluation still has them."""
-    with suppress(Exception):
-        return encode.field_rows(event)
-    return []
-
-
-def _table_of(event: EvaluationEvent | NotRun) -> str:
-    if isinstance(event, NotRun):
-        return "not_run"
-    return "feedback" if event.evaluation.evaluator_kind == "human" else "evaluations"
-
-
-def _row_of(table: str, event: Any) -> Row:
-    return encode.not_run_row(event) if table == "not_run" else encode.evaluation_row(event)
+            what = f"the store has something else as {row[_NAME]!r} of the span {row[_SPAN]}"
+            taken.told.append((place, what))
 
 
 _COLUMN = {name: place for place, name in enumerate(COLUMNS["evaluations"])}
-_ID, _TRACE, _SPAN, _NAME, _TIME = (
-    _COLUMN[name] for name in ("id", "trace_id", "span_id", "name", "time_ns")
+_ID, _TRACE, _SPAN, _KIND, _NAME, _TIME = (
+    _COLUMN[name] for name in ("id", "trace_id", "span_id", "span_kind", "name", "time_ns")
 )
 """The tables of what was said of spans begin with the same columns."""
 _SAME = tuple(_COLUMN[name] for name in ("span_id", "name", "time_ns", "value", "evaluator_kind"))
-_START, _END = (COLUMNS["spans"].index(name) for name in ("start_ns", "end_ns"))
+_OF_TRACE, _OF_SPAN, _OF_KIND, _START, _END = (
+    COLUMNS["spans"].index(name) for name in ("trace_id", "span_id", "kind", "start_ns", "end_ns")
+)
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: list[Row]) -> None:
+    """Write rows; those of the table ``fields`` may be there from an evaluation that is gone."""
+    columns = COLUMNS[table]
+    marks = ",".join("?" * len(columns))
+    statement = f"INSERT OR REPLACE INTO {table} ({','.join(columns)}) VALUES ({marks})"  # noqa: S608
+    try:
+        connection.executemany(statement, rows)
+    except REFUSED:
+        connection.executemany(statement, [tuple(map(cell, row)) for row in rows])
 
 
 class _Held:
@@ -208,11 +234,8 @@ class _Held:
 
     def __init__(self, connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> None:
         ids = _span_ids(arrivals)
-        place = COLUMNS["spans"].index
-        trace, span = place("trace_id"), place("span_id")
-        self._kind, self._name = place("kind"), place("name")
         self.spans: dict[tuple[str, str], Row] = {
-            (row[trace], row[span]): row for row in _rows(connection, "spans", ids)
+            (row[_OF_TRACE], row[_OF_SPAN]): row for row in _rows(connection, "spans", ids)
         }
         self.events: dict[tuple[str, str, str], Row] = {}
         self._all_may_be_twins = any(not arrival.is_whole for arrival in arrivals)
@@ -222,20 +245,18 @@ class _Held:
             for row in _rows(connection, table, ids):
                 self.add(table, row)
         for arrival in arrivals:
-            for event in arrival.events:
-                if not event.target.span_id:
-                    self._look_up(connection, event)
+            for table, row, _ in arrival.events:
+                if not row[_SPAN]:
+                    self._look_up(connection, table, row)
 
-    def _look_up(self, connection: sqlite3.Connection, event: EvaluationEvent | NotRun) -> None:
+    def _look_up(self, connection: sqlite3.Connection, table: str, event: Row) -> None:
         """Look for an event about no span, of which the store may have any number."""
-        table = _table_of(event)
         name = "evaluator" if table == "not_run" else "name"
         query = (
             f"SELECT {','.join(COLUMNS[table])} FROM {table} "  # noqa: S608
             f"WHERE {name} = ? AND time_ns = ? AND span_id = ''"
         )
-        about = _row_of(table, event)[_NAME], event.timestamp_ns
-        for row in connection.execute(query, about):
+        for row in connection.execute(query, tuple(map(cell, (event[_NAME], event[_TIME])))):
             self.add(table, row)
 
     def add(self, table: str, row: Row) -> None:
@@ -252,15 +273,12 @@ class _Held:
         is_derived = self._derived.get(tuple(row[place] for place in _SAME))
         return is_derived is not None and (is_derived or _is_derived(row))
 
-    def completed(self, event: Any) -> Any:
+    def completed(self, row: Row) -> Row:
         """Say of what kind the span is that an evaluation is about, where only the store knows."""
-        target = event.target
-        known = self.spans.get((target.trace_id, target.span_id))
-        if known is None or target.span_kind is not None:
-            return event
-        kind: SpanKind = known[self._kind]
-        name = target.span_name or known[self._name]
-        return replace(event, target=replace(target, span_name=name, span_kind=kind))
+        known = self.spans.get((row[_TRACE], row[_SPAN]))
+        if known is None or row[_KIND] is not None:
+            return row
+        return (*row[:_KIND], known[_OF_KIND], *row[_KIND + 1 :])
 
 
 DERIVED = "otlp-"
@@ -273,8 +291,8 @@ def _is_derived(row: Row) -> bool:
 
 
 def _span_ids(arrivals: Sequence[Arrival]) -> list[str]:
-    ids = {arrival.span.span_id for arrival in arrivals if arrival.span is not None}
-    ids.update(event.target.span_id or "" for arrival in arrivals for event in arrival.events)
+    ids = {arrival.span[_OF_SPAN] for arrival in arrivals if arrival.span is not None}
+    ids.update(row[_SPAN] for arrival in arrivals for _, row, _ in arrival.events)
     return sorted(ids - {""})
 
 

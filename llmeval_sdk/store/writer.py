@@ -44,7 +44,8 @@ _SIZES = (128, 64, 32, 16, 8, 4, 2, 1)[0 if _MANY else 3 :]  # older releases ta
 # One statement inserts many rows. Each statement gives up the interpreter's lock and, beside a
 # busy thread of the app, waits milliseconds to get it back: row by row, that was 240 rows a second.
 
-_REFUSED = (UnicodeEncodeError, OverflowError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
+REFUSED = (UnicodeEncodeError, OverflowError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
+"""What SQLite raises over a value that `encode.cell` makes acceptable."""
 _REASONS = {"full": "disk_full", "readonly": "store_read_only", "locked": "store_locked"}
 
 _T = TypeVar("_T")
@@ -279,11 +280,10 @@ def _built(nouns: Iterable[Any], to_row: Any, refused: dict[str, int]) -> Iterat
 
 def _insert(part: list[tuple[str, list[Row]]], connection: sqlite3.Connection) -> None:
     for table, table_rows in part:
-        insert_rows(connection, table, table_rows)
+        _insert_rows(connection, table, table_rows)
 
 
-def insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row]) -> None:
-    """Write rows inside the caller's transaction, in place of those with the same keys."""
+def _insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row]) -> None:
     start = 0
     for size in _SIZES:
         statement = _STATEMENTS[table, size]
@@ -291,7 +291,7 @@ def insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row
             values = [value for row in table_rows[start : start + size] for value in row]
             try:
                 connection.execute(statement, values)
-            except _REFUSED:
+            except REFUSED:
                 connection.execute(statement, [cell(value) for value in values])
             start += size
 

@@ -18,7 +18,6 @@ from llmeval_sdk.model import (
     Extraction,
     Failure,
     Prompt,
-    SpanData,
     Target,
     Usage,
 )
@@ -53,7 +52,9 @@ def filled(store):
         prompt=Prompt("p", "2", chat_template=({"role": "user"},), variables={"q": "x"}),
         metrics={"cache_read_input_tokens": 2, "time_to_first_token": 0.5},
     )  # fmt: skip
-    store.span("0d" * 8, name="broken", error=Failure("ValueError", "no"), request="\0 ü \U0001f600")
+    store.span(
+        "0d" * 8, name="broken", error=Failure("ValueError", "no"), request="\0 ü \U0001f600"
+    )
     store.span(
         "0f" * 8, name="judging", trace_id="cd" * 16, kind="task", tags={"llmeval.judge": "polite"},
         links=(Target(TRACE, root.span_id, "answer", "workflow"),),
@@ -358,7 +359,11 @@ def test_a_killed_import_is_simply_run_again(llmeval, filled, tmp_path):
     assert 0 < written < 12_000
     assert written % 2_000 == 0, "a batch is written whole or not at all"
     told = json.loads(llmeval("import", "day.jsonl", "--store", "new/s.db", "--json").stdout)
-    assert told["new"] == {**told["new"], "spans": 12_000 - written, "evaluations": 12_000 - written}
+    assert told["new"] == {
+        **told["new"],
+        "spans": 12_000 - written,
+        "evaluations": 12_000 - written,
+    }
     found = sorted_rows(tmp_path / "new/s.db")
     assert (len(found["spans"]), len(found["evaluations"])) == (12_000, 12_000)
 

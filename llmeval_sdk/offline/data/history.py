@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -45,7 +46,8 @@ from llmeval_sdk.offline.data.exported import (
 )
 from llmeval_sdk.offline.data.source import MAX_DEPTH, check_size, read_json
 from llmeval_sdk.offline.data.spans import hung
-from llmeval_sdk.store.history import Arrival
+from llmeval_sdk.process.workers import mapped
+from llmeval_sdk.store.history import Arrival, arrival
 from llmeval_sdk.tracing.foreign.reading import (
     ForeignSpan,
     answered,
@@ -63,6 +65,9 @@ MAX_WAITING = 20_000
 """Spans of other libraries that wait for the rest of their traces."""
 MAX_NAMES = 1_000
 """Names of unknown fields that are counted apart."""
+CHUNK = 4 << 20
+"""Bytes of the lines that a process reads at a time; and of how many lines."""
+CHUNK_LINES = 2_000
 _BLOCK = 1 << 20
 _ROWS = 1_000
 
@@ -89,7 +94,6 @@ class HistoryReader:
 
     def __init__(self, form: str | None = None) -> None:
         self._form = form
-        self._waiting = _Waiting()
         self.unknown: Counter[str] = Counter()
         """In how many places fields stand that this release does not know, by name."""
         self.others: Counter[str] = Counter()
@@ -97,64 +101,115 @@ class HistoryReader:
 
     def lines(self, file: BinaryIO, name: str = "") -> Iterator[Arrival | Unreadable]:
         """Read lines. ``name`` of the file begins each place."""
-        for number, line in _bounded(file):
-            place = f"{name}line {number}"
-            if isinstance(line, str):
-                yield Unreadable(place, line)
-                continue
-            if line.strip():
-                try:
-                    yield from self._line(_parsed(line), place)
-                except _ODD as error:
-                    yield Unreadable(place, _said(error))
-        yield from self._waiting.released(0)
+        waiting = _Waiting()
+        for part in mapped(partial(_read_chunk, form=self._form, name=name), _chunks(file)):
+            self.others += part.others
+            for field, count in part.unknown.items():
+                if field in self.unknown or len(self.unknown) < MAX_NAMES:
+                    self.unknown[field] += count
+            for item in part.items:
+                if isinstance(item, _Foreign):
+                    waiting.add(item)
+                else:
+                    yield item
+            yield from waiting.released(MAX_WAITING)
+        yield from waiting.released(0)
 
     def parquet(self, path: Path, name: str = "") -> Iterator[Arrival | Unreadable]:
         """Read the rows of a Parquet file."""
+        part = _Part([], self.unknown, self.others)
         for number, cells in enumerate(_cells(path), 1):
             place = f"{name}row {number}"
             try:
-                row = _row_of_cells(cells)
-                yield self._row(row, place, is_whole=False)
+                yield part.row(_row_of_cells(cells), place, is_whole=False)
             except _ODD as error:
                 yield Unreadable(place, _said(error))
 
-    def _line(self, value: Any, place: str) -> Iterator[Arrival | Unreadable]:
+
+_Line = tuple[int, "bytes | str"]
+"""A line with its number; in the place of one that cannot be had, the reason."""
+
+
+def _chunks(file: BinaryIO) -> Iterator[list[_Line]]:
+    """Yield the lines of a file, about four megabytes at a time."""
+    chunk: list[_Line] = []
+    size = 0
+    for number, line in _bounded(file):
+        chunk.append((number, line))
+        size += len(line)
+        if size > CHUNK or len(chunk) >= CHUNK_LINES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _read_chunk(lines: list[_Line], *, form: str | None, name: str) -> _Part:
+    part = _Part([], Counter(), Counter())
+    for number, line in lines:
+        place = f"{name}line {number}"
+        if isinstance(line, str):
+            part.items.append(Unreadable(place, line))
+        elif line.strip():
+            try:
+                part.line(_parsed(line), place, form)
+            except _ODD as error:
+                part.items.append(Unreadable(place, _said(error)))
+    return part
+
+
+class _Foreign(NamedTuple):
+    """A span of another library, which waits for the rest of its trace."""
+
+    trace_id: str
+    place: str
+    span: SpanData | _Left
+
+
+@dataclass(slots=True)
+class _Part:
+    """What some lines say."""
+
+    items: list[Arrival | Unreadable | _Foreign]
+    unknown: Counter[str]
+    others: Counter[str]
+
+    def line(self, value: Any, place: str, wanted: str | None) -> None:
+        """Read one line, which was JSON."""
         if not isinstance(value, dict):
             raise UnreadableError("is no object of JSON")
         form = _form_of(value)
-        if form is None or self._form not in (None, form):
-            wanted = {JSONL: "a span of `llmeval export`", OTLP: "a request of OTLP"}
-            expected = wanted.get(self._form or "", " or ".join(wanted.values()))
+        if form is None or wanted not in (None, form):
+            forms = {JSONL: "a span of `llmeval export`", OTLP: "a request of OTLP"}
+            expected = forms.get(wanted or "", " or ".join(forms.values()))
             raise UnreadableError(f"is not {expected}")
         if form == JSONL:
-            yield self._row(value, place, is_whole=True)
+            self.items.append(self.row(value, place, is_whole=True))
             return
-        yield from self._each(scoped(value, "Spans", "spans"), self._span, f"{place}, span")
+        self._each(scoped(value, "Spans", "spans"), self._span, f"{place}, span")
         records = scoped(value, "Logs", "logRecords")
-        yield from self._each(records, self._record, f"{place}, log record")
+        self._each(records, self._record, f"{place}, log record")
         if value.get("resourceMetrics") or value.get("resource_metrics"):
             self.others["request of metrics"] += 1
-        yield from self._waiting.released(MAX_WAITING)
 
     def _each(
         self,
         records: Iterable[tuple[str, Any]],
-        read: Callable[[Any, str, str], Arrival | None],
+        read: Callable[[Any, str, str], Arrival | _Foreign | None],
         what: str,
-    ) -> Iterator[Arrival | Unreadable]:
+    ) -> None:
         """Read the records of a request; one that is odd does not spoil the others."""
         for number, (scope, record) in enumerate(records, 1):
             place = f"{what} {number}"
             try:
-                arrival = read(record, scope, place)
+                item = read(record, scope, place)
             except _ODD as error:
-                yield Unreadable(place, _said(error))
+                self.items.append(Unreadable(place, _said(error)))
                 continue
-            if arrival is not None:
-                yield arrival
+            if item is not None:
+                self.items.append(item)
 
-    def _row(self, row: Mapping[str, Any], place: str, *, is_whole: bool) -> Arrival:
+    def row(self, row: Mapping[str, Any], place: str, *, is_whole: bool) -> Arrival:
         """Read a row of ``llmeval export``."""
         own = row.get(OWN) or {}
         fields = {name: value for name, value in {**row, **own}.items() if value is not None}
@@ -168,32 +223,32 @@ class HistoryReader:
             read = _not_run if name == "not_run" else _evaluation
             for plain in fields.get(name, ()):
                 event = read(plain, target)
-                if (event.target.span_id, event.target.trace_id or span.trace_id) != (
-                    span.span_id, span.trace_id,
-                ):  # fmt: skip
+                about = event.target
+                if about is not target and (
+                    about.span_id != span.span_id or about.trace_id not in (None, span.trace_id)
+                ):
                     raise UnreadableError(f"has an entry of {name} that is about another span")
                 events.append(event)
                 if not plain.keys() <= _EVENT_FIELDS:
                     self._note_unknown(plain.keys() - _EVENT_FIELDS)
         if not row.keys() <= _ROW_FIELDS:
             self._note_unknown(row.keys() - _ROW_FIELDS)
-        return Arrival(place, span, tuple(events), is_whole)
+        return arrival(place, span, events, is_whole=is_whole)
 
     def _note_unknown(self, names: Iterable[str]) -> None:
         for name in names:
             if name in self.unknown or len(self.unknown) < MAX_NAMES:
                 self.unknown[name[:100]] += 1
 
-    def _span(self, record: Any, scope: str, place: str) -> Arrival | None:
+    def _span(self, record: Any, scope: str, place: str) -> Arrival | _Foreign:
         span = span_of(record, scope)
         if is_ours(span.attributes):
-            return Arrival(place, _checked_span(own_span(span)), is_whole=False)
+            return arrival(place, _checked_span(own_span(span)), is_whole=False)
         _check_ids(span.trace_id, span.id, span.parent)
-        data = _foreign(span)
+        data = _read_foreign(span)
         if isinstance(data, tuple):
             self.others["span that speaks of no model"] += 1
-        self._waiting.add(span.trace_id, place, data)
-        return None
+        return _Foreign(span.trace_id, place, data)
 
     def _record(self, record: Any, _scope: str, place: str) -> Arrival | None:
         event = own_event(record)
@@ -204,10 +259,10 @@ class HistoryReader:
         if target.trace_id is not None or target.span_id is not None:
             _check_ids(target.trace_id, target.span_id)
         _check_time("timeUnixNano", event.timestamp_ns)
-        return Arrival(place, None, (checked(event),), is_whole=False)
+        return arrival(place, None, (checked(event),), is_whole=False)
 
 
-def _bounded(file: BinaryIO) -> Iterator[tuple[int, bytes | str]]:
+def _bounded(file: BinaryIO) -> Iterator[_Line]:
     """Yield the lines of a file with their numbers; for one that cannot be had, why."""
     number = 0
     while True:
@@ -417,7 +472,7 @@ _Left = tuple[str, "str | None"]
 """The id of a span that speaks of no model, and its parent's."""
 
 
-def _foreign(span: OtlpSpan) -> SpanData | _Left:
+def _read_foreign(span: OtlpSpan) -> SpanData | _Left:
     data = finished(
         span,
         trace_id=span.trace_id,
@@ -433,12 +488,12 @@ class _Waiting:
     """Holds spans until their trace is complete: what is above a span mostly comes after it."""
 
     def __init__(self) -> None:
-        self._traces: dict[str, list[tuple[str, SpanData | _Left]]] = {}
+        self._traces: dict[str, list[_Foreign]] = {}
         self._count = 0
 
-    def add(self, trace_id: str, place: str, span: SpanData | _Left) -> None:
+    def add(self, item: _Foreign) -> None:
         """Hold a span."""
-        self._traces.setdefault(trace_id, []).append((place, span))
+        self._traces.setdefault(item.trace_id, []).append(item)
         self._count += 1
 
     def released(self, most: int) -> Iterator[Arrival | Unreadable]:
@@ -449,10 +504,10 @@ class _Waiting:
             yield from _trace(items)
 
 
-def _trace(items: list[tuple[str, SpanData | _Left]]) -> Iterator[Arrival | Unreadable]:
+def _trace(items: list[_Foreign]) -> Iterator[Arrival | Unreadable]:
     """Read one trace: what has no span above it that was kept is a request."""
-    places = {span.span_id: place for place, span in items if isinstance(span, SpanData)}
-    spans = hung(span for _, span in items)
+    places = {item.span.span_id: item.place for item in items if isinstance(item.span, SpanData)}
+    spans = hung(item.span for item in items)
     parents = {span.span_id: span.parent_id for span in spans}
     families: dict[str, list[Any]] = {}
     tops: dict[str, str] = {}
@@ -462,7 +517,7 @@ def _trace(items: list[tuple[str, SpanData | _Left]]) -> Iterator[Arrival | Unre
         for span in family:
             place = places[span.span_id]
             try:
-                yield Arrival(place, _adopted(span, top_id, family), is_whole=False)
+                yield arrival(place, _adopted(span, top_id, family), is_whole=False)
             except _ODD as error:
                 yield Unreadable(place, _said(error))
 
