@@ -49,28 +49,20 @@ _NOUNS = {
 _EPILOG = """\
 example:
   llmeval import day.jsonl
-  llmeval import old-*.jsonl.gz --store history.db
-  zcat traces.otlp.jsonl.gz | llmeval import -
+  zcat traces.otlp.jsonl.gz | llmeval import - --store history.db
 
-jsonl    what `llmeval export` writes: everything comes back as it was
-parquet  the same, but a request or response that is the text of a list or mapping
-         becomes that list or mapping
-otlp     requests of OTLP in JSON, one per line, as `llmeval export --format otlp` and
-         the file exporter of a collector write them. It carries no judges that did not
-         run, no tokens of spans that call no model, no cost of judges, and of an
-         answer only its text. Spans of other libraries come in if they speak of models;
-         their traces have to be complete within 20,000 such spans.
+jsonl    all that `llmeval export` writes, as it was
+parquet  the same, but text of a list or mapping in a request or response becomes one
+otlp     requests in JSON, one per line, of `llmeval export` or a collector's file exporter.
+         They lack judges that did not run, what judges cost, tokens of spans that call no
+         model, and of an answer all but its text. Of other libraries, spans that speak of
+         models come in; a trace has to be complete within 20,000 spans.
 
-The times are those of the file, so that reports, estimates and filters see history where
-it belongs. What the store has already is not written again: an import can be repeated, and
-one that broke off is simply run again. A span or evaluation whose ids belong to another
-one in the store is left out and named. Alarms of `llmeval watch` do not count what is
-imported into hours that they have looked at.
-
-Nothing is redacted, scored or deleted. An app that writes the same store goes on deleting
-what is older than LLMEVAL_STORE_MAX_DAYS, imported or not.
-
-Exit codes: 0 everything was read, 1 something was left out, 2 nothing could be imported.
+Times are those of the file. What the store has already is not written again, so an import
+that broke off is simply repeated. Where a span or evaluation has the ids of another one in
+the store, the store's stays. `llmeval watch` does not count what comes into hours that it
+has looked at. Nothing is redacted, scored or deleted; an app that writes the same store
+goes on deleting what is older than LLMEVAL_STORE_MAX_DAYS.
 """
 
 
@@ -85,12 +77,10 @@ def add(subparsers: Commands) -> None:
     )
     parser.add_argument(
         "files", metavar="FILE", nargs="+",
-        help="a file of `llmeval export` or of OTLP, maybe .gz; - is standard input",
+        help="a file, maybe .gz; - is standard input",
     )  # fmt: skip
-    add_store(parser, "the store to write, which is made if there is none")
-    parser.add_argument(
-        "--format", choices=_FORMATS, help="default: told by the content, line by line"
-    )
+    add_store(parser, "the store to write")
+    parser.add_argument("--format", choices=_FORMATS, help="default: told by the content")
     add_json(parser)
     parser.set_defaults(run=run)
 

@@ -112,7 +112,9 @@ def test_a_batch_is_written_whole_or_not_at_all(path, make, importer, monkeypatc
     importer.take_in([judged(make, 5)])
     with closing(sqlite3.connect(path)) as file:
         file.execute("CREATE UNIQUE INDEX one ON not_run (reason)")
-        file.execute("CREATE TRIGGER no BEFORE INSERT ON not_run BEGIN SELECT RAISE(ABORT, 'no'); END")
+        file.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON not_run BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
         file.commit()
     with pytest.raises(ConfigurationError, match="run the import again"):
         importer.take_in([judged(make, 6)])

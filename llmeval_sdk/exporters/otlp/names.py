@@ -91,7 +91,7 @@ OI_PROJECT: Final = "openinference.project.name"
 
 KIND: Final = "llmeval.span.kind"
 SPAN_NAME: Final = "llmeval.span.name"
-"""The app's name of a span whose name on the wire is another one; only exported files have it."""
+"""The app's own name of a span, in exported files only."""
 EXTRACTIONS: Final = "llmeval.extractions"
 EXPECTED: Final = "llmeval."
 """Begins the attributes of ``expected_response`` and the like."""
@@ -130,7 +130,7 @@ FIELD: Final = "llmeval.field"
 """The field of an answer that the evaluation is about, such as ``lines.amount``."""
 DETAILS: Final = "llmeval.evaluation.metadata"
 EVALUATION_ID: Final = "llmeval.evaluation.id"
-"""What an import knows an evaluation again by; only exported files have it."""
+"""The id of an evaluation, in exported files only."""
 HISTOGRAM: Final = "llmeval.evaluation.score"
 INFO: Final = 9
 WARN: Final = 13
