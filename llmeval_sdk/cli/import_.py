@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.data.history import HistoryReader, Unreadable
 
 
-BATCH = 2_000
-"""Lines that are written in one transaction; an app that writes the same store waits for it."""
 _STEP = 100
 """Lines between two looks at how much of a file is read."""
 SHOWN = 20
@@ -97,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
         for name in args.files:
             label = f"{name}, " if len(args.files) > 1 else ""
             with _opened(name, reader, args.format, label) as items:
-                for batch in batches(outcome.readable(items), BATCH):
+                for batch in batches(outcome.readable(items)):
                     outcome.add(writer.take_in(batch))
     if args.json:
         ignored = {"unknown_fields": dict(reader.unknown), "not_for_a_store": dict(reader.others)}

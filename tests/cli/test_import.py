@@ -2,11 +2,13 @@
 
 import gzip
 import json
+import shutil
 import sqlite3
 import subprocess
 import sys
 import time
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -346,7 +348,7 @@ def test_what_cannot_run_says_why(llmeval, tmp_path, args, words):
 
 def test_a_killed_import_is_simply_run_again(llmeval, filled, tmp_path):
     """Whatever moment it is killed at, the second run completes it, with nothing twice."""
-    rows = [line(number) for number in range(1, 12_001)]
+    rows = [line(number) for number in range(1, 32_001)]
     (tmp_path / "day.jsonl").write_text("\n".join(rows) + "\n")
     command = [sys.executable, "-m", "llmeval_sdk", "import", "day.jsonl", "--store", "new/s.db"]
     killed = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
@@ -356,16 +358,16 @@ def test_a_killed_import_is_simply_run_again(llmeval, filled, tmp_path):
     killed.kill()
     killed.wait()
     written = spans_in(tmp_path / "new/s.db")
-    assert 0 < written < 12_000
-    assert written % 2_000 == 0, "a batch is written whole or not at all"
+    assert 0 < written < 32_000
+    assert written % 10_000 == 0, "a batch is written whole or not at all"
     told = json.loads(llmeval("import", "day.jsonl", "--store", "new/s.db", "--json").stdout)
     assert told["new"] == {
         **told["new"],
-        "spans": 12_000 - written,
-        "evaluations": 12_000 - written,
+        "spans": 32_000 - written,
+        "evaluations": 32_000 - written,
     }
     found = sorted_rows(tmp_path / "new/s.db")
-    assert (len(found["spans"]), len(found["evaluations"])) == (12_000, 12_000)
+    assert (len(found["spans"]), len(found["evaluations"])) == (32_000, 32_000)
 
 
 def spans_in(path):
@@ -569,3 +571,44 @@ def test_only_evaluations_of_ours_are_read_from_logs(llmeval, tmp_path):
         assert told["not_for_a_store"] == {
             "log record that is no evaluation": 2, "request of metrics": 1,
         }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["jsonl", "parquet", "otlp"])
+def test_what_an_app_recorded_comes_back(llmeval, tmp_path, form):
+    """The store that was frozen has what real calls, judges and people left."""
+    if form == "parquet":
+        pytest.importorskip("pyarrow")
+    (tmp_path / "old").mkdir(mode=0o700)
+    shutil.copyfile(FROZEN, tmp_path / "old" / "store.db")
+    assert (
+        llmeval("export", "--store", "old/store.db", "--format", form, "--out", "f").returncode == 0
+    )
+    done = llmeval("import", "f", "--store", "new.db")
+    assert (done.returncode, done.stderr) == (0, "")
+    before = [json.loads(text) for text in exported(llmeval, "old/store.db").splitlines()]
+    after = [json.loads(text) for text in exported(llmeval, "new.db").splitlines()]
+    changed = {
+        name
+        for old, new in zip(before, after, strict=True)
+        for name in old.keys() | new.keys()
+        if old.get(name) != new.get(name) and "llmeval.judge" not in old.get("tags", {})
+    }
+    assert (
+        changed
+        <= {
+            "jsonl": set(),
+            "parquet": set(),
+            "otlp": {
+                "response",
+                "prompt",
+                "own",
+                "not_run",
+                "evaluations",
+                "feedback",
+                "total_usage",
+            },
+        }[form]
+    )
+
+
+FROZEN = Path(__file__).parents[1] / "frozen" / "data" / "store.db"

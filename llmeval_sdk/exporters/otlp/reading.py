@@ -93,26 +93,26 @@ def span_of(span: Mapping[str, Any], scope: str = "") -> OtlpSpan:
     status = span.get("status") or {}
     failed = status.get("code") in _FAILED
     return OtlpSpan(
-        id_of(span.get("spanId", span.get("span_id"))),
-        id_of(parent) if parent and set(str(parent)) != {"0"} else None,
+        _id_of(span.get("spanId", span.get("span_id"))),
+        _id_of(parent) if parent and set(str(parent)) != {"0"} else None,
         int(span.get("startTimeUnixNano", span.get("start_time_unix_nano")) or 0),
         int(span.get("endTimeUnixNano", span.get("end_time_unix_nano")) or 0),
-        attributes_in(span),
+        _attributes_in(span),
         tuple(
             OtlpEvent(
                 str(event.get("name")),
-                attributes_in(event),
+                _attributes_in(event),
                 int(event.get("timeUnixNano", event.get("time_unix_nano")) or 0),
             )
             for event in listed(span, "events", "events")
         ),
-        id_of(span.get("traceId", span.get("trace_id", ""))),
+        _id_of(span.get("traceId", span.get("trace_id", ""))),
         str(span.get("name") or ""),
         OtlpStatus(str(status.get("message") or "error")) if failed else None,
         tuple(
             Target(
-                id_of(link.get("traceId", link.get("trace_id"))),
-                id_of(link.get("spanId", link.get("span_id"))),
+                _id_of(link.get("traceId", link.get("trace_id"))),
+                _id_of(link.get("spanId", link.get("span_id"))),
             )
             for link in listed(span, "links", "links")
         ),
@@ -125,7 +125,7 @@ _BASE64_LENGTHS = {24: 16, 12: 8}
 """Of ids in base64, as encoders of protobuf that do not know OTLP write them, in characters."""
 
 
-def id_of(text: object) -> str:
+def _id_of(text: object) -> str:
     """Return an id in hexadecimal, of which most writers make it, or some in base64."""
     written = str(text)
     size = _BASE64_LENGTHS.get(len(written))
@@ -138,7 +138,7 @@ def id_of(text: object) -> str:
     return written.lower() if len(written) <= 32 else written
 
 
-def attributes_in(holder: Mapping[str, Any]) -> dict[str, Any]:
+def _attributes_in(holder: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of a span, an event or a log record as plain values."""
     attributes = holder.get("attributes") or {}
     if isinstance(attributes, Mapping):
@@ -336,7 +336,7 @@ def own_event(record: Mapping[str, Any]) -> EvaluationEvent | None:
     Raises:
         UnreadableError: the record holds what we do not write.
     """
-    about = attributes_in(record)
+    about = _attributes_in(record)
     kind = _EVALUATOR_KINDS.get(str(about.get(names.EVALUATOR_KIND)))
     event = record.get("eventName", record.get("event_name", about.get("event.name")))
     if event != names.EVENT or kind is None:
@@ -347,8 +347,8 @@ def own_event(record: Mapping[str, Any]) -> EvaluationEvent | None:
     if _is_part(name, details):
         return None
     target = Target(
-        id_of(record.get("traceId", record.get("trace_id")) or "") or None,
-        id_of(record.get("spanId", record.get("span_id")) or "") or None,
+        _id_of(record.get("traceId", record.get("trace_id")) or "") or None,
+        _id_of(record.get("spanId", record.get("span_id")) or "") or None,
         about.get(names.TARGET),
     )
     error, explanation = None, about.get(names.EXPLANATION)
@@ -377,7 +377,7 @@ def own_event(record: Mapping[str, Any]) -> EvaluationEvent | None:
 
 
 def _derived(record: Mapping[str, Any], at: int) -> str:
-    content = json.dumps([at, attributes_in(record)], sort_keys=True, default=str)
+    content = json.dumps([at, _attributes_in(record)], sort_keys=True, default=str)
     return DERIVED + blake2b(content.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 

@@ -344,7 +344,7 @@ def _json_text(request: Mapping[str, object]) -> str:
 
 def _json_span(span: SpanData, *, named: bool) -> dict[str, object]:
     attributes = attributes_of(span)
-    if named and name_of(span) != span.name:
+    if named:
         attributes[names.SPAN_NAME] = span.name
     body: dict[str, object] = {
         "traceId": span.trace_id,

@@ -453,7 +453,8 @@ def _row_of_cells(cells: dict[str, Any]) -> dict[str, Any]:
     usage = {name: row.pop(name) for name in (*USAGE, "cost_usd") if name in row}
     if usage:
         row["usage"] = usage
-    return {**row, **row.pop("expected", {})}
+    truth = row.pop("expected", {})
+    return {**row, **truth}
 
 
 def _structured(text: Any) -> Any:
