@@ -1,11 +1,10 @@
 """History comes back: export a store, import it elsewhere, twice, and a broken line is told."""
 
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.cli import main
 from llmeval_sdk.store.dump import DumpScope, dump
 from llmeval_sdk.store.reader import StoreReader
 
@@ -21,9 +20,8 @@ def answer(question: str) -> str:
 
 
 def run(*args: object) -> int:
-    """Run the command, and return its exit code."""
-    command = [sys.executable, "-m", "llmeval_sdk", *map(str, args)]
-    return subprocess.run(command, check=False).returncode  # noqa: S603
+    """Run `llmeval` with these arguments, and return its exit code."""
+    return main([str(arg) for arg in args])
 
 
 for number in range(3):
@@ -36,7 +34,7 @@ with history.open("a") as file:
     file.write('{"trace_id": "cut o\n')  # as a full disk leaves it
 
 for attempt in ("first", "second"):  # the second one finds everything there already
-    print(f"{attempt}: exit code {run('import', history, '--store', archive)}", flush=True)
+    print(f"{attempt}: exit code {run('import', history, '--store', archive)}")
 
 with StoreReader(live) as before, StoreReader(archive) as after:
     spans = [list(dump(reader, DumpScope())) for reader in (before, after)]

@@ -21,7 +21,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import DAY_NS
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.history import Arrival, HistoryWriter, Taken, batches
-from llmeval_sdk.text.terminal import megabytes, plural, printable
+from llmeval_sdk.text.terminal import megabytes, printable
 
 
 if TYPE_CHECKING:
@@ -213,7 +213,8 @@ def _say(outcome: _Outcome, reader: HistoryReader, store: Path, settings: Settin
     if outcome.known:
         say_wrapped(f"already there: {_counted(outcome.known)}")
     if outcome.unreadable:
-        say_wrapped(f"could not be read: {plural(outcome.unreadable, 'line')}, or records of them")
+        what = "line or record" if outcome.unreadable == 1 else "lines or records"
+        say_wrapped(f"could not be read: {outcome.unreadable:,} {what}")
     if outcome.conflicts:
         say_wrapped(
             f"left out: {_counted(outcome.conflicts)} whose ids belong to others in the store;"

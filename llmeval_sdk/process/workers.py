@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
 from multiprocessing import connection, get_context, parent_process
 from threading import Thread
 from typing import TypeVar
+
+from llmeval_sdk.errors import ConfigurationError
 
 
 _T = TypeVar("_T")
@@ -29,6 +33,9 @@ def mapped(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
     Args:
         work: A function of a module; what it takes, returns and raises can be pickled.
         items: What it is to be called with.
+
+    Raises:
+        ConfigurationError: a process was killed.
     """
     rest = iter(items)
     first = list(islice(rest, 2))
@@ -46,12 +53,18 @@ def mapped(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise ConfigurationError(
+            "a process of this command was ended from outside, maybe because memory ran out: run it"
+            " again"
+        ) from None
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _begin() -> None:
-    """Prepare a process: it must not outlive the one that began it, should that be killed."""
+    """Prepare a process: it ends with the one that began it, also if that is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the command, and that ends this
     # Rows of data make no circles, and looking for them takes a third of the time of reading.
     gc.set_threshold(200_000, 50, 1_000)
     Thread(target=_end_with_parent, daemon=True).start()

@@ -80,9 +80,11 @@ def arrival(
     *,
     is_whole: bool,
 ) -> Arrival:
-    """Make an arrival of nouns."""
+    """Make an arrival of nouns; raises ``ValueError`` for an id that no store can hold."""
     row = None if span is None else encode.span_row(span)
     rows = list(map(_event_row, events))
+    for event in rows:
+        event.row[_ID].encode()  # with half a surrogate pair it would not be known again
     length = sum(map(_length, (row or (), *(event.row for event in rows))))
     return Arrival(place, row, rows, is_whole, length)
 

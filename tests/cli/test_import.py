@@ -212,6 +212,7 @@ HOSTILE = {
     "a prompt that is a text": line(prompt="p"),
     "evaluations that are a mapping": line(evaluations={"a": 1}),
     "an evaluation that is a text": line(evaluations=["good"]),
+    "an id with half a surrogate pair": line(evaluations=[{**EVENT, "id": "\ud800"}]),
     "an evaluation without an id": line(evaluations=[{**EVENT, "id": ""}]),
     "an evaluation without a time": line(evaluations=[{**EVENT, "timestamp_ns": None}]),
     "an evaluation at no time": line(evaluations=[{**EVENT, "timestamp_ns": 1 << 70}]),
