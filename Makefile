@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin clean
+.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -225,6 +225,9 @@ test-viewer: $(VENV)-viewer/.ready chromium  ## Drive the viewer in a real Chrom
 screenshots: $(VENV)-viewer/.ready chromium  ## Make pictures of the viewer and of an offline report, in artifacts/ and for the README.
 	@$(VENV)-viewer/bin/python tests/viewer/screenshots.py artifacts docs/images
 	@$(VENV)-viewer/bin/python tests/offline/screenshot.py docs/images/offline-report.png
+
+bench-import: $(VENV)/.dev  ## Print what importing a million spans with two evaluations each takes, twice (10 minutes).
+	@$(BIN)/python -m benchmarks.import_speed $(ARGS)
 
 bench-viewer: $(VENV)/.dev  ## Print what the viewer takes over a million spans, and the report over a million verdicts.
 	@$(BIN)/python -m benchmarks.viewer $(ARGS)

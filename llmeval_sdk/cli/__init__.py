@@ -1,9 +1,9 @@
 """The command ``llmeval``, also ``python -m llmeval_sdk``.
 
 A subcommand is one module with ``add(subparsers)`` and ``run(args)``: of this package, with one
-word in `_COMMANDS`, or of a plugin, with one line in its table of commands. Exit codes are 0 for
-success, 1 for a finding (something was not found, or is broken), and 2 for a command that could not
-run.
+word in `_COMMANDS`, or of a plugin, with one line in its table of commands. The module of a word
+that is one of Python's has an underscore after it. Exit codes are 0 for success, 1 for a finding
+(something was not found, or is broken), and 2 for a command that could not run.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from keyword import iskeyword
 from typing import TypeAlias
 
 from llmeval_sdk import registry
@@ -34,6 +35,7 @@ _COMMANDS = (
     "evaluate",
     "explain",
     "export",
+    "import",
     "prune",
     "backup",
     "accept",
@@ -99,6 +101,6 @@ def _parser(wanted: Sequence[str] | None = None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)
     for name in commands() if wanted is None else wanted:
-        own = f"{__name__}.{name}:add"
+        own = f"{__name__}.{name}{'_' * iskeyword(name)}:add"
         registry.load(own if name in _COMMANDS else registry.table("commands")[name])(subparsers)
     return parser

@@ -54,9 +54,6 @@ the file of state (sessions, what scores learned, calibrations, alarms, cached v
 data sets and reports. Apps may go on writing: each database is copied as it stands at
 one moment, and checked. Records that wait in the spool are not in it, nor is the key of
 this machine that signs cached verdicts.
-
-To restore, stop the app, move away the folder in which the store lies, and copy the
-backup in its place.
 """
 
 

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
-from datetime import datetime, timezone
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from llmeval_sdk import config
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_filter, add_store, open_store
 from llmeval_sdk.cli.output import tracked
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.model import values
+from llmeval_sdk.model import EvaluationEvent, values
 from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
 from llmeval_sdk.process.distribution import release
 from llmeval_sdk.process.escaping import escaped
@@ -29,22 +28,26 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.data.exported import Whole
 
 
+_T = TypeVar("_T")
+
 # What ``llmeval export`` writes: JSON lines, Parquet, OTLP.
 
 PART = 1_000
 """Spans in one row group of Parquet, and in one request of OTLP."""
 
+MAX_REQUEST = 4_000_000
+"""Characters of one request of OTLP with several records: receivers refuse larger ones."""
+
 _PLAIN = tuple(field.name for field in STORED_FIELDS if field.form is Form.TEXT)
-ADDED = ("total_usage", "within")
-"""What other spans of the trace fill in, beside fields of the span itself."""
 _JSON = (Form.VALUE, Form.MAPPING, Form.LINKS, Form.PROMPT, Form.EXPECTED, Form.EXTRACTIONS,
          Form.CHUNKS)  # fmt: skip
 _NESTED = tuple(field.name for field in STORED_FIELDS if field.form in _JSON)
-_EVENTS = ("evaluations", "not_run", "feedback")
 
 
 def _jsonl_lines(spans: Iterable[StoredSpan], whole: Whole) -> Iterator[str]:
     """Yield a line per span: the fields of `SpanData`, its evaluations, refusals and feedback."""
+    from llmeval_sdk.offline.data.exported import row_of
+
     for span in spans:
         yield f"{encode.dumps(row_of(span, whole))}\n"
 
@@ -55,13 +58,36 @@ def _otlp_lines(spans: Iterable[StoredSpan]) -> Iterator[str]:
     from llmeval_sdk.exporters.otlp.wire import logs_line, resource, traces_line
 
     settings = config.from_environment(problems=[])
-    about = resource(settings)
+    about, version = resource(settings), release()
     for part in _parts(spans):
-        yield f"{traces_line([dumped.span for dumped in part], about, release())}\n"
-        events = [event for dumped in part for event in (*dumped.evaluations, *dumped.feedback)]
-        if events:
-            events += part_events(events, fields=settings.export_fields)
-            yield f"{logs_line(events, about, release())}\n"
+        data = [dumped.span for dumped in part]
+        yield from _requests(data, lambda some: traces_line(some, about, version, named=True))
+        events = [event for dumped in part for event in _traced(dumped)]
+        events += part_events(events, fields=settings.export_fields)
+        yield from _requests(events, lambda some: logs_line(some, about, version, named=True))
+
+
+def _traced(dumped: StoredSpan) -> Iterator[EvaluationEvent]:
+    """Yield the evaluations of a span with the id of its trace, which they need on the wire."""
+    for event in (*dumped.evaluations, *dumped.feedback):
+        if event.target.trace_id is None:
+            target = replace(event.target, trace_id=dumped.span.trace_id)
+            yield replace(event, target=target)
+        else:
+            yield event
+
+
+def _requests(records: list[_T], write: Callable[[list[_T]], str]) -> Iterator[str]:
+    """Yield as many lines as it takes to keep each below `MAX_REQUEST` characters."""
+    if not records:
+        return
+    line = write(records)
+    if len(line) <= MAX_REQUEST or len(records) == 1:
+        yield f"{line}\n"
+        return
+    half = len(records) // 2
+    yield from _requests(records[:half], write)
+    yield from _requests(records[half:], write)
 
 
 def write_parquet(
@@ -83,17 +109,18 @@ def write_parquet(
         from pyarrow import parquet
     except ImportError:
         raise missing_extra("Parquet", "pandas", "pyarrow") from None
-    from llmeval_sdk.offline.data.exported import USAGE
+    from llmeval_sdk.offline.data.exported import ADDED, EVENTS, OWN, USAGE
 
     columns: dict[str, Any] = {
         **dict.fromkeys(_PLAIN, pa.string()),
         "start_time": pa.timestamp("ns", tz="UTC"),
         "duration_seconds": pa.float64(),
+        "trace_flags": pa.int64(),
         "error_type": pa.string(),
         "error_message": pa.string(),
         **dict.fromkeys(USAGE, pa.int64()),
         "cost_usd": pa.float64(),
-        **dict.fromkeys((*_NESTED, *_EVENTS, *ADDED), pa.string()),
+        **dict.fromkeys((*_NESTED, *EVENTS, *ADDED, OWN), pa.string()),
         **{f"score_{name}": pa.float64() for name in evaluators},
         **{f"probability_{name}": pa.float64() for name in decided},
     }
@@ -104,50 +131,22 @@ def write_parquet(
             writer.write_table(table)
 
 
-def row_of(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
-    """Return a span and the events about it as plain values; what is absent is left out.
-
-    A workflow has the chunks and extractions of the spans below it, and their ``total_usage``.
-    """
-    span = _sparse(dumped.span)
-    expected = span.pop("expected", {})
-    started = datetime.fromtimestamp(dumped.span.start_ns / 1e9, timezone.utc)
-    row = {
-        "request_id": dumped.span.span_id,  # what `llmeval evaluate` tells rows apart by
-        **span,
-        "start_time": started.isoformat(),
-        **expected,
-        **{name: _sparse(value) for name, value in whole.columns(dumped.span).items()},
-    }
-    for name in _EVENTS:
-        events = getattr(dumped, name)
-        if events:
-            row[name] = [_plain_event(event) for event in events]
-    return row
-
-
-def _plain_event(event: Any) -> dict[str, Any]:
-    """Flatten an event. Its target is left out, because it is the span whose row this is in."""
-    plain = _sparse(event)
-    del plain["target"]
-    return {**plain.pop("evaluation", {}), **plain}
-
-
 def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
     """Return the row of a span as cells of a table: what is nested is JSON text."""
-    from llmeval_sdk.offline.data.exported import EXPECTED, USAGE
+    from llmeval_sdk.offline.data.exported import ADDED, EVENTS, OWN, TRUTH, USAGE, row_of
 
     span, row = dumped.span, row_of(dumped, whole)
-    expected = {name: row.pop(name) for name in (*EXPECTED, "abstained") if name in row}
+    expected = {name: row.pop(name) for name in TRUTH if name in row}
     if expected:
         row["expected"] = expected
     columns: dict[str, Any] = {name: row.get(name) for name in _PLAIN}
     columns |= {
-        name: _cell(name, row[name]) for name in (*_NESTED, *ADDED, *_EVENTS) if name in row
+        name: _cell(name, row[name]) for name in (*_NESTED, *ADDED, OWN, *EVENTS) if name in row
     }
     columns |= {
         "start_time": span.start_ns,
         "duration_seconds": (span.end_ns - span.start_ns) / 1e9,
+        "trace_flags": span.trace_flags,
     }
     if span.error is not None:
         columns |= {"error_type": span.error.type, "error_message": span.error.message}
@@ -167,18 +166,6 @@ def _cell(name: str, value: Any) -> str | None:
     if name in VALUES:
         return cell(value)
     return value if isinstance(value, str) else encode.dumps(value)
-
-
-def _sparse(value: Any) -> Any:
-    """Turn nouns into mappings of the fields that hold something."""
-    if is_dataclass(value):
-        items = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {
-            name: _sparse(item)
-            for name, item in items.items()
-            if item is not None and not (isinstance(item, (tuple, Mapping)) and not item)
-        }
-    return [_sparse(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _parts(spans: Iterable[StoredSpan]) -> Iterator[list[StoredSpan]]:
@@ -203,7 +190,8 @@ otlp     OTLP JSON, one request per line: spans, then their evaluations as log
 
 In JSON lines and Parquet, a workflow or agent span has the chunks and extractions of the
 spans below it and their `total_usage`, so that `llmeval evaluate day.jsonl` sees what the
-evaluators saw live. Each of the other spans names in `within` the span it belongs to.
+evaluators saw live; what it holds itself there is in `own`. Each of the other spans names
+in `within` the span it belongs to. `llmeval import` reads all three formats.
 
 Spans are written in the order in which they reached the store, with all their scores and
 feedback. Texts are those of the store: if the app redacts, they are redacted.

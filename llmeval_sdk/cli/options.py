@@ -81,12 +81,12 @@ def _wrapped(line: str, width: int) -> str:
     )
 
 
-def add_store(parser: argparse._ActionsContainer) -> None:
-    """Add ``--store``."""
+def add_store(parser: argparse._ActionsContainer, what: str = "the store to read") -> None:
+    """Add ``--store``; ``what`` is done with it."""
     parser.add_argument(
         "--store",
         metavar="FILE",
-        help="the store to read (default: LLMEVAL_STORE, else .llmeval/llmeval.db)",
+        help=f"{what} (default: LLMEVAL_STORE, else .llmeval/llmeval.db)",
     )
 
 

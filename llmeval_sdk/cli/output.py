@@ -121,8 +121,11 @@ def tracked(items: Iterable[_T], *, total: int, what: str) -> Iterator[_T]:
 
 
 @contextmanager
-def advancing(what: str, total: int) -> Iterator[Callable[[int], object]]:
-    """Lend what advances a progress bar, which is shown if standard error is a terminal."""
+def advancing(what: str, total: int | None) -> Iterator[Callable[[int], object]]:
+    """Lend what advances a progress bar, which is shown if standard error is a terminal.
+
+    Where nobody knows the ``total``, the bar only shows that something is done.
+    """
     try:
         from rich.console import Console
         from rich.progress import Progress

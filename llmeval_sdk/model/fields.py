@@ -355,7 +355,7 @@ def to_usage(value: object) -> Usage | None:
 
 def to_details(value: object) -> dict[str, float]:
     """Read cached and reasoning tokens, and the seconds to the first token, by our names."""
-    if not isinstance(value, Mapping):
+    if not value or not isinstance(value, Mapping):
         return {}
     known = dict(value)
     for key, part in value.items():

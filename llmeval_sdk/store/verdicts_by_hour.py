@@ -8,6 +8,7 @@ in them would look like a change of quality.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.model import DAY_NS, HOUR_NS, values
 from llmeval_sdk.statistics.mean import Seen
 from llmeval_sdk.statistics.reasons import step_of
+from llmeval_sdk.store.history import imported
 from llmeval_sdk.store.latest import (
     chance_of,
     decider_of,
@@ -138,6 +140,7 @@ def late(
 ) -> dict[Part, tuple[Hour, int]]:
     """Collect what arrived after ``after`` and belongs to the seven days before ``before_ns``.
 
+    What was imported is left out: it may be history that was counted before, when it was new.
     Records of the hours that ``left_out`` returns for a group are not collected: what else happened
     in these hours was not counted either, and verdicts without the records that nobody chose would
     be a bad sample.
@@ -218,15 +221,17 @@ def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
     about: dict[str, Any] = {
         "name": wanted.evaluator, "span": wanted.span_name, "start": period[0], "end": period[1],
     }  # fmt: skip
+    left_out = imported(connection) if after else {"evaluations": [], "not_run": []}
     after, arrived = after or _NOTHING, arrived or _ALL
     part, name_of = wanted.split.part, wanted.name_of
-    rows = {"after": after.scored, "last": arrived.scored}
-    for time_ns, span_id, group, *row in connection.execute(
-        _SCORED.replace(":part", part), {**about, **rows}
-    ):
-        _add_score(at(time_ns, name_of(group)), time_ns, row, predicted(span_id))
+    about |= {"after": after.scored, "last": arrived.scored}
+    about["imported"] = json.dumps(left_out["evaluations"])
+    for row in connection.execute(_SCORED.replace(":part", part), about):
+        time_ns, span_id, group, *score = row
+        _add_score(at(time_ns, name_of(group)), time_ns, score, predicted(span_id))
     steps: dict[str, str | None] = {}
     about |= {"after": after.not_run, "last": arrived.not_run}
+    about["imported"] = json.dumps(left_out["not_run"])
     for row in connection.execute(_NOT_RUN.replace(":part", part), about):
         time_ns, span_id, group, reason = row
         if reason not in steps:
@@ -293,21 +298,29 @@ _ARRIVED = """
 SELECT (SELECT ifnull(max(seq), 0) FROM evaluations), (SELECT ifnull(max(seq), 0) FROM not_run)
 """
 
+_CAME_BY_ITSELF = """
+(:after < 0 OR NOT EXISTS (SELECT 1 FROM json_each(:imported) part
+  WHERE seq BETWEEN json_extract(part.value, '$[0]') AND json_extract(part.value, '$[1]')))
+"""
+"""Leave what was imported out of what is late; to look for each row of all hours takes time."""
+
 _SCORED = f"""
 SELECT time_ns, span_id, :part, value, {chance_of("evaluations")}, evaluator_version,
   {model_of("evaluations")}, {decider_of("evaluations")}
 FROM evaluations
 WHERE name = :name AND time_ns >= :start AND time_ns < :end AND seq > :after AND seq <= :last
+  AND {_CAME_BY_ITSELF}
   AND error_type IS NULL AND ifnull(span_name = :span, :span IS NULL)
   AND {is_verdict("evaluations")}
   AND {is_newest("evaluations", ":name")}
 """  # noqa: S608 - our own words
 
-_NOT_RUN = """
+_NOT_RUN = f"""
 SELECT time_ns, span_id, :part, reason FROM not_run
 WHERE evaluator = :name AND time_ns >= :start AND time_ns < :end AND seq > :after AND seq <= :last
+  AND {_CAME_BY_ITSELF}
   AND ifnull(span_name = :span, :span IS NULL)
-"""
+"""  # noqa: S608 - our own words
 
 _PREDICTED = """
 SELECT span_id, value FROM evaluations

@@ -44,7 +44,8 @@ _SIZES = (128, 64, 32, 16, 8, 4, 2, 1)[0 if _MANY else 3 :]  # older releases ta
 # One statement inserts many rows. Each statement gives up the interpreter's lock and, beside a
 # busy thread of the app, waits milliseconds to get it back: row by row, that was 240 rows a second.
 
-_REFUSED = (UnicodeEncodeError, OverflowError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
+REFUSED = (UnicodeEncodeError, OverflowError, sqlite3.InterfaceError, sqlite3.ProgrammingError)
+"""What SQLite raises over a value that `encode.cell` makes acceptable."""
 _REASONS = {"full": "disk_full", "readonly": "store_read_only", "locked": "store_locked"}
 
 _T = TypeVar("_T")
@@ -290,7 +291,7 @@ def _insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Ro
             values = [value for row in table_rows[start : start + size] for value in row]
             try:
                 connection.execute(statement, values)
-            except _REFUSED:
+            except REFUSED:
                 connection.execute(statement, [cell(value) for value in values])
             start += size
 
@@ -343,17 +344,26 @@ def _live_bytes(connection: sqlite3.Connection) -> int:
 def _drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None) -> int:
     """Delete a slice of the oldest traces with all that belongs to them, and what has no trace.
 
-    With ``before_ns`` (nanoseconds since the epoch), only traces that began before it are deleted.
-    This runs inside the caller's transaction, and returns how many rows it deleted.
+    With ``before_ns`` (nanoseconds since the epoch), only traces that began before it are deleted,
+    also those that were imported after newer ones. This runs inside the caller's transaction, and
+    returns how many rows it deleted.
     """
     before = connection.total_changes
     oldest = "SELECT trace_id, start_ns FROM spans ORDER BY seq LIMIT ?"
     rows = connection.execute(oldest, (_SLICE,)).fetchall()
+    if before_ns is not None:
+        rows += connection.execute(_BEGAN_FIRST, (before_ns, _SLICE)).fetchall()
     drop_traces(
         connection, {trace for trace, start in rows if before_ns is None or start < before_ns}
     )
     _drop_strays(connection, before_ns)
     return connection.total_changes - before
+
+
+_BEGAN_FIRST = """
+SELECT trace_id, start_ns FROM spans
+WHERE parent_id IS NULL AND start_ns < ? ORDER BY start_ns LIMIT ?
+"""
 
 
 def drop_traces(connection: sqlite3.Connection, traces: set[str]) -> None:
@@ -369,13 +379,14 @@ def drop_traces(connection: sqlite3.Connection, traces: set[str]) -> None:
 
 
 def _drop_strays(connection: sqlite3.Connection, before_ns: int | None) -> None:
-    """Delete records older than all spans that are left: theirs are gone, or never came."""
+    """Delete records older than the first of the spans if theirs are gone, or never came."""
     first = connection.execute("SELECT start_ns FROM spans ORDER BY seq LIMIT 1").fetchone()
     limit = before_ns if before_ns is not None else (first[0] if first else (1 << 63) - 1)
     for table in _FOLLOWERS:
         connection.execute(
             f"DELETE FROM {table} WHERE time_ns < ? AND seq IN "  # noqa: S608
-            f"(SELECT seq FROM {table} ORDER BY seq LIMIT ?)",
+            f"(SELECT seq FROM {table} ORDER BY seq LIMIT ?) "
+            f"AND NOT EXISTS (SELECT 1 FROM spans s WHERE s.span_id = {table}.span_id)",
             (limit, 2 * _SLICE),
         )
 

@@ -90,6 +90,8 @@ OI_PROJECT: Final = "openinference.project.name"
 # -- spans: our own -------------------------------------------------------------------------------
 
 KIND: Final = "llmeval.span.kind"
+SPAN_NAME: Final = "llmeval.span.name"
+"""The app's own name of a span, in exported files only."""
 EXTRACTIONS: Final = "llmeval.extractions"
 EXPECTED: Final = "llmeval."
 """Begins the attributes of ``expected_response`` and the like."""
@@ -127,6 +129,8 @@ DURATION: Final = "llmeval.evaluation.duration"
 FIELD: Final = "llmeval.field"
 """The field of an answer that the evaluation is about, such as ``lines.amount``."""
 DETAILS: Final = "llmeval.evaluation.metadata"
+EVALUATION_ID: Final = "llmeval.evaluation.id"
+"""The id of an evaluation, in exported files only."""
 HISTOGRAM: Final = "llmeval.evaluation.score"
 INFO: Final = 9
 WARN: Final = 13

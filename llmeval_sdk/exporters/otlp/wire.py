@@ -300,17 +300,32 @@ def resource(settings: Settings, **more: str) -> dict[str, Attribute]:
 _INT64 = 1 << 63
 
 
-def traces_line(spans: Sequence[SpanData], resource: Mapping[str, Attribute], version: str) -> str:
-    """Write spans as one request of the trace service."""
-    scoped = {"spans": [_json_span(span) for span in spans], **_json_scope(version)}
+def traces_line(
+    spans: Sequence[SpanData],
+    resource: Mapping[str, Attribute],
+    version: str,
+    *,
+    named: bool = False,
+) -> str:
+    """Write spans as one request of the trace service.
+
+    If they are to be ``named``, the app's names of spans stand beside those of the conventions, as
+    ``llmeval import`` reads them.
+    """
+    scoped = {"spans": [_json_span(span, named=named) for span in spans], **_json_scope(version)}
     return _json_text({"resourceSpans": [{**_json_resource(resource), "scopeSpans": [scoped]}]})
 
 
 def logs_line(
-    events: Sequence[EvaluationEvent], resource: Mapping[str, Attribute], version: str
+    events: Sequence[EvaluationEvent],
+    resource: Mapping[str, Attribute],
+    version: str,
+    *,
+    named: bool = False,
 ) -> str:
-    """Write evaluations as one request of the logs service."""
-    scoped = {"logRecords": [_json_event(event) for event in events], **_json_scope(version)}
+    """Write evaluations as one request of the logs service, if asked for with their ids."""
+    records = [_json_event(event, named=named) for event in events]
+    scoped = {"logRecords": records, **_json_scope(version)}
     return _json_text({"resourceLogs": [{**_json_resource(resource), "scopeLogs": [scoped]}]})
 
 
@@ -327,7 +342,10 @@ def _json_text(request: Mapping[str, object]) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _json_span(span: SpanData) -> dict[str, object]:
+def _json_span(span: SpanData, *, named: bool) -> dict[str, object]:
+    attributes = attributes_of(span)
+    if named:
+        attributes[names.SPAN_NAME] = span.name
     body: dict[str, object] = {
         "traceId": span.trace_id,
         "spanId": span.span_id,
@@ -335,7 +353,7 @@ def _json_span(span: SpanData) -> dict[str, object]:
         "kind": kind_of(span),
         "startTimeUnixNano": str(max(0, span.start_ns)),
         "endTimeUnixNano": str(max(0, span.end_ns)),
-        "attributes": _json_attributes(attributes_of(span)),
+        "attributes": _json_attributes(attributes),
         "flags": span.trace_flags,
     }
     if span.parent_id:
@@ -355,8 +373,10 @@ def _json_span(span: SpanData) -> dict[str, object]:
     return body
 
 
-def _json_event(event: EvaluationEvent) -> dict[str, object]:
+def _json_event(event: EvaluationEvent, *, named: bool) -> dict[str, object]:
     described = event_of(event)
+    if named:
+        described.attributes[names.EVALUATION_ID] = event.id
     body: dict[str, object] = {
         "timeUnixNano": str(event.timestamp_ns),
         "observedTimeUnixNano": str(event.timestamp_ns),

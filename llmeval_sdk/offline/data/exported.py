@@ -1,4 +1,4 @@
-"""What ``llmeval export`` adds to spans, so that ``llmeval evaluate`` sees what was seen live.
+"""The rows of ``llmeval export``: how they are written, and what ``llmeval evaluate`` reads there.
 
 The span of a workflow or agent is exported as a complete row: it has the chunks, extractions and
 tokens of the spans below it. Those spans name it in ``within``, and are not evaluated as rows.
@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache
+from dataclasses import fields, is_dataclass, replace
+from datetime import datetime, timezone
+from functools import cache, lru_cache
 from typing import Any
 
-from llmeval_sdk.model import JUDGE_TAG, Record, SpanData
+from llmeval_sdk.model import JUDGE_TAG, Record, SpanData, Target
 from llmeval_sdk.model.chat import messages_of
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.offline.data.record import record_from, structured
 from llmeval_sdk.offline.data.spans import own_chunks, stored_record
 from llmeval_sdk.store import encode
-from llmeval_sdk.store.dump import DumpScope
+from llmeval_sdk.store.dump import DumpScope, StoredSpan
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -26,6 +27,13 @@ USAGE = ("input_tokens", "output_tokens", "total_tokens")
 _SPAN_KEYS = frozenset(("trace_id", "span_id", "name", "kind", "start_time"))
 EXPECTED = ("expected_facts", "expected_response", "expected_retrieved_context")
 """Ground truth: columns of their own in JSON lines, one column ``expected`` in Parquet."""
+TRUTH = (*EXPECTED, "expected_trajectory", "abstained")
+"""All that a span may expect or say of its answer, by the columns of JSON lines."""
+ADDED = ("total_usage", "within")
+"""What other spans of the trace fill in, beside fields of the span itself."""
+OWN = "own"
+"""What a workflow holds itself, in the columns in which its row has what spans below it told."""
+EVENTS = ("evaluations", "not_run", "feedback")
 _GATHERED = (
     "retrieved_context", "extractions", "value", "confidence", "field_config", "retrieval",
     *EXPECTED, "abstained",
@@ -40,12 +48,12 @@ VALUES = ("value", "confidence")
 
 def cell(value: object) -> str | None:
     """Write any value as text: a text as it is, unless it would be read as something else."""
-    if value is None or (isinstance(value, str) and _read_cell(value) == value):
+    if value is None or (isinstance(value, str) and read_cell(value) == value):
         return value
     return encode.dumps(value)
 
 
-def _read_cell(text: object) -> Any:
+def read_cell(text: object) -> Any:
     """Read what `cell` wrote."""
     if not isinstance(text, str):
         return text
@@ -93,6 +101,67 @@ def _owner(span: SpanData, trace: Sequence[SpanData]) -> SpanData | None:
     while above is not None and above.kind not in OWNERS and steps:
         above, steps = by_id.get(above.parent_id or ""), steps - 1
     return above if steps else None
+
+
+def row_of(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
+    """Return a span and the events about it as plain values; what is absent is left out.
+
+    A workflow has the chunks and extractions of the spans below it, and their ``total_usage``.
+    Where it has others itself, they stand in ``own``, with null for what it has not.
+    """
+    span = _sparse(dumped.span)
+    expected = span.pop("expected", {})
+    started = datetime.fromtimestamp(dumped.span.start_ns / 1e9, timezone.utc)
+    row = {
+        "request_id": dumped.span.span_id,  # what `llmeval evaluate` tells rows apart by
+        **span,
+        "start_time": started.isoformat(),
+        **expected,
+    }
+    gathered = {name: _sparse(value) for name, value in whole.columns(dumped.span).items()}
+    own = {
+        name: row.get(name)
+        for name, value in gathered.items()
+        if name not in ADDED and (name not in row or row[name] != value)
+    }
+    row |= gathered
+    if own:
+        row[OWN] = own
+    for name in EVENTS:
+        events = getattr(dumped, name)
+        if events:
+            row[name] = [_plain_event(event, dumped.span) for event in events]
+    return row
+
+
+def _plain_event(event: Any, span: SpanData) -> dict[str, Any]:
+    """Flatten an event. Its target is left out where it is just the span whose row this is in."""
+    plain = _sparse(event)
+    if event.target == Target(span.trace_id, span.span_id, span.name, span.kind):
+        del plain["target"]
+    return {**plain.pop("evaluation", {}), **plain}
+
+
+def _sparse(value: Any) -> Any:
+    """Turn nouns into mappings of the fields that hold something.
+
+    An empty list or mapping is something where a field may also be absent.
+    """
+    if is_dataclass(value):
+        kind: Any = type(value)
+        return {
+            name: _sparse(item)
+            for name, can_be_absent in _optional(kind).items()
+            if (item := getattr(value, name)) is not None
+            and (can_be_absent or not isinstance(item, (tuple, Mapping)) or item)
+        }
+    return [_sparse(item) for item in value] if isinstance(value, tuple) else value
+
+
+@cache
+def _optional(kind: Any) -> dict[str, bool]:
+    """Return the fields of a noun, each with whether ``None`` stands for its absence."""
+    return {field.name: field.default is None for field in fields(kind)}
 
 
 def is_exported(row: object) -> bool:
@@ -149,7 +218,7 @@ def _unflattened(row: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("request", "response"):
         fields[name] = structured(fields.get(name))
     for name in VALUES:
-        fields[name] = _read_cell(fields.get(name))
+        fields[name] = read_cell(fields.get(name))
     return fields
 
 

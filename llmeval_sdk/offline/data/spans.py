@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
+from llmeval_sdk.exporters.otlp.reading import OtlpSpan, scoped, span_of
 from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Failure, Record, SpanData
 from llmeval_sdk.model.chat import to_answer
@@ -134,77 +135,6 @@ def stored_record(
     return replace(record, request_id=span.span_id, usage=total(spent_by(span, left)))
 
 
-class OtlpEvent(NamedTuple):
-    """An event of an OTLP span, such as an exception: its name and its attributes."""
-
-    name: str
-    attributes: Mapping[str, Any]
-
-
-class OtlpSpan(NamedTuple):
-    """A span with plain attributes."""
-
-    id: str
-    parent: str | None
-    start_ns: int
-    end_ns: int
-    attributes: Mapping[str, Any]
-    events: tuple[OtlpEvent, ...]
-
-
-def _spans_of_export(export: Mapping[str, object]) -> Iterator[OtlpSpan]:
-    """Yield the spans of an export request, in the spelling of JSON or of Python."""
-    for resource in _list(export, "resourceSpans", "resource_spans"):
-        for scope in _list(resource, "scopeSpans", "scope_spans"):
-            for span in _list(scope, "spans", "spans"):
-                yield span_of(span)
-
-
-def span_of(span: Mapping[str, Any]) -> OtlpSpan:
-    """Read one span."""
-    parent = span.get("parentSpanId", span.get("parent_span_id"))
-    return OtlpSpan(
-        str(span.get("spanId", span.get("span_id"))),
-        str(parent) if parent and set(str(parent)) != {"0"} else None,
-        int(span.get("startTimeUnixNano", span.get("start_time_unix_nano")) or 0),
-        int(span.get("endTimeUnixNano", span.get("end_time_unix_nano")) or 0),
-        _attributes(span),
-        tuple(
-            OtlpEvent(str(event.get("name")), _attributes(event))
-            for event in _list(span, "events", "events")
-        ),
-    )
-
-
-def _attributes(holder: Mapping[str, Any]) -> dict[str, Any]:
-    attributes = holder.get("attributes") or {}
-    if isinstance(attributes, Mapping):
-        return dict(attributes)
-    return {str(item.get("key")): _value(item.get("value")) for item in attributes}
-
-
-def _value(value: object) -> Any:
-    """Read an AnyValue; 64-bit numbers are texts in JSON."""
-    if not isinstance(value, Mapping) or not value:
-        return value if not isinstance(value, Mapping) else None
-    kind, held = next(iter(value.items()))
-    kind = kind.removesuffix("Value").removesuffix("_value")
-    if kind == "int":
-        return int(held)
-    if kind == "array":
-        return [_value(item) for item in held.get("values", ())]
-    if kind == "kvlist":
-        return {str(item.get("key")): _value(item.get("value")) for item in held.get("values", ())}
-    return held
-
-
-def _list(holder: Mapping[str, Any], *names: str) -> list[Any]:
-    for name in names:
-        if holder.get(name):
-            return list(holder[name])
-    return []
-
-
 Prices = Mapping[str, tuple[float, ...]]
 
 
@@ -232,7 +162,8 @@ def read_trace(value: object) -> Trace:
         value = json.loads(value.to_json())
     trace = value.get("data", value) if isinstance(value, Mapping) else value
     if isinstance(trace, Mapping) and ("resourceSpans" in trace or "resource_spans" in trace):
-        return _trace(_read(map(_of_attributes, _spans_of_export(trace))))
+        spans_of = (span_of(span) for _, span in scoped(trace, "Spans", "spans"))
+        return _trace(hung(map(_of_attributes, spans_of)))
     spans = trace.get("spans") if isinstance(trace, Mapping) else trace
     if not isinstance(spans, Sequence) or isinstance(spans, str):
         raise TypeError(
@@ -241,7 +172,7 @@ def read_trace(value: object) -> Trace:
         )
     if not all(isinstance(span, Mapping) for span in spans):
         raise TypeError("is not a trace: its spans have to be mappings")
-    fields, calls = _trace(_read(map(_span, spans)))
+    fields, calls = _trace(hung(map(_span, spans)))
     if isinstance(trace, Mapping) and isinstance(value, Mapping):
         fields = {**_of_info(value.get("info"), trace), **fields}
     if not fields:
@@ -276,8 +207,11 @@ _TRACE_FIELDS = tuple(
 """What a trace says of its request; the ids of the record are those of the row."""
 
 
-def _read(spans: Iterable[SpanData | tuple[str, str | None] | None]) -> list[SpanData]:
-    """Leave out the spans that speak of no model; what is below them hangs from the next above."""
+def hung(spans: Iterable[SpanData | tuple[str, str | None] | None]) -> list[SpanData]:
+    """Leave out the spans that speak of no model; what is below them hangs from the next above.
+
+    Of each that is left out come its id and its parent's.
+    """
     kept: list[SpanData] = []
     above: dict[str, str | None] = {}
     for span in spans:

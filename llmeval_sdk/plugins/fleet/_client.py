@@ -19,6 +19,7 @@ from uuid import uuid4
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.model import EvaluationEvent, NotRun, Usage
+from llmeval_sdk.model.plain import UnreadableError
 from llmeval_sdk.model.protocols import Exporter
 from llmeval_sdk.pipeline.batch_exporter import Barrier
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
@@ -29,7 +30,6 @@ from llmeval_sdk.plugins.fleet._message import (
     FULL_BYTES,
     MAX_JUDGEMENTS,
     JudgementOutcome,
-    UnreadableError,
     body_of,
     envelope,
     judgement_id,

@@ -12,83 +12,23 @@ import json
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from hashlib import blake2b, sha256
-from operator import attrgetter
 from time import time
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
 from llmeval_sdk.config import Secret
 from llmeval_sdk.evaluation.admission import Admitted
-from llmeval_sdk.model import (
-    Chunk,
-    Evaluation,
-    EvaluationEvent,
-    Extraction,
-    Failure,
-    NotRun,
-    Record,
-    SpanData,
-    Step,
-    Target,
-    Usage,
-)
+from llmeval_sdk.model import EvaluationEvent, NotRun, Record, SpanData, Target
+from llmeval_sdk.model.plain import UnreadableError, built, is_noun, plain
 from llmeval_sdk.pipeline.judging import Job
 from llmeval_sdk.plugins.fleet._judgement_store import QUEUE
 from llmeval_sdk.process.shield import swallow
 
 
 # Records and outcomes as JSON: what stands in the messages between apps and workers.
-#
-# Only the classes of `_NESTED` are ever made of what was received, each from the fields that it
-# has.
 
-T = TypeVar("T")
-
-
-class UnreadableError(ValueError):
-    """What was received is not what this release writes."""
-
-
-_NESTED: dict[type, dict[str, object]] = {
-    Record: {
-        "retrieved_context": [Chunk],
-        "expected_retrieved_context": [Chunk],
-        "extractions": [Extraction],
-        "expected_facts": [str],
-        "usage": Usage,
-        "steps": [Step],
-        "tools": [dict],
-        "expected_trajectory": [Step],
-    },
-    EvaluationEvent: {"target": Target, "evaluation": Evaluation},
-    Evaluation: {"error": Failure, "usage": Usage},
-    NotRun: {"target": Target},
-    SpanData: {"error": Failure, "usage": Usage, "links": [Target]},
-    Chunk: {},
-    Extraction: {},
-    Step: {},
-    Failure: {},
-    Target: {"marks": [tuple]},
-    Usage: {},
-}
-"""The fields that hold objects, by class; a list stands for a tuple of them."""
-_NOT_SENT: dict[type, tuple[str, ...]] = {SpanData: ("context", "evaluations", "prompt")}
-"""Fields that the span of a judge's run never has."""
-
-
-def _reader(
-    kind: type,
-) -> tuple[tuple[str, ...], Callable[[object], tuple[object, ...]], frozenset[str]]:
-    """Return the fields of a class, what reads them, and those that have no default."""
-    rows = [row for row in fields(kind) if row.name not in _NOT_SENT.get(kind, ())]
-    names = tuple(row.name for row in rows)
-    needed = (row.name for row in rows if row.default is row.default_factory is MISSING)
-    return names, attrgetter(*names), frozenset(needed)
-
-
-_READERS = {kind: _reader(kind) for kind in _NESTED}
 _KINDS: Mapping[str, type] = {
     "evaluation": EvaluationEvent, "span": SpanData, "not_run": NotRun
 }  # fmt: skip
@@ -103,17 +43,8 @@ def written(value: object) -> str:
         return _encode(_keyed(value, 0))
 
 
-def plain(item: object) -> dict[str, object]:
-    """Return the fields of an object, without those that are ``None`` by default."""
-    names, read, needed = _READERS[type(item)]
-    values = zip(names, read(item))  # noqa: B905 - as many as there are names
-    if not needed:
-        return {name: value for name, value in values if value is not None}
-    return {name: value for name, value in values if value is not None or name in needed}
-
-
 def _default(value: object) -> object:
-    return plain(value) if type(value) in _READERS else f"<{type(value).__name__}>"
+    return plain(value) if is_noun(value) else f"<{type(value).__name__}>"
 
 
 _encode = json.JSONEncoder(default=_default, separators=(",", ":"), check_circular=False).encode
@@ -123,7 +54,7 @@ _MAX_DEPTH = 40
 def _keyed(value: object, depth: int) -> object:
     if depth > _MAX_DEPTH:
         return "<too deep>"
-    if type(value) in _READERS:
+    if is_noun(value):
         value = plain(value)
     if isinstance(value, Mapping):
         return {str(key): _keyed(item, depth + 1) for key, item in value.items()}
@@ -138,44 +69,6 @@ def parsed(text: str | bytes) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UnreadableError(f"no JSON: {type(error).__name__}") from None
-
-
-def built(kind: type[T], plain_item: object) -> T:
-    """Make an object of the fields that `plain` returned; unknown fields are left out.
-
-    Raises:
-        UnreadableError: they are not those of such an object.
-    """
-    if type(plain_item) is not dict:
-        raise UnreadableError(f"no {kind.__name__}")
-    nested, known = _NESTED[kind], _READERS[kind][0]
-    values = {
-        name: _made(nested[name], value) if name in nested and value is not None else value
-        for name, value in plain_item.items()
-        if name in known
-    }
-    try:
-        return kind(**values)
-    except TypeError as error:
-        raise UnreadableError(f"no {kind.__name__}: {error}"[:200]) from None
-
-
-def _made(kind: Any, value: Any) -> Any:
-    if type(kind) is not list:
-        return built(kind, value)
-    if type(value) is not list:
-        raise UnreadableError("no list")
-    if kind[0] is str:
-        return tuple(str(item) for item in value)
-    if kind[0] is dict:
-        return tuple(item for item in value if type(item) is dict)
-    if kind[0] is tuple:
-        return tuple((str(pair[0]), pair[1]) for pair in value if _is_pair(pair))
-    return tuple(built(kind[0], item) for item in value)
-
-
-def _is_pair(value: object) -> bool:
-    return type(value) is list and len(value) == 2
 
 
 def _items_as_plain(items: list[object]) -> list[object]:

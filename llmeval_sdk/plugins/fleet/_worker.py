@@ -17,6 +17,7 @@ from llmeval_sdk import registry
 from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.model.plain import UnreadableError
 from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.judging import Job, Judging, not_run
@@ -27,7 +28,6 @@ from llmeval_sdk.plugins.fleet._message import (
     FleetMessage,
     JudgementOutcome,
     RefusedError,
-    UnreadableError,
     message_of,
     outcome_of,
 )

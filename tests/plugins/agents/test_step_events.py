@@ -18,9 +18,10 @@ from llmeval_sdk.exporters.otlp.attributes import count_refused, part_events
 from llmeval_sdk.exporters.otlp.wire import logs_line
 from llmeval_sdk.judges.prompt import sections_for
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record, Step, Target
+from llmeval_sdk.model.plain import built
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.plugins.datadog.exporter import metric
-from llmeval_sdk.plugins.fleet._message import built, parsed, written
+from llmeval_sdk.plugins.fleet._message import parsed, written
 from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing import FakeLLM, capture

@@ -24,6 +24,7 @@ from llmeval_sdk.model import (
     Target,
     Usage,
 )
+from llmeval_sdk.model.plain import UnreadableError, built
 from llmeval_sdk.pipeline.judging import Job
 from llmeval_sdk.plugins.fleet._message import (
     FULL_BYTES,
@@ -34,9 +35,7 @@ from llmeval_sdk.plugins.fleet._message import (
     VERSION,
     JudgementOutcome,
     RefusedError,
-    UnreadableError,
     body_of,
-    built,
     envelope,
     fingerprint,
     judgement_id,

@@ -1,0 +1,254 @@
+"""``llmeval import``: history from files, into a store."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from llmeval_sdk import config
+from llmeval_sdk.cli import Commands
+from llmeval_sdk.cli.options import Help, add_json, add_store
+from llmeval_sdk.cli.output import advancing, say_json, say_wrapped, tracked
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.model import DAY_NS
+from llmeval_sdk.store.files import path_of
+from llmeval_sdk.store.history import Arrival, HistoryWriter, Taken, batches
+from llmeval_sdk.text.terminal import megabytes, printable
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.config import Settings
+    from llmeval_sdk.offline.data.history import HistoryReader, Unreadable
+
+
+_STEP = 100
+"""Lines between two looks at how much of a file is read."""
+SHOWN = 20
+"""How many of the lines that were left out are printed, each with the reason."""
+_STDIN = "-"
+_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_FORMATS = ("jsonl", "otlp", "parquet")
+_NOUNS = {
+    "spans": ("span", "spans"),
+    "evaluations": ("evaluation", "evaluations"),
+    "feedback": ("label", "labels"),
+    "not_run": ("judge that did not run", "judges that did not run"),
+}
+"""What the records of a table are called, one and several."""
+
+_EPILOG = """\
+example:
+  llmeval import day.jsonl
+  zcat traces.otlp.jsonl.gz | llmeval import - --store history.db
+
+jsonl    all that `llmeval export` writes, as it was
+parquet  the same, but text of a list or mapping in a request or response becomes one
+otlp     requests in JSON, one per line, of `llmeval export` or a collector's file exporter.
+         They lack judges that did not run, what judges cost, tokens of spans that call no
+         model, and of an answer all but its text. Of other libraries, spans that speak of
+         models come in; a trace has to be complete within 20,000 spans.
+
+Times are those of the file. What the store has already is not written again, so an import
+that broke off is simply repeated. Where a span or evaluation has the ids of another one in
+the store, the store's stays. `llmeval watch` does not count what comes into hours that it
+has looked at. Nothing is redacted, scored or deleted; an app that writes the same store
+goes on deleting what is older than LLMEVAL_STORE_MAX_DAYS.
+"""
+
+
+def add(subparsers: Commands) -> None:
+    """Declare the command."""
+    parser = subparsers.add_parser(
+        "import",
+        help="read spans with their scores from files of `export` or OTLP",
+        description="Read spans, their scores and feedback from files into a store.",
+        epilog=_EPILOG,
+        formatter_class=Help,
+    )
+    parser.add_argument(
+        "files", metavar="FILE", nargs="+",
+        help="a file, maybe .gz; - is standard input",
+    )  # fmt: skip
+    add_store(parser, "the store to write")
+    parser.add_argument("--format", choices=_FORMATS, help="default: told by the content")
+    add_json(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Import the files, and say what came of it."""
+    from llmeval_sdk.offline.data.history import HistoryReader
+
+    settings = config.from_environment(problems=[])
+    store = path_of(args.store or settings.store)
+    _check(args.files, store)
+    reader, outcome = HistoryReader(args.format), _Outcome()
+    with closing(HistoryWriter(store)) as writer:
+        for name in args.files:
+            label = f"{name}, " if len(args.files) > 1 else ""
+            with _opened(name, reader, args.format, label) as items:
+                for batch in batches(outcome.readable(items)):
+                    outcome.add(writer.take_in(batch))
+    if args.json:
+        ignored = {"unknown_fields": dict(reader.unknown), "not_for_a_store": dict(reader.others)}
+        say_json({"store": str(store), **outcome.as_plain(), **ignored})
+    else:
+        _say(outcome, reader, store, settings)
+    return 1 if outcome.left_out else 0
+
+
+def _check(files: list[str], store: Path) -> None:
+    """Raise `ConfigurationError` before anything is written, where a file cannot be read."""
+    if files.count(_STDIN) > 1:
+        raise ConfigurationError("standard input can be read once: pass - only once")
+    for name in files:
+        if name == _STDIN:
+            continue
+        try:
+            with Path(name).open("rb"):
+                is_store = store.exists() and Path(name).samefile(store)
+        except OSError as error:
+            raise ConfigurationError(f"{name} cannot be read: {error.strerror}") from None
+        if is_store:
+            raise ConfigurationError(f"{name} is the store itself: name a file of `llmeval export`")
+
+
+class _Outcome:
+    """What became of everything that was read; the first lines that were left out are printed."""
+
+    def __init__(self) -> None:
+        self.new, self.known, self.conflicts = Counter[str](), Counter[str](), Counter[str]()
+        self.unreadable = 0
+        self.oldest_ns = time.time_ns()
+        self._shown = 0
+
+    @property
+    def left_out(self) -> int:
+        """How much was not imported although it should have been."""
+        return self.unreadable + sum(self.conflicts.values())
+
+    def readable(self, items: Iterable[Arrival | Unreadable]) -> Iterator[Arrival]:
+        """Pass on what could be read, and tell what could not."""
+        for item in items:
+            if isinstance(item, Arrival):
+                yield item
+            else:
+                self.unreadable += 1
+                self._show(*item)
+
+    def add(self, taken: Taken) -> None:
+        """Count what was done with a batch."""
+        self.new += taken.new
+        self.known += taken.known
+        self.conflicts += taken.conflicts
+        for place, why in taken.told:
+            self._show(place, why)
+        if taken.oldest_ns is not None:
+            self.oldest_ns = min(taken.oldest_ns, self.oldest_ns)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return all counts, for ``--json``."""
+        return {
+            "new": {table: self.new[table] for table in _NOUNS},
+            "already_there": {table: self.known[table] for table in _NOUNS},
+            "conflicts": {table: self.conflicts[table] for table in _NOUNS},
+            "unreadable": self.unreadable,
+        }
+
+    def _show(self, place: str, why: str) -> None:
+        self._shown += 1
+        if self._shown <= SHOWN:
+            sys.stderr.write(f"{printable(f'{place}: {why}', 400)}\n")
+        elif self._shown == SHOWN + 1:
+            sys.stderr.write(f"more was left out than these {SHOWN}; the summary counts it\n")
+
+
+@contextmanager
+def _opened(
+    name: str, reader: HistoryReader, form: str | None, label: str
+) -> Iterator[Iterator[Arrival | Unreadable]]:
+    """Lend what is read of one file, which advances a progress bar."""
+    from llmeval_sdk.offline.data.history import rows_in
+
+    with ExitStack() as stack:
+        path = Path(name)
+        is_stdin = name == _STDIN
+        file: Any = sys.stdin.buffer if is_stdin else stack.enter_context(path.open("rb"))
+        begins = file.peek(4)[:4]
+        if form == _FORMATS[-1] or (form is None and begins == _PARQUET):
+            if is_stdin:
+                raise ConfigurationError("Parquet cannot be read from standard input: name a file")
+            yield tracked(reader.parquet(path, label), total=rows_in(path), what="importing")
+            return
+        lines: Any = gzip.GzipFile(fileobj=file) if begins.startswith(_GZIP) else file
+        size = None if is_stdin else os.fstat(file.fileno()).st_size or None
+        advance = stack.enter_context(advancing("importing", size))
+        yield _advanced(reader.lines(lines, label), file if size else None, advance)
+
+
+def _advanced(
+    items: Iterator[Arrival | Unreadable], file: BinaryIO | None, advance: Callable[[int], object]
+) -> Iterator[Arrival | Unreadable]:
+    """Pass items on, and advance the bar by what was read of the file."""
+    before = 0
+    for number, item in enumerate(items):
+        yield item
+        if file is not None and number % _STEP == 0:
+            here = file.tell()
+            advance(here - before)
+            before = here
+
+
+def _say(outcome: _Outcome, reader: HistoryReader, store: Path, settings: Settings) -> None:
+    """Say what was imported, what was not, and what will not stay."""
+    say_wrapped(f"{printable(str(store), 500)}: imported {_counted(outcome.new)}")
+    if outcome.known:
+        say_wrapped(f"already there: {_counted(outcome.known)}")
+    if outcome.unreadable:
+        what = "line or record" if outcome.unreadable == 1 else "lines or records"
+        say_wrapped(f"could not be read: {outcome.unreadable:,} {what}")
+    if outcome.conflicts:
+        say_wrapped(
+            f"left out: {_counted(outcome.conflicts)} whose ids belong to others in the store;"
+            " nothing there was changed"
+        )
+    for what, count in reader.others.items():
+        say_wrapped(f"nothing for a store: {count:,} × {what}")
+    if reader.unknown:
+        some = ", ".join(
+            f"{printable(name, 40)} ({count:,} ×)" for name, count in reader.unknown.most_common(5)
+        )
+        more = len(reader.unknown) - 5
+        also = f" and {more:,} more" if more > 0 else ""
+        say_wrapped(f"ignored: fields that this release does not know: {some}{also}")
+    days = (time.time_ns() - outcome.oldest_ns) / DAY_NS
+    if settings.store_max_days and days > settings.store_max_days:
+        say_wrapped(
+            f"The oldest is {days:,.0f} days old, and an app that writes this store deletes what is"
+            f" older than {settings.store_max_days:g}: set LLMEVAL_STORE_MAX_DAYS for it, or import"
+            " into a store of its own."
+        )
+    size = store.stat().st_size
+    if settings.store_max_bytes and size > settings.store_max_bytes:
+        say_wrapped(
+            f"The store has {megabytes(size)}, and an app that writes it deletes the oldest down to"
+            f" {megabytes(settings.store_max_bytes)}: set LLMEVAL_STORE_MAX_BYTES for it."
+        )
+
+
+def _counted(counts: Counter[str]) -> str:
+    """Count the records of several tables in words."""
+    parts = [
+        f"{counts[table]:,} {one if counts[table] == 1 else several}"
+        for table, (one, several) in _NOUNS.items()
+        if counts[table]
+    ]
+    return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:]))) or "nothing"
