@@ -138,6 +138,8 @@ Attribute = str | bool | int | float | Sequence[str]
 """The types of an attribute's value; a sequence holds strings."""
 MAX_EXPLANATION = 8_000
 """How many characters a text may have."""
+_MAX_MEASURED = 1e15
+"""No model call has so many tokens or seconds; what is greater is sent as the app's own number."""
 MAX_OWN = 30
 """How many tags, metrics and scores a span may have of each; many backends allow 128 attributes."""
 
@@ -281,6 +283,10 @@ def _model(span: SpanData, attributes: dict[str, Attribute]) -> None:
             attributes[names.COST] = usage.cost_usd
     prompt = span.prompt
     if prompt is not None:
+        if prompt.id:
+            attributes[names.PROMPT_NAME] = prompt.id
+        if prompt.version:
+            attributes[names.PROMPT_VERSION] = prompt.version
         if prompt.template or prompt.chat_template:
             attributes[names.OI_TEMPLATE] = prompt.template or dumps(prompt.chat_template)
         if prompt.variables:
@@ -299,7 +305,7 @@ def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
         if user:
             attributes[names.USER] = user
     if span.metrics:
-        _some(names.METRIC, span.metrics, attributes)
+        _metrics(span, attributes)
     if span.extractions is not None:
         attributes[names.EXTRACTIONS] = dumps(
             [
@@ -317,6 +323,19 @@ def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
             attributes[names.EXPECTED + name] = pages(truth or ())
         else:
             attributes[names.EXPECTED + name] = text_of(truth)[0]
+
+
+def _metrics(span: SpanData, attributes: dict[str, Attribute]) -> None:
+    """Add numbers: of a model call by the names of the conventions where they have some."""
+    own = dict(span.metrics)
+    if span.kind in ("llm", "embedding"):  # other spans have sums, which would count twice
+        for metric, name in names.MEASURED.items():
+            number = own.get(metric)
+            if type(number) in (int, float) and 0 <= number < _MAX_MEASURED:
+                is_tokens = metric.endswith("_tokens")
+                attributes[name] = int(number) if is_tokens else float(number)
+                del own[metric]
+    _some(names.METRIC, own, attributes)
 
 
 def _some(prefix: str, values: Mapping[str, Any], attributes: dict[str, Attribute]) -> None:
