@@ -20,15 +20,18 @@ from zipfile import ZipFile
 
 from opentelemetry.exporter.otlp.proto.http._log_exporter import OTLPLogExporter
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.sdk._logs.export import SimpleLogRecordProcessor
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from otlp_collector import attributes_of, running_collector
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.config import from_environment
-from llmeval_sdk.exporters.otlp.app_providers import observe
+from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter, observe
 from llmeval_sdk.exporters.otlp.exporter import OtlpExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Failure, Target, Usage
 from llmeval_sdk.testing import FakeLLM, capture
@@ -63,7 +66,7 @@ REPLACED = {
     "gen_ai.usage.cache_creation.input_tokens": "gen_ai.usage.cache_write.input_tokens",
     "gen_ai.client.operation.duration": "gen_ai.client.inference.duration for chats",
     "gen_ai.client.operation.time_to_first_chunk": "gen_ai.client.inference.time_to_first_chunk",
-    "gen_ai.client.token.usage": "gen_ai.client.inference.usage.input_tokens and others",
+    "gen_ai.client.token.usage": "gen_ai.client.inference.usage.*",
     "gen_ai.token.type": "one metric for each type",
 }
 """What replaces names that no package calls deprecated, by the unfinished guide of the new registry.
@@ -233,6 +236,24 @@ def _core(collector):
         exporter.close(5)
 
 
+def _app(collector):
+    """Send the same through the app's own providers of OpenTelemetry."""
+    spans, logs = TracerProvider(shutdown_on_exit=False), LoggerProvider(shutdown_on_exit=False)
+    to_traces = OTLPSpanExporter(endpoint=f"{collector.url}/v1/traces")
+    to_logs = OTLPLogExporter(endpoint=f"{collector.url}/v1/logs")
+    spans.add_span_processor(SimpleSpanProcessor(to_traces))
+    logs.add_log_record_processor(SimpleLogRecordProcessor(to_logs))
+    with _meter_provider(collector) as meters:
+        _run_app(
+            AppOtelExporter(
+                from_environment({}), tracer_provider=spans, logger_provider=logs,
+                meter_provider=meters,
+            )
+        )  # fmt: skip
+    spans.shutdown()
+    logs.shutdown()
+
+
 def _langfuse(collector):
     """Send the same spans to Langfuse."""
     from llmeval_sdk.plugins.langfuse.exporter import LangfuseExporter
@@ -258,7 +279,7 @@ def _watch(collector):
     logs.shutdown()
 
 
-EMITTERS = {"core": _core, "langfuse": _langfuse, "watch": _watch}
+EMITTERS = {"core": _core, "app": _app, "langfuse": _langfuse, "watch": _watch}
 
 
 @contextmanager
@@ -374,6 +395,7 @@ def main():
         os.environ.update(LLMEVAL_STATE=folder, LLMEVAL_STORE=f"{folder}/llmeval.db")
         rows = sorted({(standing(name, known), kind, name)
                        for emitter in EMITTERS for kind, name in sent(emitter)[0]})  # fmt: skip
+    print("moved: into OpenTelemetry's registry for generative AI, under the same name\n")
     for (word, why), kind, name in rows:
         print(f"{word:<11}{kind:<10}{name:<46}{why}".rstrip())
     counts = {word: sum(row[0].word == word for row in rows) for word in WORDS}

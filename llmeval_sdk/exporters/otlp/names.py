@@ -15,8 +15,8 @@ from llmeval_sdk.model import EvaluatorKind, SpanKind
 
 SCOPE: Final = "llmeval_sdk"
 SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
-"""The newest schema that renames none of our names. It no longer describes those of generative AI,
-which have a registry of their own since 1.42, without releases so far."""
+"""The schema that the names were compared with. It only refers to those of generative AI, which
+have a registry of their own since 1.42."""
 
 INTERNAL: Final = 1
 CLIENT: Final = 3

@@ -12,6 +12,7 @@ from llmeval_sdk.exporters.otlp import names
 TABLE = conventions.table()
 EMITTERS = [
     "core",
+    "app",
     pytest.param("langfuse", marks=pytest.mark.plugin("langfuse")),
     pytest.param("watch", marks=pytest.mark.plugin("watch")),
 ]
@@ -45,7 +46,7 @@ def test_every_deprecated_name_with_a_reason_is_sent():
     assert {conventions.standing(name, TABLE).word for name in conventions.KEPT} == {"deprecated"}
 
 
-@pytest.mark.parametrize("emitter", EMITTERS[:2])
+@pytest.mark.parametrize("emitter", EMITTERS[:3])
 def test_the_schema_is_the_one_that_the_names_were_compared_with(emitter):
     """Spans, events and metrics of the exporters name its URL."""
     _, scopes = conventions.sent(emitter)

@@ -9,7 +9,7 @@ from otlp_collector import attributes_of
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.config import Secret, from_environment
-from llmeval_sdk.exporters.otlp import make
+from llmeval_sdk.exporters.otlp import make, names
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Failure, SpanData, Target
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.testing import FakeLLM
@@ -83,7 +83,7 @@ def test_the_environment_alone_turns_it_on(collector, monkeypatch):
     about = collector.resources[0]
     assert about["service.name"] == "surveyor"
     assert about["deployment.environment.name"] == "test"
-    assert collector.scopes[0] == ("llmeval_sdk", "https://opentelemetry.io/schemas/1.41.0")
+    assert collector.scopes[0] == ("llmeval_sdk", names.SCHEMA_URL)
 
 
 def test_what_is_said_of_one_signal_holds_for_it_alone(collector, monkeypatch):
