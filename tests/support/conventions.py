@@ -69,12 +69,13 @@ REPLACED = {
     "gen_ai.client.token.usage": "gen_ai.client.inference.usage.*",
     "gen_ai.token.type": "one metric for each type",
 }
-"""What replaces names that no package calls deprecated, by the unfinished guide of the new registry.
+"""What replaces names that no package calls deprecated, by the new registry's unfinished guide.
 
 https://github.com/open-telemetry/semantic-conventions-genai: docs/gen-ai/non-normative/migration.md
 """
-_STILL_SENT = "the newest opentelemetry-util-genai sends it, and dashboards read it"
+_STILL_SENT = "the newest opentelemetry-util-genai sends it"
 KEPT = {
+    "gen_ai.usage.cache_creation.input_tokens": "Phoenix and Langfuse read no other name",
     "gen_ai.client.operation.duration": _STILL_SENT,
     "gen_ai.client.operation.time_to_first_chunk": _STILL_SENT,
     "gen_ai.client.token.usage": _STILL_SENT,
@@ -102,7 +103,9 @@ def read_packages():
              "--no-deps", "--only-binary", ":all:", "--dest", folder, REGISTRY, *OTHERS],
             check=True,
         )  # fmt: skip
-        wheels = {path.name.split("-")[0].replace("_", "-"): path for path in Path(folder).iterdir()}
+        wheels = {
+            path.name.split("-")[0].replace("_", "-"): path for path in Path(folder).iterdir()
+        }
         registry, schema_url = _registry(wheels[REGISTRY])
         names = {REGISTRY: registry}
         for package, form in OTHERS.items():
@@ -132,7 +135,9 @@ def _registry(wheel):
             elif words.startswith("Deprecated: "):
                 why = words.removeprefix("Deprecated: ").partition(", which has moved")[0]
                 names[name] = f"deprecated: {why.rstrip('.')}"
-    schemas = [text for text in _texts(wheel) if text.startswith("https://opentelemetry.io/schemas/")]
+    schemas = [
+        text for text in _texts(wheel) if text.startswith("https://opentelemetry.io/schemas/")
+    ]
     newest = max(schemas, key=lambda url: [int(part) for part in url.rsplit("/")[-1].split(".")])
     return dict(sorted(names.items())), newest
 
@@ -178,7 +183,8 @@ def standing(name, known):
     if name in ON_PAGES:
         return Standing("known", ON_PAGES[name])
     if name in REPLACED:
-        return Standing("deprecated", f"by {REPLACED[name]}; {KEPT.get(name, 'send that')}")
+        why = f"; kept: {KEPT[name]}" if name in KEPT else ""
+        return Standing("deprecated", f"replaced by {REPLACED[name]}{why}")
     for package, names in known["names"].items():
         state = names.get(name)
         if state is not None:

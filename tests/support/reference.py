@@ -120,7 +120,7 @@ def attributes() -> str:
         f"The `schema_url` is `{_names.SCHEMA_URL}`: no later schema",
         "renames them, and those of `gen_ai` moved to another registry in 1.42. The resource, which the",
         "app describes, has none.\n",
-        f"To be replaced, but still sent by OpenTelemetry's own instrumentations: {kept}.",
+        f"Deprecated, but still read or sent by others, are {kept}.",
     ]
     for section in re.split(r"^# -- ", source, flags=re.MULTILINE)[1:]:
         title, _, body = section.partition("\n")

@@ -12,7 +12,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from llmeval_sdk.exporters.otlp import names
-from llmeval_sdk.model import JUDGE_TAG, Chunk, Evaluation, EvaluationEvent, SpanData, Target
+from llmeval_sdk.model import (
+    JUDGE_TAG,
+    Chunk,
+    Evaluation,
+    EvaluationEvent,
+    Prompt,
+    SpanData,
+    Target,
+)
 from llmeval_sdk.model import values as _values
 from llmeval_sdk.model.chat import content_of, messages_of, role_of, to_text, unwrapped
 from llmeval_sdk.model.structure import general_path, scored_fields
@@ -281,18 +289,19 @@ def _model(span: SpanData, attributes: dict[str, Attribute]) -> None:
             attributes[names.OUTPUT_TOKENS] = usage.output_tokens
         if usage.cost_usd is not None:
             attributes[names.COST] = usage.cost_usd
-    prompt = span.prompt
-    if prompt is not None:
-        if prompt.id:
-            attributes[names.PROMPT_NAME] = prompt.id
-        if prompt.version:
-            attributes[names.PROMPT_VERSION] = prompt.version
-        if prompt.template or prompt.chat_template:
-            attributes[names.OI_TEMPLATE] = prompt.template or dumps(prompt.chat_template)
-        if prompt.variables:
-            attributes[names.OI_TEMPLATE_VARIABLES] = dumps(prompt.variables)
-        if prompt.version:
-            attributes[names.OI_TEMPLATE_VERSION] = prompt.version
+    if span.prompt is not None:
+        _prompt(span.prompt, attributes)
+
+
+def _prompt(prompt: Prompt, attributes: dict[str, Attribute]) -> None:
+    if prompt.id:
+        attributes[names.PROMPT_NAME] = prompt.id
+    if prompt.template or prompt.chat_template:
+        attributes[names.OI_TEMPLATE] = prompt.template or dumps(prompt.chat_template)
+    if prompt.variables:
+        attributes[names.OI_TEMPLATE_VARIABLES] = dumps(prompt.variables)
+    if prompt.version:
+        attributes[names.PROMPT_VERSION] = attributes[names.OI_TEMPLATE_VERSION] = prompt.version
 
 
 def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
@@ -325,16 +334,29 @@ def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
             attributes[names.EXPECTED + name] = text_of(truth)[0]
 
 
+def measured(span: SpanData) -> dict[str, float]:
+    """Return those metrics of a model call that conventions have names for, within sane bounds.
+
+    Other spans have none: they have the sums of their calls, which would count twice.
+    """
+    if span.kind not in ("llm", "embedding"):
+        return {}
+    numbers: dict[str, float] = {}
+    for metric in names.MEASURED:
+        number = span.metrics.get(metric, -1)
+        if type(number) in (int, float) and 0 <= number < _MAX_MEASURED:
+            is_time = metric == "time_to_first_token"
+            numbers[metric] = float(number) if is_time else int(number)
+    return numbers
+
+
 def _metrics(span: SpanData, attributes: dict[str, Attribute]) -> None:
-    """Add numbers: of a model call by the names of the conventions where they have some."""
-    own = dict(span.metrics)
-    if span.kind in ("llm", "embedding"):  # other spans have sums, which would count twice
-        for metric, name in names.MEASURED.items():
-            number = own.get(metric)
-            if type(number) in (int, float) and 0 <= number < _MAX_MEASURED:
-                is_tokens = metric.endswith("_tokens")
-                attributes[name] = int(number) if is_tokens else float(number)
-                del own[metric]
+    """Add numbers, by the names of the conventions where they have some."""
+    conventional = measured(span)
+    for metric, number in conventional.items():
+        for name in names.MEASURED[metric]:
+            attributes[name] = number
+    own = {name: number for name, number in span.metrics.items() if name not in conventional}
     _some(names.METRIC, own, attributes)
 
 

@@ -49,13 +49,15 @@ INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
 CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
+CACHE_CREATION_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+"""The former name, which is the only one that Phoenix and Langfuse read."""
 REASONING_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
 FIRST_CHUNK_SECONDS: Final = "gen_ai.response.time_to_first_chunk"
 MEASURED = {
-    "cache_read_input_tokens": CACHE_READ_TOKENS,
-    "cache_write_input_tokens": CACHE_WRITE_TOKENS,
-    "reasoning_output_tokens": REASONING_TOKENS,
-    "time_to_first_token": FIRST_CHUNK_SECONDS,
+    "cache_read_input_tokens": (CACHE_READ_TOKENS,),
+    "cache_write_input_tokens": (CACHE_WRITE_TOKENS, CACHE_CREATION_TOKENS),
+    "reasoning_output_tokens": (REASONING_TOKENS,),
+    "time_to_first_token": (FIRST_CHUNK_SECONDS,),
 }
 """What the conventions call some of a model call's metrics."""
 PROMPT_NAME: Final = "gen_ai.prompt.name"
