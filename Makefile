@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin clean
+.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -302,6 +302,9 @@ train: $(VENV)-quality/.ready  ## Fit the risk scores anew on labelled data and 
 
 reference: $(VENV)/.dev  ## Write the generated pages of the reference.
 	@PYTHONPATH=tests/support $(BIN)/python tests/support/reference.py
+
+conventions: $(VENV)/.dev  ## Read the newest conventions of OpenTelemetry and others, and compare what is sent with them (ARGS=--offline: with the table in tests/support).
+	@PYTHONPATH=tests/support $(BIN)/python tests/support/conventions.py $(ARGS)
 
 rooms:  ## Draw the rooms of the package, from its imports, for the page on architecture.
 	@$(PYTHON) tests/support/rooms_drawing.py docs/images/rooms.svg

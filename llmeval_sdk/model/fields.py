@@ -369,6 +369,7 @@ _PRICED_KINDS = frozenset((
     *_INPUT, *_OUTPUT, "total_tokens",
     *(name for spellings in DETAILS.values() for name in spellings),
     "text_tokens", "text_prompt_tokens", "text_candidates_tokens",
+    "text_input_tokens", "text_output_tokens", "text_cache_read_input_tokens",
     "accepted_prediction_tokens", "rejected_prediction_tokens",
     "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens",
 ))  # fmt: skip

@@ -11,6 +11,9 @@ from time import monotonic, sleep
 
 from http_thread import served_by
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
     ExportTraceServiceRequest,
@@ -45,6 +48,7 @@ class Collector:
         self.scopes = []
         self.spans = []
         self.logs = []
+        self.metrics = []
         self.answers = []
         self.always = None
         self.hang = threading.Event()
@@ -94,9 +98,17 @@ class Collector:
                 for resource in request.resource_logs:
                     self.log_resources.append(attributes_of(resource.resource))
                     for scope in resource.scope_logs:
+                        self.scopes.append((scope.scope.name, scope.schema_url))
                         self.log_count += len(scope.log_records)
                         if self.decode:
                             self.logs.extend(scope.log_records)
+                return 200, {}, b""
+            if path.endswith("/v1/metrics"):
+                request = ExportMetricsServiceRequest.FromString(body)
+                for resource in request.resource_metrics:
+                    for scope in resource.scope_metrics:
+                        self.scopes.append((scope.scope.name, scope.schema_url))
+                        self.metrics.extend(scope.metrics)
                 return 200, {}, b""
             for start, answer in self.pages.items():
                 if path.startswith(start):

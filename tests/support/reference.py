@@ -8,6 +8,8 @@ import re
 import sqlite3
 from pathlib import Path
 
+import conventions
+
 from llmeval_sdk import cli, registry
 from llmeval_sdk.cli import run
 from llmeval_sdk.config.__main__ import table as settings_table
@@ -106,24 +108,28 @@ def _shown(action: argparse.Action) -> tuple[str, str]:
 def attributes() -> str:
     """Return the names that go over the wire, with what our constants call them."""
     source = Path(_names.__file__).read_text()
+    known = conventions.table()
+    compared = ", ".join(f"{name} {version}" for name, version in known["packages"].items())
+    kept = ", ".join(f"`{name}`" for name in conventions.KEPT)
     parts = [
         "# Attributes and events\n",
         NOTE.strip() + "\n",
-        "What spans, evaluations and metrics are called over OTLP, in Phoenix and in MLflow.",
-        f"The names follow the OpenTelemetry conventions at {_names.SCHEMA_URL.rsplit('/')[-1]} with",
-        "their later renames, and OpenInference's beside them.\n",
+        "What is sent over OTLP, to Phoenix and to MLflow: OpenTelemetry's names, OpenInference's, and",
+        "ours, which begin with `llmeval.`; `gen_ai.evaluation.target` is Logfire's. `make conventions`",
+        f"compared them with the newest packages: {compared}.\n",
+        f"The `schema_url` is `{_names.SCHEMA_URL}`: no later schema",
+        "renames them, and those of `gen_ai` moved to another registry in 1.42. The resource, which the",
+        "app describes, has none.\n",
+        f"Deprecated, but still read or sent by others, are {kept}.",
     ]
     for section in re.split(r"^# -- ", source, flags=re.MULTILINE)[1:]:
         title, _, body = section.partition("\n")
-        found = [
-            (constant, getattr(_names, constant))
-            for constant in re.findall(r"^(\w+): Final = (?:\"|model\.)", body, re.MULTILINE)
-        ]
+        constants = re.findall(r"^(\w+): Final = (?:\"|model\.)", body, re.MULTILINE)
         heading = title.strip(" -")
         parts += [f"\n## {heading[0].upper()}{heading[1:]}\n"]
         parts += [
-            f"- {_words(constant)}: `{value}`"
-            for constant, value in found
+            f"- `{_wire_name(constant)}`"
+            for constant in constants
             if constant not in ("TEXT", "JSON", "OI_EVALUATOR")
         ]
     parts += ["\n## Span kinds\n", "| kind | `gen_ai.operation.name` | `openinference.span.kind` |"]
@@ -135,8 +141,12 @@ def attributes() -> str:
     return "\n".join(parts) + "\n"
 
 
-def _words(constant: str) -> str:
-    return constant.replace("_", " ").lower().removeprefix("oi ")
+def _wire_name(constant: str) -> str:
+    """Return what a constant stands for on the wire; some are only the beginnings of names."""
+    value = str(getattr(_names, constant))
+    if constant == "JUDGE_TAG":
+        return _names.TAG + value
+    return f"{value}<{constant.lower()}>" if value.endswith(".") else value
 
 
 def _code(text: str | None) -> str:

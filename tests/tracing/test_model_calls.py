@@ -114,6 +114,19 @@ def test_an_unknown_kind_of_tokens_is_told_once(caplog):
     assert llmeval.stats().problems["usage: tokens of an unknown kind"] == 6
 
 
+def test_tokens_of_text_are_no_unknown_kind():
+    """OpenTelemetry's instrumentations count tokens of text apart; pictures and sound cost more."""
+    usage = {
+        **OPENAI, "text_input_tokens": 900, "text_output_tokens": 60,
+        "text_cache_read_input_tokens": 400, "image_input_tokens": 100,
+    }  # fmt: skip
+    before = llmeval.stats().problems.get("usage: tokens of an unknown kind", 0)
+    with llmeval.llm("m") as span:
+        span.response = {"content": "Slate.", "usage": usage}
+    assert only_span().metrics["cache_read_input_tokens"] == 400
+    assert llmeval.stats().problems["usage: tokens of an unknown kind"] == before + 1
+
+
 def test_ten_thousand_kinds_of_tokens_are_bounded(caplog):
     """A hostile usage fills neither the log nor the memory."""
     usage = {**OPENAI, **{f"kind-{number}_tokens": 1 for number in range(10_000)}}

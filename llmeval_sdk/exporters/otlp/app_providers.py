@@ -62,19 +62,19 @@ class Histogram:
             except ImportError as error:
                 raise missing_extra("otel_metrics", "otel", "opentelemetry-sdk") from error
             provider = get_meter_provider()
-        meter = provider.get_meter(names.SCOPE)
+        meter = provider.get_meter(names.SCOPE, release(), schema_url=names.SCHEMA_URL)
         make = meter.create_histogram
         self._scores = make(names.HISTOGRAM, unit="1", description="Scores by evaluator")
         self._tokens = make(
-            "gen_ai.client.token.usage", unit="{token}", description="Tokens of model calls",
+            names.CALL_TOKENS, unit="{token}", description="Tokens of model calls",
             explicit_bucket_boundaries_advisory=_TOKENS,
         )  # fmt: skip
         self._took = make(
-            "gen_ai.client.operation.duration", unit="s", description="Duration of model calls",
+            names.CALL_DURATION, unit="s", description="Duration of model calls",
             explicit_bucket_boundaries_advisory=_SECONDS,
         )  # fmt: skip
         self._first = make(
-            "gen_ai.client.operation.time_to_first_chunk", unit="s",
+            names.CALL_FIRST_CHUNK, unit="s",
             description="Time to the first part of a streamed answer",
             explicit_bucket_boundaries_advisory=_FIRST_SECONDS,
         )  # fmt: skip

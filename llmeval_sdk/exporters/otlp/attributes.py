@@ -12,7 +12,15 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from llmeval_sdk.exporters.otlp import names
-from llmeval_sdk.model import JUDGE_TAG, Chunk, Evaluation, EvaluationEvent, SpanData, Target
+from llmeval_sdk.model import (
+    JUDGE_TAG,
+    Chunk,
+    Evaluation,
+    EvaluationEvent,
+    Prompt,
+    SpanData,
+    Target,
+)
 from llmeval_sdk.model import values as _values
 from llmeval_sdk.model.chat import content_of, messages_of, role_of, to_text, unwrapped
 from llmeval_sdk.model.structure import general_path, scored_fields
@@ -138,6 +146,8 @@ Attribute = str | bool | int | float | Sequence[str]
 """The types of an attribute's value; a sequence holds strings."""
 MAX_EXPLANATION = 8_000
 """How many characters a text may have."""
+_MAX_MEASURED = 1e15
+"""No model call has so many tokens or seconds; what is greater is sent as the app's own number."""
 MAX_OWN = 30
 """How many tags, metrics and scores a span may have of each; many backends allow 128 attributes."""
 
@@ -279,14 +289,19 @@ def _model(span: SpanData, attributes: dict[str, Attribute]) -> None:
             attributes[names.OUTPUT_TOKENS] = usage.output_tokens
         if usage.cost_usd is not None:
             attributes[names.COST] = usage.cost_usd
-    prompt = span.prompt
-    if prompt is not None:
-        if prompt.template or prompt.chat_template:
-            attributes[names.OI_TEMPLATE] = prompt.template or dumps(prompt.chat_template)
-        if prompt.variables:
-            attributes[names.OI_TEMPLATE_VARIABLES] = dumps(prompt.variables)
-        if prompt.version:
-            attributes[names.OI_TEMPLATE_VERSION] = prompt.version
+    if span.prompt is not None:
+        _prompt(span.prompt, attributes)
+
+
+def _prompt(prompt: Prompt, attributes: dict[str, Attribute]) -> None:
+    if prompt.id:
+        attributes[names.PROMPT_NAME] = prompt.id
+    if prompt.template or prompt.chat_template:
+        attributes[names.OI_TEMPLATE] = prompt.template or dumps(prompt.chat_template)
+    if prompt.variables:
+        attributes[names.OI_TEMPLATE_VARIABLES] = dumps(prompt.variables)
+    if prompt.version:
+        attributes[names.PROMPT_VERSION] = attributes[names.OI_TEMPLATE_VERSION] = prompt.version
 
 
 def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
@@ -299,7 +314,7 @@ def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
         if user:
             attributes[names.USER] = user
     if span.metrics:
-        _some(names.METRIC, span.metrics, attributes)
+        _metrics(span, attributes)
     if span.extractions is not None:
         attributes[names.EXTRACTIONS] = dumps(
             [
@@ -317,6 +332,32 @@ def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
             attributes[names.EXPECTED + name] = pages(truth or ())
         else:
             attributes[names.EXPECTED + name] = text_of(truth)[0]
+
+
+def measured(span: SpanData) -> dict[str, float]:
+    """Return those metrics of a model call that conventions have names for, within sane bounds.
+
+    Other spans have none: they have the sums of their calls, which would count twice.
+    """
+    if span.kind not in ("llm", "embedding"):
+        return {}
+    numbers: dict[str, float] = {}
+    for metric in names.MEASURED:
+        number = span.metrics.get(metric, -1)
+        if type(number) in (int, float) and 0 <= number < _MAX_MEASURED:
+            is_time = metric == "time_to_first_token"
+            numbers[metric] = float(number) if is_time else int(number)
+    return numbers
+
+
+def _metrics(span: SpanData, attributes: dict[str, Attribute]) -> None:
+    """Add numbers, by the names of the conventions where they have some."""
+    conventional = measured(span)
+    for metric, number in conventional.items():
+        for name in names.MEASURED[metric]:
+            attributes[name] = number
+    own = {name: number for name, number in span.metrics.items() if name not in conventional}
+    _some(names.METRIC, own, attributes)
 
 
 def _some(prefix: str, values: Mapping[str, Any], attributes: dict[str, Attribute]) -> None:

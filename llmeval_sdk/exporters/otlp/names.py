@@ -1,8 +1,8 @@
 """Every name that is sent over OTLP.
 
-There are three families: OpenTelemetry's conventions for generative AI (``gen_ai.*``, as of 1.41
-with their later renames), the OpenInference names beside them, by which Phoenix, MLflow and
-Langfuse decide what a span is, and our own names.
+There are three families: OpenTelemetry's conventions for generative AI (``gen_ai.*``), the
+OpenInference names beside them, by which Phoenix, MLflow and Langfuse decide what a span is, and
+our own names. ``make conventions`` compares all of them with the newest conventions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from llmeval_sdk.model import EvaluatorKind, SpanKind
 
 
 SCOPE: Final = "llmeval_sdk"
-SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.41.0"
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
+"""The schema that the names were compared with. It only refers to those of generative AI, which
+have a registry of their own since 1.42."""
 
 INTERNAL: Final = 1
 CLIENT: Final = 3
@@ -45,6 +47,21 @@ RESPONSE_ID: Final = "gen_ai.response.id"
 FINISH_REASONS: Final = "gen_ai.response.finish_reasons"
 INPUT_TOKENS: Final = "gen_ai.usage.input_tokens"
 OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
+CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
+CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
+CACHE_CREATION_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
+"""The former name, which is the only one that Phoenix and Langfuse read."""
+REASONING_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
+FIRST_CHUNK_SECONDS: Final = "gen_ai.response.time_to_first_chunk"
+MEASURED = {
+    "cache_read_input_tokens": (CACHE_READ_TOKENS,),
+    "cache_write_input_tokens": (CACHE_WRITE_TOKENS, CACHE_CREATION_TOKENS),
+    "reasoning_output_tokens": (REASONING_TOKENS,),
+    "time_to_first_token": (FIRST_CHUNK_SECONDS,),
+}
+"""What the conventions call some of a model call's metrics."""
+PROMPT_NAME: Final = "gen_ai.prompt.name"
+PROMPT_VERSION: Final = "gen_ai.prompt.version"
 SYSTEM_INSTRUCTIONS: Final = "gen_ai.system_instructions"
 INPUT_MESSAGES: Final = "gen_ai.input.messages"
 OUTPUT_MESSAGES: Final = "gen_ai.output.messages"
@@ -135,6 +152,13 @@ HISTOGRAM: Final = "llmeval.evaluation.score"
 INFO: Final = 9
 WARN: Final = 13
 
+# -- metrics: model calls -------------------------------------------------------------------------
+
+CALL_DURATION: Final = "gen_ai.client.operation.duration"
+CALL_FIRST_CHUNK: Final = "gen_ai.client.operation.time_to_first_chunk"
+CALL_TOKENS: Final = "gen_ai.client.token.usage"
+TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105 - a kind of token, not one
+
 # -- metrics: what stats() says -------------------------------------------------------------------
 
 SPANS: Final = "llmeval.spans"
@@ -153,4 +177,3 @@ PROBLEMS: Final = "llmeval.problems"
 EXPORTER: Final = "llmeval.exporter.name"
 NOT_RUN_REASON: Final = "llmeval.not_run.reason"
 SITE: Final = "llmeval.site"
-TOKEN_TYPE: Final = "gen_ai.token.type"  # noqa: S105 - a kind of token, not one

@@ -33,11 +33,12 @@ from llmeval_sdk.exporters.otlp.attributes import (
     dumps,
     explanation_of,
     is_judge,
+    measured,
     session_of,
 )
 from llmeval_sdk.exporters.otlp.bridge import OtelBridge
 from llmeval_sdk.exporters.otlp.wire import any_value, block, span_bytes, tag
-from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData
+from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Usage
 from llmeval_sdk.plugins.langfuse import LangfuseSettings
 
 
@@ -53,6 +54,12 @@ _TYPES = {
     "workflow": "chain", "task": "span", "retrieval": "retriever", "llm": "generation",
     "tool": "tool", "agent": "agent", "embedding": "embedding",
 }  # fmt: skip
+_PARTS = (
+    ("cache_read_input_tokens", "input", "input_cached_tokens"),
+    ("cache_write_input_tokens", "input", "input_cache_creation"),
+    ("reasoning_output_tokens", "output", "output_reasoning_tokens"),
+)
+"""Metrics that count a part of the input or output, with what Langfuse calls the part."""
 DIVIDE = ServerAnswer(413, {}, b"")
 """The answer on which a step is divided into halves that are sent one after the other."""
 _SPAN_ATTRIBUTE, _KEY, _VALUE = tag(9, 2), tag(1, 2), tag(2, 2)
@@ -194,14 +201,31 @@ def _own_attributes(span: SpanData) -> dict[str, Attribute]:
     if span.attributes:
         attributes["langfuse.observation.metadata"] = dumps(span.attributes)
     usage, prompt = span.usage, span.prompt
-    if usage is not None and usage.cost_usd is not None and span.kind in ("llm", "embedding"):
-        attributes["langfuse.observation.cost_details"] = dumps({"total": usage.cost_usd})
+    if usage is not None and span.kind in ("llm", "embedding"):
+        attributes["langfuse.observation.usage_details"] = dumps(_usage_details(span, usage))
+        if usage.cost_usd is not None:
+            attributes["langfuse.observation.cost_details"] = dumps({"total": usage.cost_usd})
     if prompt is not None and prompt.id:
         attributes["langfuse.observation.prompt.name"] = prompt.id
         version = prompt.version or ""
         if version.isdecimal() and len(version) < 10:  # Langfuse numbers its versions
             attributes["langfuse.observation.prompt.version"] = int(version)
     return attributes
+
+
+def _usage_details(span: SpanData, usage: Usage) -> dict[str, int]:
+    """Split the tokens of a model call into parts that do not overlap, as Langfuse adds them up.
+
+    From the attributes of OpenTelemetry it would count what was written to a cache twice.
+    """
+    details = {"input": usage.input_tokens, "output": usage.output_tokens}
+    counts = measured(span)
+    for metric, whole, part in _PARTS:
+        tokens = min(int(counts.get(metric, 0)), details[whole])
+        if tokens:
+            details[whole] -= tokens
+            details[part] = tokens
+    return {**details, "total": usage.total_tokens}
 
 
 # -- scores ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from otlp_collector import attributes_of
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.config import Secret, from_environment
-from llmeval_sdk.exporters.otlp import make
+from llmeval_sdk.exporters.otlp import make, names
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Failure, SpanData, Target
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.testing import FakeLLM
@@ -83,7 +83,7 @@ def test_the_environment_alone_turns_it_on(collector, monkeypatch):
     about = collector.resources[0]
     assert about["service.name"] == "surveyor"
     assert about["deployment.environment.name"] == "test"
-    assert collector.scopes[0] == ("llmeval_sdk", "https://opentelemetry.io/schemas/1.41.0")
+    assert collector.scopes[0] == ("llmeval_sdk", names.SCHEMA_URL)
 
 
 def test_what_is_said_of_one_signal_holds_for_it_alone(collector, monkeypatch):
@@ -205,6 +205,47 @@ def test_a_model_call_carries_messages_tokens_and_answer(collector):
     assert about["gen_ai.response.id"] == "chatcmpl-1"
     assert about["gen_ai.provider.name"] == "openai"
     assert about["output.value"] == "Slate."
+
+
+def test_a_model_call_carries_cached_and_reasoning_tokens(collector):
+    """By the names of the conventions, and by the former one of what was written to a cache."""
+    counts = {
+        "cache_read_input_tokens": 40, "cache_write_input_tokens": 10.0,
+        "reasoning_output_tokens": 5, "time_to_first_token": 1, "retries": 2,
+    }  # fmt: skip
+    llmeval.configure(exporters=["otlp"], otlp_endpoint=collector.url)
+    with llmeval.llm(model_name="gpt-4o") as call:
+        call.annotate(metrics=counts, prompt={"id": "ask", "version": "3", "template": "{q}"})
+    runtime.flush(20)
+    about = attributes_of(collector.span("chat gpt-4o"))
+    tokens = {name: value for name, value in about.items() if name.startswith("gen_ai.usage.")}
+    assert tokens == {
+        "gen_ai.usage.cache_read.input_tokens": 40,
+        "gen_ai.usage.cache_write.input_tokens": 10,
+        "gen_ai.usage.cache_creation.input_tokens": 10,
+        "gen_ai.usage.reasoning.output_tokens": 5,
+    }
+    assert all(type(value) is int for value in tokens.values())
+    assert repr(about["gen_ai.response.time_to_first_chunk"]) == "1.0"
+    assert (about["gen_ai.prompt.name"], about["gen_ai.prompt.version"]) == ("ask", "3")
+    own = {name: value for name, value in about.items() if name.startswith("llmeval.metric.")}
+    assert own == {"llmeval.metric.retries": 2}
+
+
+def test_numbers_that_are_no_tokens_stay_the_apps(collector):
+    """Sums of a workflow, which would count twice, and what no call can have used."""
+    llmeval.configure(exporters=["otlp"], otlp_endpoint=collector.url)
+    with llmeval.workflow("answer") as workflow:
+        workflow.annotate(metrics={"cache_read_input_tokens": 40})
+        with llmeval.llm(model_name="gpt-4o") as call:
+            call.annotate(metrics={"cache_read_input_tokens": -1, "reasoning_output_tokens": 1e18})
+    runtime.flush(20)
+    whole = attributes_of(collector.span("invoke_workflow answer"))
+    part = attributes_of(collector.span("chat gpt-4o"))
+    assert whole["llmeval.metric.cache_read_input_tokens"] == 40
+    assert part["llmeval.metric.cache_read_input_tokens"] == -1
+    assert part["llmeval.metric.reasoning_output_tokens"] == 1e18
+    assert not any(name.startswith("gen_ai.usage.") for name in (*whole, *part))
 
 
 def test_a_score_is_a_log_event_on_its_span(collector):

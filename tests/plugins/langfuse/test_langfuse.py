@@ -205,7 +205,7 @@ def test_the_verdict_on_a_session_is_a_score_of_the_session(langfuse):
 
 
 def test_a_call_of_a_model_has_its_cost_and_prompt(langfuse):
-    """Langfuse reads tokens by the names of OpenTelemetry, cost and prompt by its own."""
+    """Langfuse reads tokens, cost and prompt by names of its own."""
     prompt = Prompt(id="extract", version="3", template="Answer {question}")
     usage = Usage(11, 2, 13, 0.002)
     llm = span("llm", "c" * 16, usage=usage, prompt=prompt, model_name="gpt-4o")
@@ -214,10 +214,45 @@ def test_a_call_of_a_model_has_its_cost_and_prompt(langfuse):
     sent = langfuse.spans["chat gpt-4o"]
     assert sent["langfuse.observation.type"] == "generation"
     assert json.loads(sent["langfuse.observation.cost_details"]) == {"total": 0.002}
+    tokens = json.loads(sent["langfuse.observation.usage_details"])
+    assert tokens == {"input": 11, "output": 2, "total": 13}
     assert sent["langfuse.observation.prompt.name"] == "extract"
     assert sent["langfuse.observation.prompt.version"] == 3
     assert (sent["gen_ai.usage.input_tokens"], sent["gen_ai.usage.output_tokens"]) == (11, 2)
     assert "langfuse.trace.name" not in sent, "the root's name is the trace's"
+    sender.close(1.0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        (
+            {
+                "cache_read_input_tokens": 40, "cache_write_input_tokens": 10,
+                "reasoning_output_tokens": 5,
+            },
+            {
+                "input": 50, "output": 15, "input_cached_tokens": 40, "input_cache_creation": 10,
+                "output_reasoning_tokens": 5, "total": 120,
+            },
+        ),
+        (
+            {"cache_read_input_tokens": 1_000, "cache_write_input_tokens": 10},
+            {"input": 0, "output": 20, "input_cached_tokens": 100, "total": 120},
+        ),
+        (
+            {"cache_read_input_tokens": -1, "reasoning_output_tokens": float("nan")},
+            {"input": 100, "output": 20, "total": 120},
+        ),
+    ],
+)  # fmt: skip
+def test_parts_of_the_tokens_do_not_overlap(langfuse, counts, expected):
+    """Langfuse adds them up, so cached and reasoning tokens are taken out of the others."""
+    sender = exporter(langfuse)
+    call = span("llm", "c" * 16, usage=Usage(100, 20, 120), metrics=counts, model_name="gpt-4o")
+    assert not sender.export(Batch((call,)))
+    sent = langfuse.spans["chat gpt-4o"]
+    assert json.loads(sent["langfuse.observation.usage_details"]) == expected
     sender.close(1.0)
 
 
@@ -227,6 +262,7 @@ def test_sums_are_not_counted_twice(langfuse):
     assert not sender.export(Batch((span(usage=Usage(11, 2, 13, 0.002)),)))
     sent = langfuse.spans["invoke_workflow answer"]
     assert "langfuse.observation.cost_details" not in sent
+    assert "langfuse.observation.usage_details" not in sent
     assert "gen_ai.usage.input_tokens" not in sent
     sender.close(1.0)
 
