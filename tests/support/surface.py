@@ -52,7 +52,7 @@ def current() -> dict[str, Any]:
             "export": _golden("store_parquet"),
         },
         "store": _tables(),
-        "otlp": _attributes(),
+        "otlp": exported_attributes(),
     }
 
 
@@ -157,8 +157,8 @@ def _tables() -> dict[str, dict[str, str]]:
         }
 
 
-def _attributes() -> dict[str, dict[str, str]]:
-    """Return the attributes that the exporter for OTLP sends, by where, with their types."""
+def exported_attributes() -> dict[str, dict[str, str]]:
+    """Return the attributes in files of OTLP that `llmeval export` writes, by where, with types."""
     seen: dict[str, dict[str, str]] = {}
     for line in (FROZEN / "golden" / "store_export_otlp.jsonl").read_text("utf-8").splitlines():
         for where, attributes in _attributes_in(json.loads(line), ""):

@@ -217,7 +217,7 @@ def own_span(span: OtlpSpan) -> SpanData:
         else tuple(built(Extraction, item) for item in extractions),
         error=_failure(span),
         attributes=_json(about, names.METADATA) or {},
-        metrics=_below(about, names.METRIC),
+        metrics=_metrics(about),
         tags=tags,
         prompt=_prompt(about),
         usage=_usage(about),
@@ -295,6 +295,14 @@ def _prompt(about: Mapping[str, Any]) -> Prompt | None:
         chat_template=tuple(chat) if chat else None,
         variables=variables or {},
     )
+
+
+def _metrics(about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metrics of a span, those that the conventions have names for among them."""
+    measured = {
+        metric: about[sent] for metric, (sent, *_) in names.MEASURED.items() if sent in about
+    }
+    return {**_below(about, names.METRIC), **measured}
 
 
 def _usage(about: Mapping[str, Any]) -> Usage | None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import conventions
 import pytest
+import surface
 
 from llmeval_sdk.exporters.otlp import names
 
@@ -27,6 +28,15 @@ def test_conventions_have_every_name_that_is_not_our_own(emitter):
     assert conventions.wrong({name for _, name in sent}, TABLE) == {}
 
 
+def names_in_files():
+    return {name for names in surface.exported_attributes().values() for name in names}
+
+
+def test_conventions_have_every_name_in_exported_files():
+    """Files name more than requests do: what an import needs to tell records apart."""
+    assert conventions.wrong(names_in_files(), TABLE) == {}
+
+
 def test_every_name_that_the_code_has_is_compared():
     """None is left out because no app of these tests makes it be sent."""
     source = Path(names.__file__).read_text().partition("# -- spans: gen_ai")[2]
@@ -34,7 +44,7 @@ def test_every_name_that_the_code_has_is_compared():
     wire = {getattr(names, constant) for constant in constants}
     wire = {name for name in wire if "." in name or name == names.METADATA}
     wire |= {*names.NAME_OF.values(), names.TAG + names.JUDGE_TAG}
-    sent = {name for _, name in sent_by("core")[0]}
+    sent = {name for _, name in sent_by("core")[0]} | names_in_files()
     unseen = {
         name
         for name in wire - sent
