@@ -302,7 +302,7 @@ def _text(name: str, bound: float, event: Event, facts: dict[str, Any]) -> str:
     mean = ""
     if facts["mean"] is not None:
         mean = (
-            f"the mean over all traffic is {facts['mean']:.3f}"
+            f"the mean over all {'its ' if 'group' in facts else ''}traffic is {facts['mean']:.3f}"
             f" (95 % interval {facts['low']:.3f} to {facts['high']:.3f}), "
         )
     chance = facts["chance_of_a_false_alarm"]
