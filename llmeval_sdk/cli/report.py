@@ -399,9 +399,15 @@ def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
     The plain report has the scores by name.
     """
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
-    with open_selected(args, slices) as reader, _no_collector():
+    by = BY_SELECTION if len(slices) > 1 else next(iter(slices), "name")
+    with (
+        open_selected(args, slices) as reader,
+        _no_collector(),
+        ThreadPoolExecutor(1) as beside,
+    ):
         if scored := reader.read(lambda store: split_bounds(store, args.alert))[1]:
             raise ConfigurationError(f"--by has no alert on scores, such as {scored[0]}")
+        reading = None if args.evaluator else beside.submit(_read_traffic, reader, args, by)
         labels = _labels(args)
         groups, feedback = [], []
         if slices:
@@ -410,8 +416,7 @@ def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
             _check_labels(reader, args.labels, labels, measured)
             groups = scored_groups(measured, len(slices))
             feedback = reader.read(lambda store: feedback_by_group(store, args.since))
-        by = BY_SELECTION if len(slices) > 1 else next(iter(slices), "name")
-        summed = None if args.evaluator else _read_traffic(reader, args, by)
+        summed = reading.result() if reading is not None else None
         alerts = _plain_alerts(reader, args)
         future = reader.read(lambda store: from_the_future(store, time.time_ns()))
         location = reader.location

@@ -9,7 +9,9 @@ have: of forty records that all passed, the own error is too small to tell luck 
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
 from math import pi, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
@@ -52,8 +54,9 @@ def differing(groups: Sequence[GroupMean]) -> list[float]:
     usable = sorted(_usable(groups), key=lambda group: group.mean)
     records = sum(group.size for group in usable)
     spread = sum(group.size**2 * group.variance for group in usable)
-    for group in usable if len(usable) > 1 else ():
-        distance = group.mean - _median_without(group, usable, records)
+    medians = _medians_without(usable) if len(usable) > 1 else []
+    for group, median in zip(usable, medians, strict=False):
+        distance = group.mean - median
         others = records - group.size
         of_others = max(0.0, spread - group.size**2 * group.variance) / others**2
         variance = group.variance + _OF_MEDIAN * of_others
@@ -94,21 +97,26 @@ def _usable(groups: Sequence[GroupMean]) -> list[_Usable]:
     ]
 
 
-def _median_without(left_out: _Usable, ordered: Sequence[_Usable], records: int) -> float:
-    """Return the mean of the group that has the middle one of all records but those of a group.
+def _medians_without(ordered: Sequence[_Usable]) -> list[float]:
+    """Return for each group the mean of the one that has the middle one of all other records.
 
     The groups are in the order of their means. Where the middle is between two of them, the median
     is halfway between their means.
     """
-    middle, below = (records - left_out.size) / 2, 0.0
-    others = (group for group in ordered if group is not left_out)
-    for group in others:
-        below += group.size
-        if below == middle:
-            return (group.mean + next(others).mean) / 2
-        if below > middle:
-            break
-    return group.mean
+    records_to = list(accumulate(group.size for group in ordered))
+    medians = []
+    for place, left_out in enumerate(ordered):
+        middle = (records_to[-1] - left_out.size) / 2
+        holder, skipped = bisect_left(records_to, middle), 0
+        if holder >= place:
+            skipped = left_out.size
+            holder = bisect_left(records_to, middle + skipped, place + 1)
+        mean = ordered[holder].mean
+        if records_to[holder] - skipped == middle:
+            following = holder + 1 + (holder + 1 == place)
+            mean = (mean + ordered[following].mean) / 2
+        medians.append(mean)
+    return medians
 
 
 def _error_of(estimate: Estimate) -> float:
