@@ -330,7 +330,7 @@ matrix: | $(BIN)/python  ## Run the tests on every Python that is installed (VER
 suites:  ## Run every suite there is, as .ci/run does, and print a table of them (50 minutes; ARGS="datadog viewer" for some).
 	@$(PYTHON) .ci/suites.py $(ARGS)
 
-test-package: $(VENV)-release/.ready  ## Build wheel and sdist twice, check them, install them into clean environments and use them.
+test-package: $(VENV)-release/.ready $(VENV)/.dev  ## Build wheel and sdist twice, check them, install them into clean environments and use them.
 	@$(VENV)-release/bin/python tests/built_package.py $(ARGS)
 
 release: $(VENV)-release/.ready $(VENV)/.dev  ## Check all that a release needs and build it into dist/; uploads nothing (ARGS=--freeze keeps its surface first).
