@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import HOUR_NS, JUDGE_TAG
+from llmeval_sdk.store.selection import read_by
 
 
 MAX_HOURS = 31 * 24
@@ -116,7 +117,8 @@ class HourlyTraffic:
                 last = connection.execute("SELECT ifnull(max(seq), 0) FROM spans").fetchone()[0]
                 if self._past:
                     since = now_ns - MAX_HOURS * HOUR_NS
-                    self._begin(connection.execute(_FIRST, {"since": since, "tag": _TAG}))
+                    first = _FIRST.replace(":spans", read_by(connection, "spans", "spans_summed"))
+                    self._begin(connection.execute(first, {"since": since, "tag": _TAG}))
                 self._place = last, store
             else:
                 # SQLite gives the numbers of the newest rows again after these were deleted.
@@ -193,7 +195,7 @@ SELECT start_ns - start_ns % {HOUR_NS}, parent_id IS NULL, name, model_name, kin
   CASE WHEN end_ns >= start_ns THEN printf('%.2e', end_ns - start_ns) END,
   count(*), count(error_type), total(input_tokens) + total(output_tokens), total(cost_usd),
   count(*) FILTER (WHERE cost_usd IS NULL AND error_type IS NULL)
-FROM spans INDEXED BY spans_summed
+FROM :spans
 WHERE start_ns >= :since AND (parent_id IS NULL OR kind IN ('llm', 'embedding'))
   AND (tags IS NULL OR instr(tags, :tag) = 0)
 GROUP BY 1, 2, 3, 4, 5, 6

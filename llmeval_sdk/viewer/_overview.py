@@ -13,14 +13,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk.model import HOUR_NS
-from llmeval_sdk.store.hourly_traffic import TrafficHour
+from llmeval_sdk.store.hourly_traffic import HourlyTraffic, TrafficHour
 from llmeval_sdk.store.labels import FeedbackInPeriod, feedback_of_period
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import RecentEvaluations
 from llmeval_sdk.text.terminal import seconds
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._charts import Point, means_by_period, period_of
-from llmeval_sdk.viewer._render import money, page
+from llmeval_sdk.viewer._render import money, page, where_of
 from llmeval_sdk.viewer._site import (
     WAIT_SECONDS,
     BackgroundTask,
@@ -64,14 +64,14 @@ def show(request: Request) -> Response:
     wanted = request.query_params.get("range", "24h")
     name = wanted if wanted in RANGES else "24h"
     site, now = request.app.state.site, time.time_ns()
-    with site.readers.lend() as reader:
-        counting = _bring_up(site, reader, now)
-        if counting is not None:
-            return counting_page(request, "Overview", counting)
+    with site.readers.lend(where_of(request)) as reader:
+        traffic = _traffic(site, reader, now)
+        if isinstance(traffic, BackgroundTask):
+            return counting_page(request, "Overview", traffic)
         scores = reader.read(lambda store: store.execute(_SCORES, {"most": MAX_SCORES}).fetchall())
         length = RANGES[name] * HOUR_NS
         until = now - now % HOUR_NS + HOUR_NS
-        since, traffic = until - length, site.traffic
+        since = until - length
         feedback = reader.read(lambda store: feedback_of_period(store, since, until))
         state = reader.read(state_of)
     requests, calls = (traffic.total(of, since, until) for of in ("requests", "calls"))
@@ -101,6 +101,27 @@ def begin(site: Site) -> None:
     """Begin to count the traffic of the store, if there is one."""
     with suppress(NoStoreError), site.readers.lend() as reader:
         _bring_up(site, reader, time.time_ns(), wait=0.0)
+
+
+def _traffic(
+    site: Site, reader: StoreReader, now_ns: int
+) -> HourlyTraffic | BackgroundTask[None] | BackgroundTask[HourlyTraffic]:
+    """Return the traffic of the reader's requests, or the task that is still counting it.
+
+    That of all requests is kept up to date; that of a selection is counted once for it.
+    """
+    selection, location = reader.selection, reader.location
+    if selection is None:
+        return _bring_up(site, reader, now_ns) or site.traffic
+
+    def count(_: Callable[[int], None]) -> HourlyTraffic:
+        traffic = HourlyTraffic()
+        with StoreReader(location, seconds=FIRST_SECONDS, selection=selection) as patient:
+            patient.read(lambda store: traffic.look(store, now_ns, location))
+        return traffic
+
+    task = site.background.start(("traffic", selection), count)
+    return task.result() if task.is_done(WAIT_SECONDS) else task
 
 
 def _bring_up(

@@ -190,7 +190,7 @@ def page(request: Request, template: str, status: int = 200, **values: Any) -> H
     return HTMLResponse(whole, status)
 
 
-FILTERED = ("/scores", "/review", "/sessions", "/versions", "/label")
+FILTERED = ("/overview", "/scores", "/review", "/sessions", "/versions", "/label")
 """The pages, beside the list of traces, that take conditions and keep them in links."""
 _PLACES = ("where", "after", "skip", "last")
 """Parameters that make no sense under another filter."""

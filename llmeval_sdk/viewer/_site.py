@@ -406,7 +406,7 @@ class Background:
             task.run()
 
 
-def counting_page(request: Request, title: str, task: BackgroundTask[T]) -> Response:
+def counting_page(request: Request, title: str, task: BackgroundTask[Any]) -> Response:
     """Answer that a task is still at work; the browser asks again in a second."""
     return page(request, "counting.html", title=title, task=task, problem="", state="")
 

@@ -4,6 +4,7 @@ import html
 import json
 import re
 import sqlite3
+import time
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
@@ -48,6 +49,18 @@ def test_a_link_keeps_the_filter(tenants, site, path):
     removing = [link for link in kept if "where" not in parse_qs(urlsplit(link).query)]
     assert len(removing) <= 2  # what removes the condition, and what clears all filters
     assert 'name="where" value="tag:tenant=acme"' in page.text
+
+
+def test_the_overview_is_of_the_selected_requests(store, tenants, site):
+    """Its figures and charts are theirs alone."""
+    now = time.time_ns()
+    for name, tenant in (("asked_by_globex", "globex"), ("asked_by_acme", "acme")):
+        store.trace("a question", name=name, tags={"tenant": tenant}, start_ns=now, end_ns=now + 1)
+    assert "asked_by_globex" in site.get("/overview").text
+    of_globex = site.get("/overview", where="tag:tenant=globex").text
+    assert "asked_by_globex" in of_globex
+    assert "asked_by_acme" not in of_globex
+    assert "No traffic in this period" in site.get("/overview", where="tag:tenant=nobody").text
 
 
 def test_scores_and_sessions_are_those_of_the_selected_requests(tenants, site):
