@@ -139,9 +139,11 @@ def check_surface(
 
 def keep(surface: dict, folder: Path) -> None:
     """Keep the surface of a release, and a store and a spool that it wrote."""
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     text = json.dumps(surface, ensure_ascii=False, separators=(",", ":"))
     (folder / "surface.json").write_text(text + "\n", "utf-8")
+    if (folder / "data").exists():
+        return
     writer = ROOT / "tests" / "frozen" / "write_fixtures.py"
     done = subprocess.run([sys.executable, str(writer), str(folder / "data")], check=False)
     if done.returncode:

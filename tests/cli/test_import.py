@@ -612,4 +612,4 @@ def test_what_an_app_recorded_comes_back(llmeval, tmp_path, form):
     )
 
 
-FROZEN = Path(__file__).parents[1] / "frozen" / "data" / "store.db"
+FROZEN = Path(__file__).parents[1] / "frozen" / "0.1.0" / "data" / "store.db"

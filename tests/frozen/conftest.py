@@ -1,4 +1,4 @@
-"""Golden files, and copies of the store and the spool folder that were written at the freeze.
+"""Golden files, and copies of the store and the spool folder that the first release wrote.
 
 ``UPDATE_FROZEN=1 python -m pytest tests/frozen`` writes the golden files anew. Read the difference
 before you commit it: whatever it shows is what a user of the SDK would notice.
@@ -17,7 +17,8 @@ from llmeval_sdk.cli import main
 
 
 HERE = Path(__file__).parent
-GOLDEN, DATA = HERE / "golden", HERE / "data"
+GOLDEN, DATA = HERE / "golden", HERE / "0.1.0" / "data"
+"""The store and the spool are those of the first release, which every later one has to read."""
 UPDATES = bool(os.environ.get("UPDATE_FROZEN"))
 
 

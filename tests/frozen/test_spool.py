@@ -1,7 +1,7 @@
-"""What a process of an earlier commit left in its spool is delivered by today's.
+"""What a process of the first release left in its spool is delivered by today's.
 
 ``UPDATE_FROZEN=1 python -m pytest tests/frozen`` accepts a change of what is delivered; the spool
-in ``data`` itself is never written again (``write_fixtures.py`` says how it was).
+of a release is never written again (``write_fixtures.py`` says how it was).
 """
 
 import json
@@ -16,7 +16,10 @@ SUBMITTED = ("checked", "helpful")
 
 def delivered(spool, store, command):
     """Drain the spool as `llmeval agent --once` does; return what it said, and what was stored."""
-    environment = {**os.environ, "LLMEVAL_SPOOL": str(spool), "LLMEVAL_STORE": str(store)}
+    environment = {
+        **os.environ, "LLMEVAL_SPOOL": str(spool), "LLMEVAL_STORE": str(store),
+        "LLMEVAL_STORE_MAX_DAYS": "100000",  # what is delivered here is weeks old, and is kept
+    }  # fmt: skip
     agent = subprocess.run(
         [sys.executable, "-m", "llmeval_sdk", "agent", "--once"],
         env=environment, capture_output=True, text=True, timeout=50, stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
-"""A store that the first release can have written is read for ever, and written by later ones.
+"""A store that the first release wrote is read for ever, and written by later ones.
 
-``UPDATE_FROZEN=1 python -m pytest tests/frozen`` accepts a change of what is said; the store in
-``data`` itself is never written again (``write_fixtures.py`` says how it was).
+``UPDATE_FROZEN=1 python -m pytest tests/frozen`` accepts a change of what is said; the store of a
+release is never written again (``write_fixtures.py`` says how it was).
 """
 
 import html

@@ -66,9 +66,9 @@ def breaking(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, str]:
 
 
 def releases(folder: Path = FROZEN) -> list[Path]:
-    """Return the folders of the releases, oldest first."""
-    folders = [path for path in folder.iterdir() if re.fullmatch(r"\d+\.\d+\.\d+", path.name)]
-    return sorted(folders, key=lambda path: numbers(path.name))
+    """Return the folders of the releases that kept their surface, oldest first."""
+    kept = [path.parent for path in folder.glob("*/surface.json")]
+    return sorted(kept, key=lambda path: numbers(path.name))
 
 
 def numbers(version: str) -> tuple[int, ...]:
