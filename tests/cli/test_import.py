@@ -600,16 +600,11 @@ def test_what_an_app_recorded_comes_back(llmeval, tmp_path, form):
             "jsonl": set(),
             "parquet": set(),
             "otlp": {
-                "response",
-                "prompt",
-                "own",
-                "not_run",
-                "evaluations",
-                "feedback",
-                "total_usage",
+                "response", "prompt", "own", "not_run", "evaluations", "feedback", "total_usage",
+                "value", "confidence", "field_config", "retrieval",
             },
         }[form]
-    )
+    )  # fmt: skip
 
 
 FROZEN = Path(__file__).parents[1] / "frozen" / "0.1.0" / "data" / "store.db"
