@@ -76,10 +76,12 @@ def test_an_alarm_counts_imported_hours_only_before_it_has_looked(path, make, wr
         importer.take_in([judged(make, start + 1, 0.0), judged(make, start + 2 * HOUR_NS, 0.0)])
         writer.write(live(make, start + 2))
         importer.take_in([judged(make, start + 3, 0.0)])
-        hour, dropped = reader.read(lambda store: late(store, wanted, start + HOUR_NS, looked, ()))
+        ((hour, dropped),) = reader.read(
+            lambda store: late(store, wanted, start + HOUR_NS, looked, left_out=lambda _: ())
+        ).values()
         assert (hour.judged, dropped) == (1, 0), "what the app wrote late is late"
         after = reader.read(lambda store: list(hours(store, wanted, start, start + LATE_NS)))
-        assert [each.judged for each in after] == [4, 1]
+        assert [hour.judged for _, hour in after] == [4, 1]
 
 
 def test_the_rows_of_an_import_are_known_again(make, writer, importer, path):

@@ -18,6 +18,7 @@ from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.plugins.learning import background, fits
 from llmeval_sdk.plugins.learning.fitting import auroc
 from llmeval_sdk.process import shield
+from llmeval_sdk.store.frames import Frame
 from llmeval_sdk.store.labelling import add_label
 from llmeval_sdk.store.state import state_path, text_in
 from llmeval_sdk.testing import capture
@@ -173,7 +174,13 @@ def test_labels_that_the_viewer_wrote_are_read_from_the_store():
         for span_id, bad in served:
             span = next(span for span in seen.spans if span.span_id == span_id)
             add_label(
-                store, "groundedness", span, value="no" if bad else "yes", chance=0.5, by="me"
+                store,
+                "groundedness",
+                span,
+                value="no" if bad else "yes",
+                chance=0.5,
+                frame=Frame(),
+                by="me",
             )
         eventually(lambda: learning._last_label == 3)
     rows = set(outcomes("SELECT span_id, bad, chance FROM outcomes WHERE model = 'people'"))
