@@ -117,7 +117,7 @@ def look(lend: Lend, state: WatchState, question: Question) -> list[Standing]:
                 if not alerts.by_group:
                     alerts.begin(reader, question.since_ns, now_ns)
                     for alert in alerts.by_group.values():
-                        alert.silenced_until_ns = silenced.get(str(bound), 0)
+                        alert.silenced_until_ns = silenced.get(str(alert.bound), 0)
                 standings += _followed(lend, reader, state, alerts, came, level, question)
     return standings
 
@@ -182,7 +182,7 @@ def _change_sort(
 ) -> dict[str, int]:
     """Forget what alerts of a changed sort have gathered, but not until when they are silenced.
 
-    Plain alerts get that time here; that of alerts on scores is returned by the name of the bound.
+    Plain alerts get that time here; that of alerts on scores is returned by their names.
 
     The sort of a bound follows from who says what is under its name: feedback under a new name
     makes it plain, and the first verdict of an evaluator with this name makes it one on a score.
@@ -198,7 +198,7 @@ def _change_sort(
     for bound in scored:
         for name, alarm in state.plain_of(bound).items():
             del state.plain[name]
-            silenced[str(bound)] = alarm.silenced_until_ns
+            silenced[name] = alarm.silenced_until_ns
             _close(state, name, "scores", now_ns, is_alarm=bool(alarm.since_ns))
     return silenced
 
