@@ -82,6 +82,14 @@ SUITES = (
     ),
     Suite("faults", "test-faults", "networks, forks, signals, killed and frozen processes"),
     Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
+    Suite(
+        "instructions",
+        "instructions",
+        "no main path takes over 5 % more instructions than its baseline",
+        commands=("valgrind",),
+        counts_tests=False,
+        keeps_time=False,  # what runs beside it changes times, and no count
+    ),
     Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
     Suite("ragas", "test-ragas", "the real Ragas", keeps_time=False),
     Suite("guide", "test-guide", "Datadog's Ragas guide, end to end", keeps_time=False),
@@ -222,7 +230,8 @@ def run(suite: Suite) -> Outcome:
     output = path.with_suffix(".log")
     for old in (*results_of(path), exits, trouble, output):
         old.unlink(missing_ok=True)
-    # pytest writes its exit status (tests/conftest.py), the Makefile what it could not install.
+    # pytest writes its exit status (tests/conftest.py), the Makefile what it could not install;
+    # `make instructions` writes that there is no baseline for this Python, and does not fail.
     written = {"TEST_EXITS_FILE": str(exits), "SUITE_TROUBLE": str(trouble)}
     # What failed is remembered for each suite by itself, because two may run at the same time.
     memory = f"--override-ini=cache_dir={path.with_suffix('.cache')}"
@@ -238,6 +247,8 @@ def run(suite: Suite) -> Outcome:
     if status:
         outcome.state = "FAILED"
         outcome.reason = "; ".join(trouble.read_text().splitlines() if trouble.is_file() else ())
+    elif trouble.is_file():
+        outcome.state, outcome.reason = "LEFT OUT", "; ".join(trouble.read_text().splitlines())
     elif suite.counts_tests and not outcome.ran:
         outcome.state, outcome.reason = "FAILED", "no test ran"
     if output.is_file():
@@ -335,8 +346,9 @@ def main(names: list[str]) -> int:
             print(f"  {name}: {reason}")
     failed = [outcome for outcome in outcomes if outcome.state == "FAILED"]
     cannot = [outcome for outcome in outcomes if outcome.state == "CANNOT RUN"]
-    for outcome in cannot:
-        print(f"NOT RUN on this machine: {outcome.suite.name}: {outcome.reason}")
+    for outcome in outcomes:
+        if outcome.state in ("CANNOT RUN", "LEFT OUT"):
+            print(f"NOT RUN on this machine: {outcome.suite.name}: {outcome.reason}")
     must_run = os.environ.get("EVERY_SUITE_MUST_RUN") == "1"
     return 1 if failed or (must_run and cannot) else 0
 

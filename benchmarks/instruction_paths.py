@@ -155,7 +155,7 @@ def main(path, requests, folder):
     from llmeval_sdk.process.threads import OneThread
     from llmeval_sdk.tracing import ids
 
-    OneThread.start = lambda self: True
+    OneThread.start = lambda _: True
     random.seed(1)
     ids._random.seed(1)
     gc.disable()

@@ -80,9 +80,7 @@ def measured():
     jobs = [(name, requests) for name in PATHS for requests in (FEW, MOST)]
     with ThreadPoolExecutor(2) as pool:
         counts = dict(zip(jobs, pool.map(lambda job: count(*job), jobs), strict=True))
-    return {
-        name: round((counts[name, MOST] - counts[name, FEW]) / (MOST - FEW)) for name in PATHS
-    }
+    return {name: round((counts[name, MOST] - counts[name, FEW]) / (MOST - FEW)) for name in PATHS}
 
 
 def count(name, requests):

@@ -29,7 +29,7 @@ def processor() -> str:
     return " ".join([platform.machine(), *names[:1]])
 
 
-def record(file: Path, command: str, figures: Any) -> None:
+def keep(file: Path, command: str, figures: Any) -> None:
     """Write the figures of a command, with where and when they were measured."""
     write(
         file,

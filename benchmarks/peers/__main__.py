@@ -22,7 +22,7 @@ from typing import NamedTuple
 from benchmarks.peers import sink
 from benchmarks.peers.environments import CONTENDERS, ROOT, installed_mb, python_of
 from benchmarks.peers.show import chart, table
-from benchmarks.recorded import record
+from benchmarks.recorded import keep
 
 
 EXIT_SECONDS = 30.0
@@ -104,7 +104,7 @@ def run(rounds):
 
 
 def kept(figures, rounds):
-    """Return the figures as `record` takes them: the peers in their order, with their versions."""
+    """Return the figures as `keep` takes them: the peers in their order, with their versions."""
     peers = [
         {
             "adapter": contender.adapter,
@@ -137,7 +137,7 @@ def main():
         options.chart.parent.mkdir(exist_ok=True)
         options.chart.write_text(chart(CONTENDERS, figures), encoding="utf-8")
     if options.json is not None:
-        record(options.json, "make bench-peers", kept(figures, options.rounds))
+        keep(options.json, "make bench-peers", kept(figures, options.rounds))
 
 
 if __name__ == "__main__":

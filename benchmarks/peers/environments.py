@@ -72,5 +72,9 @@ def installed_mb(contender):
     )
     size = sum(sizes)
     if contender.adapter == "ours":  # it is installed from this folder
-        size += sum(path.stat().st_size for path in (ROOT / "llmeval_sdk").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+        size += sum(
+            path.stat().st_size
+            for path in (ROOT / "llmeval_sdk").rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        )
     return size / 1e6
