@@ -5,7 +5,8 @@
 A suite is a target of the Makefile. Those that keep no time run two at a time, after the others.
 One that fails fails the run. One that this machine cannot run
 (a Python that is not installed, no Chromium and no right to install it) is named in the table with
-the reason. So are tests that were skipped in every suite: nothing is left out in silence.
+the reason. So are one that had nothing to compare with, and tests that were skipped in every suite:
+nothing is left out in silence.
 With ``EVERY_SUITE_MUST_RUN=1``, one that this machine cannot run fails the run as well.
 """
 
