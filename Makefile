@@ -241,7 +241,7 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, ROUNDS=20 times, and each figure's ratio (40 minutes).
 	@$(BIN)/python -m benchmarks.against $(COMMIT) --rounds $(or $(ROUNDS),20) $(ARGS)
 
-bench-peers: $(VENV)/.dev  ## Measure us beside our peers, draw docs/images/peers.svg and keep the figures (20 minutes).
+bench-peers: $(VENV)/.dev  ## Measure us beside our peers, draw docs/images/peers.svg and keep the figures (25 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg --json benchmarks/results/peers.json $(ARGS)
 
 valgrind:  # where it cannot be installed, nothing is counted, and the command says so
