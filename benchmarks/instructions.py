@@ -60,7 +60,7 @@ def main():
     if accept:
         others = [one for one in baselines if one is not baseline]
         write(BASELINES, [*others, {"date": today(), "builds": here, "instructions": counts}])
-        print(f"these are the baseline now; commit {BASELINES.relative_to(ROOT)}")
+        print(f"the baseline is new: `make measurements`, and commit {BASELINES.relative_to(ROOT)}")
         return 0
     if baseline is None:
         return not_compared(f"there is no baseline for {', '.join(here.values())}")
