@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin clean
+.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin valgrind instructions measurements clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -244,8 +244,19 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, ROUNDS=20 times, and each figure's ratio (40 minutes).
 	@$(BIN)/python -m benchmarks.against $(COMMIT) --rounds $(or $(ROUNDS),20) $(ARGS)
 
-bench-peers: $(VENV)/.dev  ## Measure us beside our peers and draw docs/images/peers.svg (15 minutes).
-	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg $(ARGS)
+bench-peers: $(VENV)/.dev  ## Measure us beside our peers, draw docs/images/peers.svg and keep the figures (25 minutes).
+	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg --json benchmarks/results/peers.json $(ARGS)
+
+valgrind:  # where it cannot be installed, nothing is counted, and the command says so
+	@command -v valgrind >/dev/null || \
+		{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq valgrind >/dev/null; } || \
+		echo "VALGRIND IS NOT INSTALLED: apt-get install valgrind"
+
+instructions: $(VENV)/.dev valgrind  ## Count the instructions of three main paths; fail above 5 % more than the baseline (2 minutes; ARGS=--accept makes a new one).
+	@$(BIN)/python -m benchmarks.instructions $(ARGS)
+
+measurements: $(VENV)/.dev  ## Write docs/measurements.md from what the benchmarks kept in benchmarks/results/.
+	@$(BIN)/python -m benchmarks.page docs/measurements.md
 
 bench-reach: $(VENV)/.dev  ## Print what OTLP over gRPC costs beside OTLP over HTTP, and what an invocation of a serverless function pays (a minute).
 	@$(BIN)/python -m benchmarks.reach $(ARGS)
@@ -267,9 +278,9 @@ DATA ?= ../shared/data
 quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation and intervals on labelled data (DATA=folder).
 	@missed=0; python=$(VENV)-quality/bin/python; \
 	$$python -m benchmarks.quality.semantic_validation --data $(DATA)/sroie.json || missed=1; \
-	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) || missed=1; \
+	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) --json benchmarks/results/extraction.json || missed=1; \
 	$$python -m benchmarks.quality.truth --data $(DATA) || missed=1; \
-	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) || missed=1; \
+	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) --json benchmarks/results/answers.json || missed=1; \
 	$$python benchmarks/quality/learned_risk.py --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.agents --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.plain_rule || missed=1; \

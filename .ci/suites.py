@@ -5,7 +5,8 @@
 A suite is a target of the Makefile. Those that keep no time run two at a time, after the others.
 One that fails fails the run. One that this machine cannot run
 (a Python that is not installed, no Chromium and no right to install it) is named in the table with
-the reason. So are tests that were skipped in every suite: nothing is left out in silence.
+the reason. So are one that had nothing to compare with, and tests that were skipped in every suite:
+nothing is left out in silence.
 With ``EVERY_SUITE_MUST_RUN=1``, one that this machine cannot run fails the run as well.
 """
 
@@ -82,6 +83,14 @@ SUITES = (
     ),
     Suite("faults", "test-faults", "networks, forks, signals, killed and frozen processes"),
     Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
+    Suite(
+        "instructions",
+        "instructions",
+        "no main path takes over 5 % more instructions than its baseline",
+        commands=("valgrind",),
+        counts_tests=False,
+        keeps_time=False,  # what runs beside it changes times, and no count
+    ),
     Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
     Suite("ragas", "test-ragas", "the real Ragas", keeps_time=False),
     Suite("guide", "test-guide", "Datadog's Ragas guide, end to end", keeps_time=False),
@@ -222,7 +231,8 @@ def run(suite: Suite) -> Outcome:
     output = path.with_suffix(".log")
     for old in (*results_of(path), exits, trouble, output):
         old.unlink(missing_ok=True)
-    # pytest writes its exit status (tests/conftest.py), the Makefile what it could not install.
+    # pytest writes its exit status (tests/conftest.py), the Makefile what it could not install;
+    # `make instructions` writes that there is no baseline for this Python, and does not fail.
     written = {"TEST_EXITS_FILE": str(exits), "SUITE_TROUBLE": str(trouble)}
     # What failed is remembered for each suite by itself, because two may run at the same time.
     memory = f"--override-ini=cache_dir={path.with_suffix('.cache')}"
@@ -238,6 +248,8 @@ def run(suite: Suite) -> Outcome:
     if status:
         outcome.state = "FAILED"
         outcome.reason = "; ".join(trouble.read_text().splitlines() if trouble.is_file() else ())
+    elif trouble.is_file():
+        outcome.state, outcome.reason = "LEFT OUT", "; ".join(trouble.read_text().splitlines())
     elif suite.counts_tests and not outcome.ran:
         outcome.state, outcome.reason = "FAILED", "no test ran"
     if output.is_file():
@@ -335,8 +347,9 @@ def main(names: list[str]) -> int:
             print(f"  {name}: {reason}")
     failed = [outcome for outcome in outcomes if outcome.state == "FAILED"]
     cannot = [outcome for outcome in outcomes if outcome.state == "CANNOT RUN"]
-    for outcome in cannot:
-        print(f"NOT RUN on this machine: {outcome.suite.name}: {outcome.reason}")
+    for outcome in outcomes:
+        if outcome.state in ("CANNOT RUN", "LEFT OUT"):
+            print(f"NOT RUN on this machine: {outcome.suite.name}: {outcome.reason}")
     must_run = os.environ.get("EVERY_SUITE_MUST_RUN") == "1"
     return 1 if failed or (must_run and cannot) else 0
 

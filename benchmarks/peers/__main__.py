@@ -1,10 +1,10 @@
-"""Measure us and our peers and print a table; ``--chart FILE`` draws it.
+"""Measure us and our peers and print a table; ``--chart FILE`` draws it, ``--json FILE`` keeps it.
 
 Every round runs every case of every peer once, in a process of its own, one after the other, so that
 a slow moment of the machine meets them all; each figure is the median of the rounds. What they send
 goes to a sink on this machine. The first run makes the environments and needs a package index.
 
-    python -m benchmarks.peers [--rounds N] [--chart docs/images/peers.svg]
+    python -m benchmarks.peers [--rounds N] [--chart FILE] [--json FILE]
 """
 
 import argparse
@@ -20,12 +20,13 @@ from threading import Timer
 from typing import NamedTuple
 
 from benchmarks.peers import sink
-from benchmarks.peers.environments import CONTENDERS, ROOT, python_of
+from benchmarks.peers.environments import CONTENDERS, ROOT, installed_mb, python_of
 from benchmarks.peers.show import chart, table
+from benchmarks.recorded import keep
 
 
-EXIT_SECONDS = 60.0
-"""A process that has not ended by then is killed and counted with this time."""
+EXIT_SECONDS = 30.0
+"""A process that has not ended by then is killed and counted with this time, as Kubernetes does."""
 CALLS_SECONDS = 180.0
 """A process whose calls are not over by then fails the run."""
 
@@ -102,12 +103,31 @@ def run(rounds):
     }
 
 
+def kept(figures, rounds):
+    """Return the figures as `keep` takes them: the peers in their order, with their versions."""
+    peers = [
+        {
+            "adapter": contender.adapter,
+            "title": contender.title,
+            "installed_mb": round(installed_mb(contender), 1),
+            "cases": {
+                case: {name: round(value, 3) for name, value in found.items()}
+                for (adapter, case), found in figures.items()
+                if adapter == contender.adapter
+            },
+        }
+        for contender in CONTENDERS
+    ]
+    return {"rounds": rounds, "exit_limit_s": EXIT_SECONDS, "peers": peers}
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--chart", type=Path, metavar="FILE")
+    parser.add_argument("--json", type=Path, metavar="FILE")
     options = parser.parse_args()
     for contender in CONTENDERS:
         python_of(contender)
@@ -116,6 +136,8 @@ def main():
     if options.chart is not None:
         options.chart.parent.mkdir(exist_ok=True)
         options.chart.write_text(chart(CONTENDERS, figures), encoding="utf-8")
+    if options.json is not None:
+        keep(options.json, "make bench-peers", kept(figures, options.rounds))
 
 
 if __name__ == "__main__":

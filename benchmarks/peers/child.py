@@ -7,6 +7,7 @@ Runs in the peer's environment, so it needs nothing but the standard library and
 
 import json
 import os
+import resource
 import sys
 import time
 from importlib import import_module
@@ -43,6 +44,7 @@ def main(adapter, url, call, count, pace, *, flush):
         "max": times[-1] / 1e3,
         "cpu": (time.process_time() - cpu) / count * 1e6,
         "created": count + WARM_UP,
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024,
     }
 
 

@@ -37,6 +37,10 @@ CONTENDERS = (
         ("pydantic-evals==2.62.0", "logfire==5.2.0"),
         scores=True,
     ),
+    Contender("phoenix", "arize-phoenix-otel 0.17.2", ("arize-phoenix-otel==0.17.2",)),
+    Contender("langsmith", "langsmith 0.14.17", ("langsmith==0.14.17",)),
+    Contender("opik", "opik 2.2.122", ("opik==2.2.122",)),
+    Contender("braintrust", "braintrust 0.48.1", ("braintrust==0.48.1",)),
 )
 
 
@@ -54,3 +58,23 @@ def python_of(contender):
             subprocess.run([*command, *contender.packages], cwd=ROOT, check=True)
         ready.write_text(wanted)
     return str(python)
+
+
+def installed_mb(contender):
+    """Return the megabytes of what was installed, without pip and bytecode, which all have."""
+    folder = FOLDER / contender.adapter / "lib"
+    sizes = (
+        path.stat().st_size
+        for path in folder.rglob("*")
+        if path.is_file()
+        and "__pycache__" not in path.parts
+        and not {"pip", "setuptools", "_distutils_hack"} & set(path.parts)
+    )
+    size = sum(sizes)
+    if contender.adapter == "ours":  # it is installed from this folder
+        size += sum(
+            path.stat().st_size
+            for path in (ROOT / "llmeval_sdk").rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts
+        )
+    return size / 1e6

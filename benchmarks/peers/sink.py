@@ -26,6 +26,8 @@ KNOWN = {
         "endpoints": ["/v0.4/traces", "/v0.5/traces", "/evp_proxy/v2/", "/evp_proxy/v4/"],
         "client_drop_p0s": True,
     },  # a Datadog agent's
+    "/api/apikey/login": {"org_info": [{"id": "1", "name": "bench"}]},  # Braintrust's
+    "/v1/project": {"id": "1", "name": "bench"},
 }
 """What clients ask about the server before they send."""
 

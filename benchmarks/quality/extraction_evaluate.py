@@ -1,6 +1,6 @@
 """What `extraction_risk` catches, beside confidence, agreement and the documents' rule.
 
-    python benchmarks/quality/extraction_evaluate.py --data ../shared/data
+    python benchmarks/quality/extraction_evaluate.py --data ../shared/data [--json FILE]
 
 Nothing is scored by weights that were fitted on it. Exit code 1 if a bar is missed.
 """
@@ -13,14 +13,16 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from extraction_data import KINDS, Case
 from extraction_fit import PULL_WITHIN, Measured, fit, measure, risks
 from extraction_sources import load
-from risk_data import auroc, recall_at
+from risk_data import auroc, measured_on, recall_at
 from sklearn.model_selection import GroupKFold
 
+from benchmarks.recorded import keep
 from llmeval_sdk.heuristics.aggregated_confidence import aggregated_confidence
 from llmeval_sdk.heuristics.agreement import multi_source_agreement
 from llmeval_sdk.heuristics.context_recall import context_recall_heuristic
@@ -48,14 +50,17 @@ missed: list[str] = []
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures here too")
     options = parser.parse_args()
     cases = load(options.data)
     errors(cases)
     sources = {name: measure(rows) for name, rows in cases.items()}
-    within(sources)
+    figures = within(sources)
     across(sources, {name: measure(rows, with_history=False) for name, rows in cases.items()})
     abstentions(cases)
     cost()
+    if options.json is not None:
+        keep(options.json, "make quality", figures)
     if missed:
         print("\nmissed:", "; ".join(missed))
     return bool(missed)
@@ -74,9 +79,10 @@ def errors(cases: Mapping[str, Sequence[Case]]) -> None:
     )
 
 
-def within(sources: Mapping[str, Measured]) -> None:
+def within(sources: Mapping[str, Measured]) -> list[dict[str, Any]]:
+    figures = []
     print(f"\n## Fitted within a source (5 folds by document), {BAD:.0%} bad\n")
-    print("| source | AUROC | caught at a 20 % share | bar |\n| --- | --- | --- | --- |")
+    print("| source | AUROC | 95 % | caught at a 20 % share | bar |\n|" + " --- |" * 5)
     for name, source in sources.items():
         scores = np.zeros(len(source.labels))
         folds = GroupKFold(5).split(source.matrix, groups=source.groups)
@@ -84,10 +90,14 @@ def within(sources: Mapping[str, Measured]) -> None:
             kept = np.zeros(len(scores), bool)
             kept[train] = True
             scores[test] = risks(source, fit([source.only(kept)], PULL_WITHIN))[test]
-        reached = auroc(source.labels, scores)
-        caught = recall_at(source.labels, scores, SHARE, BAD)
-        print(f"| {name} | {reached:.3f} | {caught:.1%} | ≥ {WITHIN_BAR} |")
+        found = measured_on(name, source.labels, scores, source.groups, score="extraction_risk")
+        reached, caught, low, high = (found[key] for key in ("auroc", "caught", "low", "high"))
+        print(
+            f"| {name} | {reached:.3f} | {low:.3f} to {high:.3f} | {caught:.1%} | ≥ {WITHIN_BAR} |"
+        )
         check(f"AUROC within {name}", reached, WITHIN_BAR)
+        figures.append(found)
+    return figures
 
 
 def across(sources: Mapping[str, Measured], forgetful: Mapping[str, Measured]) -> None:

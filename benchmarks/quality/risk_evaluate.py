@@ -1,6 +1,6 @@
 """Tables of what `groundedness_risk` and `retrieval_risk` catch, against human labels.
 
-    python benchmarks/quality/risk_evaluate.py --data ../shared/data [--out risk.md]
+    python benchmarks/quality/risk_evaluate.py --data ../shared/data [--out risk.md] [--json FILE]
 
 Nothing is fitted on what it is measured on: models *and* background table are fitted anew without
 the sources, the generator, the data set or the articles of the row.
@@ -11,16 +11,28 @@ from __future__ import annotations
 import argparse
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import risk_fit
 import risk_languages
 import risk_retrieval
-from risk_data import ANSWER_SETS, BUDGETS, Row, answers, auroc, interval, paragraphs, recall_at
+from risk_data import (
+    ANSWER_SETS,
+    BUDGETS,
+    Row,
+    answers,
+    auroc,
+    interval,
+    measured_on,
+    paragraphs,
+    recall_at,
+)
 from risk_index import asked
 from risk_swaps import SHARES, swapped
 from sklearn.model_selection import GroupKFold
 
+from benchmarks.recorded import keep
 from llmeval_sdk.heuristics.risk import _features
 from llmeval_sdk.heuristics.risk.groundedness import groundedness_risk
 from llmeval_sdk.heuristics.risk.retrieval import retrieval_risk
@@ -28,10 +40,11 @@ from llmeval_sdk.model import Chunk, Record
 
 
 class Report:
-    """Lines for the screen and the file."""
+    """Lines for the screen and the file, and the figures that are kept."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.figures: list[dict[str, Any]] = []
 
     def say(self, line: str = "") -> None:
         print(line, flush=True)
@@ -96,6 +109,9 @@ def groundedness(report: Report, folder: Path) -> None:
         caught = [recall_at(labels, scores, b) for b in BUDGETS]
         reweighted = [recall_at(labels, scores, b, 0.1) for b in BUDGETS]
         report.row(name, auroc(labels, scores), f"{low:.3f} to {high:.3f}", *caught, *reweighted)
+    report.figures.append(
+        measured_on("RAGTruth QA", labels, risk, groups, score="groundedness_risk")
+    )
     ceilings = [min(1.0, b / share) for b in BUDGETS]
     report.row(
         "ceiling (budget / share of bad)", 1.0, "", *ceilings, *(min(1.0, b / 0.1) for b in BUDGETS)
@@ -152,8 +168,12 @@ def others(report: Report, folder: Path) -> None:
         rows = sets[name]
         labels = [r.label for r in rows]
         scores = model.risks(rows)
-        means.append(auroc(labels, scores))
-        caught.append(recall_at(labels, scores, 0.2, 0.1))
+        found = measured_on(
+            name, labels, scores, [r.group for r in rows], score="groundedness_risk"
+        )
+        report.figures.append(found)
+        means.append(found["auroc"])
+        caught.append(found["caught"])
         bad = float(np.mean(labels))
         single = auroc(labels, novel_mass(rows, model.table))
         report.row(
@@ -207,6 +227,11 @@ def retrieval(report: Report, folder: Path) -> None:
                 scores["hybrid"][i] = (
                     hybrid.risk(measured[i]) if "overlap" in measured[i] else scores["text"][i]
                 )
+        report.figures.append(
+            measured_on(
+                f"SQuAD 2.0, {name}", labels, scores["hybrid"], groups, score="retrieval_risk"
+            )
+        )
         bad = float(np.mean(labels))
         caught = [recall_at(labels, scores["hybrid"], b) for b in (0.1, 0.2)]
         single = auroc(labels, [-m["best_sentence"] for m in measured])
@@ -261,6 +286,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--out", type=Path, help="write the tables to this Markdown file too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures here too")
     options = parser.parse_args()
     report = Report()
     report.say("# The risk scores against human labels")
@@ -272,6 +298,8 @@ def main() -> None:
     retrieval(report, options.data)
     if options.out:
         options.out.write_text("\n".join(report.lines) + "\n", encoding="utf-8")
+    if options.json is not None:
+        keep(options.json, "make quality", report.figures)
 
 
 if __name__ == "__main__":

@@ -67,6 +67,19 @@ def test_what_cannot_run_fails_where_every_suite_must(
     assert ended.returncode == status
 
 
+def test_what_has_no_baseline_is_left_out_and_named(suites, tmp_path, monkeypatch):
+    """Another Python than the baseline's is no failure, even where every suite must run."""
+    valgrind = tmp_path / "installed" / "valgrind"
+    valgrind.parent.mkdir()
+    valgrind.touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{valgrind.parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("EVERY_SUITE_MUST_RUN", "1")
+    make = 'case "$*" in *instructions*) echo "NOT COMPARED: no baseline" > "$SUITE_TROUBLE";; esac'
+    ended = suites(make, "instructions")
+    assert "NOT RUN on this machine: instructions: NOT COMPARED: no baseline" in ended.stdout
+    assert ended.returncode == 0
+
+
 def test_a_suite_without_a_test_fails(suites):
     """A run that found no test proves nothing."""
     ended = suites("exit 0", "ragas")
