@@ -17,12 +17,14 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import Any
-
-import griffe
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import registry
 from llmeval_sdk.store import _schema
+
+
+if TYPE_CHECKING:
+    import griffe
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -102,6 +104,8 @@ _loaded: list[griffe.Module] = []
 
 def _names(module: str) -> dict[str, Any]:
     """Return what griffe knows of the names that a module exports, without their texts."""
+    import griffe
+
     if not _loaded:
         logging.getLogger("griffe").setLevel(logging.ERROR)
         package = griffe.load("llmeval_sdk", search_paths=[ROOT], submodules=True)
@@ -180,6 +184,8 @@ def _attributes_in(value: Any, where: str) -> Iterator[tuple[str, dict[str, str]
 
 def _broken_calls(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what griffe finds broken in the Python API, by the name of the object."""
+    import griffe
+
     for module, names in old.items():
         before, after = _module(module, names), _module(module, new.get(module, {}))
         for change in griffe.find_breaking_changes(before, after):
@@ -189,6 +195,8 @@ def _broken_calls(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tu
 
 def _module(path: str, names: Mapping[str, Any]) -> griffe.Module:
     """Make a module of griffe's that has some names."""
+    import griffe
+
     module = griffe.Module(path)
     for name, plain in names.items():
         module.set_member(name, griffe.Object.from_json(json.dumps(plain)))
