@@ -105,8 +105,16 @@ def relative_links(wheel):
 
 
 def built(folder):
-    """Build both into a folder, at the time of the last commit, and return wheel and sdist."""
-    time = run("git", "log", "-1", "--format=%ct", cwd=ROOT).strip()
+    """Build both into a folder, at the time of the last commit, and return wheel and sdist.
+
+    Where there is no repository, as in an unpacked sdist, any fixed time will do.
+    """
+    command = ["git", "log", "-1", "--format=%ct"]
+    time = ""
+    if shutil.which("git"):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        time = done.stdout.strip()
+    time = time or "1577836800"
     run(sys.executable, "-m", "build", "--outdir", folder, ROOT, cwd=ROOT, SOURCE_DATE_EPOCH=time)
     (wheel,), (sdist,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
     return wheel, sdist
