@@ -66,10 +66,15 @@ class Bound:
     @property
     def group_name(self) -> str:
         """The group in words, such as ``tag:tenant=acme``; empty where it is about all requests."""
+        return ", ".join(f"{by}={printable(value)}" for by, value in self.group_values.items())
+
+    @property
+    def group_values(self) -> dict[str, str]:
+        """The values that its group stands for, by grouping; empty where it is about no group."""
         if self.group is None:
-            return ""
-        named = zip(self.by, values_of(self.group, len(self.by)), strict=True)
-        return ", ".join(f"{by}={printable(value)}" for by, value in named if value)
+            return {}
+        values = zip(self.by, values_of(self.group, len(self.by)), strict=True)
+        return {by: value for by, value in values if value}
 
     @property
     def whole(self) -> Bound:
@@ -141,6 +146,11 @@ class AlertState:
     def is_alarm(self) -> bool:
         """Whether an alarm is in force."""
         return self.raised_ns is not None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was judged yet, and no verdict is known to be missing."""
+        return not (self.judged or self.problem or self._silent())
 
     def follow(self, hour: Hour, level: float) -> list[Event]:
         """Take in one hour; ``level`` is the evidence that raises an alarm."""

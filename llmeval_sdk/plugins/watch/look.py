@@ -27,7 +27,7 @@ from llmeval_sdk.store.alerts import (
 from llmeval_sdk.store.latest import is_latest, is_newest
 from llmeval_sdk.store.populations import Population, overall, populations
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.selection import OTHERS, values_of
+from llmeval_sdk.store.selection import OTHERS
 from llmeval_sdk.store.verdicts_by_hour import Arrived, arrived
 from llmeval_sdk.text.terminal import moment, number, plural, printable
 
@@ -76,11 +76,11 @@ class Question:
     now_ns: int
     window_ns: int
     """The time before now that plain bounds are about."""
-    since_ns: int | None = None
-    """Where the first look at a bound begins."""
-    groups: int = 50
+    since_ns: int | None
+    """Where the first look at a bound begins; ``None`` for the first record of 30 days."""
+    groups: int
     """How many groups of a bound have an alert of their own."""
-    viewer: str = ""
+    viewer: str
     """The address of the viewer, for links."""
 
 
@@ -104,8 +104,9 @@ def look(lend: Lend, state: WatchState, question: Question) -> list[Standing]:
         plain, bounds = reader.read(lambda store: split_bounds(store, question.bounds))
         came = reader.read(arrived)
         for bound in bounds:
-            unknown = reader.read(partial(unknown_name, bound.evaluator))
-            if unknown and not state.of_bound(bound):
+            if state.of_bound(bound):
+                continue
+            if unknown := reader.read(partial(unknown_name, bound.evaluator)):
                 raise ConfigurationError(f"{bound}: {unknown}")
     silenced = _change_sort(state, plain, bounds, now_ns)
     standings = _look_at_traffic(lend, state, plain, question)
@@ -148,18 +149,20 @@ def _followed(  # noqa: PLR0917 - one step of `look`
             with _of_group(lend, reader, alerts, alert) as mine:
                 facts = about(mine, alert, level, question.viewer)
         _put(state, alert, event, facts, now_ns)
-    before = {str(alert.bound) for alert in state.of_bound(alerts.bound)}
     current = {str(alert.bound): alert for alert in alerts.by_group.values()}
-    state.alerts = {
-        name: alert for name, alert in state.alerts.items() if name not in before - current.keys()
-    } | current
-    standings = []
+    of_others = {
+        name: alert for name, alert in state.alerts.items() if alert.bound.whole != alerts.bound
+    }
+    state.alerts = of_others | current
+    # A small group may well have no verdict yet; that no group has one is a fault of the judge's.
+    may_wait = any(alert.judged for alert in current.values())
+    standings = [] if current else [_without_groups(alerts.bound, "nothing was judged")]
     for alert in current.values():
         part = None
         if alert.is_alarm:
             with _of_group(lend, reader, alerts, alert) as mine:
                 part = _since_alarm(mine, alert)
-        standings.append(_standing(alert, part, level, now_ns))
+        standings.append(_standing(alert, part, level, now_ns, may_wait=may_wait))
     return standings
 
 
@@ -243,11 +246,13 @@ def _put(
 
 
 def _group_facts(bound: Bound) -> dict[str, Any]:
-    """Return the group that an alert is about, by grouping, for programs."""
-    if bound.group is None:
-        return {}
-    named = zip(bound.by, values_of(bound.group, len(bound.by)), strict=True)
-    return {"group": {by: value for by, value in named if value}}
+    """Return the group that an alert is about, for programs."""
+    return {} if bound.group is None else {"group": bound.group_values}
+
+
+def _without_groups(bound: Bound, why: str) -> Standing:
+    """Return the standing of a bound by group of which no group has any request."""
+    return Standing(str(bound), "undecided", 0.0, None, 0, None, f"there is no group: {why}")
 
 
 def about(reader: StoreReader, alert: AlertState, level: float, viewer: str) -> dict[str, Any]:
@@ -319,8 +324,18 @@ def _text(name: str, bound: float, event: Event, facts: dict[str, Any]) -> str:
     return "\n".join(printable(line, 1_000) for line in lines)
 
 
-def _standing(alert: AlertState, part: Population | None, level: float, now_ns: int) -> Standing:
-    """Say how an alert stands; of an alarm, ``part`` is what was judged since its change began."""
+def _standing(
+    alert: AlertState, part: Population | None, level: float, now_ns: int, *, may_wait: bool
+) -> Standing:
+    """Say how an alert stands.
+
+    Args:
+        alert: The alert.
+        part: Of an alarm, what was judged since its change began.
+        level: The evidence that raises an alarm.
+        now_ns: The time of the look.
+        may_wait: Whether a group without a verdict waits for one, as other groups have some.
+    """
     lacking = alert.lacking()
     mean, needed, judged, waiting = (
         alert.mean(),
@@ -344,8 +359,7 @@ def _standing(alert: AlertState, part: Population | None, level: float, now_ns: 
         detail = f"the clock is behind what was counted, up to {moment(alert.cursor_ns)}"
     elif lacking:
         state, detail = "undecided", lacking
-        # A small group may well have no verdict yet, which is no fault of the judge's.
-        waiting = alert.bound.group is not None and not (alert.problem or alert.judged)
+        waiting = may_wait and alert.is_new
         if not alert.judged:
             detail += f"; about {needed:,} judged requests would show a drop of five points"
     elif needed is None:
@@ -393,6 +407,8 @@ def _look_at_traffic(
                 for alert, alarm in state.plain_of(bound).items()
                 if alarm.since_ns and alert not in measured
             ]
+        if not results:
+            standings += [_without_groups(bound, "no requests") for bound in same]
         for result in results:
             alarm = state.plain.setdefault(result.alert, _plain_alarm(result.bound))
             _compare(state, result, alarm, question.now_ns)

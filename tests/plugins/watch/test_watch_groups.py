@@ -154,6 +154,37 @@ def test_a_small_group_without_verdicts_breaks_nothing(traffic, watch):
     assert done.returncode == 0
 
 
+@pytest.mark.parametrize(
+    "bound", ["groundedness<0.9", "latency_seconds.p95>2"], ids=["scores", "traffic"]
+)
+def test_that_there_is_no_group_is_no_good_news(traffic, watch, bound):
+    """Nothing was watched, so the look does not pass for a calm one."""
+    done = watch("--alert", bound, "--by", "tag:tenant", "--json")
+    (alert,) = json.loads(done.stdout)["alerts"]
+    assert (alert["state"], alert["waiting"]) == ("undecided", False)
+    assert "there is no group" in alert["detail"]
+    assert done.returncode == 2
+
+
+@pytest.mark.parametrize("lost", [{"lost": 1.0}, {"chance": 0.0}], ids=["failed", "never asked"])
+def test_a_judge_that_gives_no_group_a_verdict_is_told(traffic, watch, lost):
+    """A small group may wait for its first verdict, but not all groups at once."""
+    for tenant in ("acme", "globex"):
+        traffic.hours(40, 1, 0.0, per_hour=10, tags={"tenant": tenant}, **lost)
+    done = watch(*BY, "--json")
+    assert not any(one["waiting"] for one in standings(done).values())
+    assert done.returncode == 2
+
+
+def test_a_judge_that_fails_for_one_group_is_told(traffic, watch):
+    """Its judgements were lost, which is no lack of traffic."""
+    tenants(traffic, 40, 1, acme=0.02)
+    traffic.hours(40, 1, 0.0, per_hour=10, lost=1.0, tags={"tenant": "globex"})
+    done = watch(*BY, "--json")
+    assert "judgements were lost" in standings(done)["tag:tenant=globex"]["detail"]
+    assert done.returncode == 2
+
+
 def test_names_of_groups_are_strangers_texts(traffic, watch, hook):
     """They reach neither the terminal nor a header as they are, and are bounded."""
     name = "x\r\nevil: 1\x1b[31m" + "y" * 500
