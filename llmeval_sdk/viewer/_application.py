@@ -37,6 +37,7 @@ from llmeval_sdk.viewer._site import (
     Readers,
     SavedReportsBeside,
     Site,
+    StoppedError,
     Watch,
     busy_page,
     stream,
@@ -110,6 +111,7 @@ def build(
         NoStoreError: _no_store,
         HTTPException: _failed,
         BusyError: busy_page,
+        StoppedError: busy_page,
         **dict.fromkeys(_OF_DAMAGE, _damaged),
     }
     inner = Starlette(routes=routes, exception_handlers=handlers)

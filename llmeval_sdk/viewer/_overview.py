@@ -25,6 +25,7 @@ from llmeval_sdk.viewer._site import (
     WAIT_SECONDS,
     BackgroundTask,
     NoStoreError,
+    StoppedError,
     counting_page,
     state_of,
 )
@@ -99,7 +100,7 @@ def show(request: Request) -> Response:
 
 def begin(site: Site) -> None:
     """Begin to count the traffic of the store, if there is one."""
-    with suppress(NoStoreError), site.readers.lend() as reader:
+    with suppress(NoStoreError, StoppedError), site.readers.lend() as reader:
         _bring_up(site, reader, time.time_ns(), wait=0.0)
 
 
@@ -139,7 +140,10 @@ def _bring_up(
 
     spans = reader.read(lambda store: store.execute(_SPANS).fetchone()[0])
     task = site.background.start(("traffic", location), count, total=spans, unit="spans")
-    return None if task.is_done(wait) else task
+    if not task.is_done(wait):
+        return task
+    task.result()  # raises where counting failed, which must not look like no traffic
+    return None
 
 
 def _sum(parts: Mapping[str, TrafficHour]) -> TrafficHour:

@@ -169,3 +169,16 @@ def test_the_first_overview_of_a_large_store_says_that_it_still_counts(serve, st
         assert "10,000 spans" in page.text
         page = site.get("/overview")
     assert "requests 5,000" in text_of(page)
+
+
+@pytest.mark.parametrize("where", [{}, {"where": "tag:tenant=acme"}], ids=["all", "filtered"])
+def test_a_count_that_fails_does_not_look_like_no_traffic(site, store, monkeypatch, where):
+    """The page says that the store could not be read, and the next visit counts again."""
+    fill(store, tags={"tenant": "acme"})
+    with monkeypatch.context() as limited:
+        limited.setattr("llmeval_sdk.viewer._overview.FIRST_SECONDS", -1.0)
+        limited.setattr("llmeval_sdk.store.reader._STEPS", 1)
+        page = site.get("/overview", **where)
+    assert page.status == 503
+    assert "No traffic" not in page.text
+    assert "requests 200" in text_of(site.get("/overview", **where))
