@@ -63,7 +63,7 @@ BREAKING = {
     "an evaluator": (lambda s: s["evaluators"].remove("groundedness"), "groundedness"),
     "a column": (lambda s: s["columns"]["export"].pop("session_id"), "session_id"),
     "a column of the store": (lambda s: s["store"]["spans"].pop("tags"), "tags"),
-    "an attribute": (lambda s: s["otlp"]["spans"].pop("session.id"), "id"),
+    "an attribute": (lambda s: s["otlp"]["spans"].pop("session.id"), "session.id"),
 }
 
 

@@ -85,14 +85,16 @@ def surface_of(release: Path) -> dict[str, Any]:
 
 def untold(changes: dict[str, str], section: str) -> list[str]:
     """Return the breaking changes whose names stand nowhere in a section of the change log."""
-    words = set(re.findall(r"[\w-]+", section))
-    return [f"{name} ({what})" for name, what in changes.items() if not words & {word_of(name)}]
+    words = {word.rstrip(".") for word in re.findall(r"[\w.-]+", section)}
+    words |= {word.rpartition(".")[2] for word in words}  # of `Budget.per`, the parameter alone
+    return [f"{name} ({what})" for name, what in changes.items() if word_of(name) not in words]
 
 
 def word_of(name: str) -> str:
     """Return the word by which a change log has to name what changed."""
-    words = [word for word in re.split(r"[ .,()]+", name) if word and word not in PROPERTIES]
-    return words[-1]
+    words = [word for word in re.split(r"[ ,()]+", name) if word and word not in PROPERTIES]
+    is_call = words[0].startswith("llmeval_sdk.")
+    return words[-1].rpartition(".")[2] if is_call else words[-1]
 
 
 def _golden(name: str) -> Any:
@@ -113,11 +115,14 @@ def _names(module: str) -> dict[str, Any]:
         _loaded.append(package)
     package = _loaded[0]
     home = package[module] if module else package
-    members = {name: member for name, member in home.members.items() if member.is_public}
     if home.exports is not None:
         members = {name: home[name] for name in map(str, home.exports) if name in home.members}
     else:
-        members = {name: one for name, one in members.items() if not one.is_alias}
+        members = {
+            name: member
+            for name, member in home.members.items()
+            if member.is_public and not member.is_alias
+        }
     names = {}
     for name, member in sorted(members.items()):
         target = member.final_target if isinstance(member, griffe.Alias) else member
@@ -217,10 +222,12 @@ def _broken(old: Any, new: Any, path: str = "") -> Iterator[tuple[str, str]]:
                 yield below, "removed"
             else:
                 yield from _broken(value, new[name], below)
+    elif isinstance(old, list) and old and not new:
+        yield path, "is empty"
     elif isinstance(old, list) and isinstance(new, list):
         if all(isinstance(value, str) for value in old):
             yield from ((f"{path} {value}", "removed") for value in old if value not in new)
-        elif old and new:
+        else:
             yield from _broken(old[0], new[0], path)
     elif old != new and old != "null":  # a shape that had no value may get one
         yield path, f"{old!r} became {new!r}"
