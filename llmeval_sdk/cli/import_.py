@@ -84,7 +84,7 @@ def add(subparsers: Commands) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Import the files, and say what came of it."""
+    """Import the files and print a summary."""
     from llmeval_sdk.offline.data.history import HistoryReader
 
     settings = config.from_environment(problems=[])
@@ -183,7 +183,7 @@ def _opened(
         is_stdin = name == _STDIN
         file: Any = sys.stdin.buffer if is_stdin else stack.enter_context(path.open("rb"))
         begins = file.peek(4)[:4]
-        if form == _FORMATS[-1] or (form is None and begins == _PARQUET):
+        if form == "parquet" or (form is None and begins == _PARQUET):
             if is_stdin:
                 raise ConfigurationError("Parquet cannot be read from standard input: name a file")
             yield tracked(reader.parquet(path, label), total=rows_in(path), what="importing")
@@ -208,7 +208,7 @@ def _advanced(
 
 
 def _say(outcome: _Outcome, reader: HistoryReader, store: Path, settings: Settings) -> None:
-    """Say what was imported, what was not, and what will not stay."""
+    """Print what was imported, what was left out, and what an app will delete again."""
     say_wrapped(f"{printable(str(store), 500)}: imported {_counted(outcome.new)}")
     if outcome.known:
         say_wrapped(f"already there: {_counted(outcome.known)}")

@@ -122,9 +122,9 @@ def tracked(items: Iterable[_T], *, total: int, what: str) -> Iterator[_T]:
 
 @contextmanager
 def advancing(what: str, total: int | None) -> Iterator[Callable[[int], object]]:
-    """Lend what advances a progress bar, which is shown if standard error is a terminal.
+    """Lend a function that advances a progress bar, which is shown if standard error is a terminal.
 
-    Where nobody knows the ``total``, the bar only shows that something is done.
+    If ``total`` is ``None``, the bar only shows that the command is at work.
     """
     try:
         from rich.console import Console

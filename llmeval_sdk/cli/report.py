@@ -394,9 +394,9 @@ def _show_rules(rules: RuleComparison) -> None:
 
 
 def _print_groups(args: argparse.Namespace, slices: Sequence[str]) -> int:
-    """Print the scores and the traffic of groups of requests; without groups, traffic by name.
+    """Print the scores and the traffic of groups of requests.
 
-    The plain report has the scores by name.
+    Without groups, only the traffic by span name is printed, as the plain report has the scores.
     """
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
     by = BY_SELECTION if len(slices) > 1 else next(iter(slices), "name")

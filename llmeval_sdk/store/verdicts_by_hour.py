@@ -12,6 +12,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
+from functools import partial
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import DAY_NS, HOUR_NS, values
@@ -228,7 +229,7 @@ def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
     about["imported"] = json.dumps(left_out["evaluations"])
     for row in connection.execute(_SCORED.replace(":part", part), about):
         time_ns, span_id, group, *score = row
-        _add_score(at(time_ns, name_of(group)), time_ns, score, predicted(span_id))
+        _add_score(at(time_ns, name_of(group)), time_ns, score, partial(predicted, span_id))
     steps: dict[str, str | None] = {}
     about |= {"after": after.not_run, "last": arrived.not_run}
     about["imported"] = json.dumps(left_out["not_run"])
@@ -246,7 +247,9 @@ def _collect(  # noqa: PLR0917 - one reading of two tables, for two callers
         hour.seen.append(Seen(None, 1.0, predicted(span_id)))
 
 
-def _add_score(hour: Hour, time_ns: int, row: Sequence[Any], predicted: float | None) -> None:
+def _add_score(
+    hour: Hour, time_ns: int, row: Sequence[Any], predicted: Callable[[], float | None]
+) -> None:
     value, chance, *version = row
     number = value if type(value) is float else values.number(value)
     if number is None:
@@ -259,7 +262,7 @@ def _add_score(hour: Hour, time_ns: int, row: Sequence[Any], predicted: float | 
     hour.versions.add(judge_version(*version))
     hour.judged += 1
     hour.last_verdict_ns = max(hour.last_verdict_ns, time_ns)
-    hour.seen.append(Seen(number, chance, predicted))
+    hour.seen.append(Seen(number, chance, predicted()))
 
 
 def _finished(hour: Hour) -> Hour:
@@ -302,7 +305,8 @@ _CAME_BY_ITSELF = """
 (:after < 0 OR NOT EXISTS (SELECT 1 FROM json_each(:imported) part
   WHERE seq BETWEEN json_extract(part.value, '$[0]') AND json_extract(part.value, '$[1]')))
 """
-"""Leave what was imported out of what is late; to look for each row of all hours takes time."""
+"""Leaves imported rows out of the late ones. Rows of the hours themselves pass unchecked, as to check
+each of them would take time."""
 
 _SCORED = f"""
 SELECT time_ns, span_id, :part, value, {chance_of("evaluations")}, evaluator_version,

@@ -147,7 +147,8 @@ Attribute = str | bool | int | float | Sequence[str]
 MAX_EXPLANATION = 8_000
 """How many characters a text may have."""
 _MAX_MEASURED = 1e15
-"""No model call has so many tokens or seconds; what is greater is sent as the app's own number."""
+"""A larger number of tokens or seconds is no measurement of a model call; it is sent as a metric of
+the app's own."""
 MAX_OWN = 30
 """How many tags, metrics and scores a span may have of each; many backends allow 128 attributes."""
 

@@ -50,7 +50,7 @@ OUTPUT_TOKENS: Final = "gen_ai.usage.output_tokens"
 CACHE_READ_TOKENS: Final = "gen_ai.usage.cache_read.input_tokens"
 CACHE_WRITE_TOKENS: Final = "gen_ai.usage.cache_write.input_tokens"
 CACHE_CREATION_TOKENS: Final = "gen_ai.usage.cache_creation.input_tokens"
-"""The former name, which is the only one that Phoenix and Langfuse read."""
+"""The former name of `CACHE_WRITE_TOKENS`; Phoenix and Langfuse read no other one."""
 REASONING_TOKENS: Final = "gen_ai.usage.reasoning.output_tokens"
 FIRST_CHUNK_SECONDS: Final = "gen_ai.response.time_to_first_chunk"
 MEASURED = {

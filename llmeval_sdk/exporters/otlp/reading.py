@@ -40,13 +40,13 @@ class OtlpEvent(NamedTuple):
 
 
 class OtlpStatus(NamedTuple):
-    """How a span ended."""
+    """The status of a span that failed."""
 
     description: str | None
 
 
 class OtlpScope(NamedTuple):
-    """The instrumentation that made a span."""
+    """The scope of a span: the instrumentation that made it."""
 
     name: str
 
@@ -126,7 +126,7 @@ _BASE64_LENGTHS = {24: 16, 12: 8}
 
 
 def _id_of(text: object) -> str:
-    """Return an id in hexadecimal, of which most writers make it, or some in base64."""
+    """Return an id in hexadecimal; some writers of JSON encode ids in base64."""
     written = str(text)
     size = _BASE64_LENGTHS.get(len(written))
     if size is not None and written.endswith("="):
