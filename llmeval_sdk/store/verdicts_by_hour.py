@@ -305,8 +305,8 @@ _CAME_BY_ITSELF = """
 (:after < 0 OR NOT EXISTS (SELECT 1 FROM json_each(:imported) part
   WHERE seq BETWEEN json_extract(part.value, '$[0]') AND json_extract(part.value, '$[1]')))
 """
-"""Leaves imported rows out of the late ones. Rows of the hours themselves pass unchecked, as to check
-each of them would take time."""
+"""Leaves imported rows out of the late ones. Rows of the hours themselves pass unchecked, because
+it would take time to check each of them."""
 
 _SCORED = f"""
 SELECT time_ns, span_id, :part, value, {chance_of("evaluations")}, evaluator_version,
