@@ -9,21 +9,19 @@ judges nothing: `llmeval_sdk.heuristics.extraction` makes scores of it, and the 
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from math import fsum
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
-from llmeval_sdk.model.chat import bounded_question
 from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.text.amounts import Date
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
+from llmeval_sdk.text.cues import Cues, Marks, cues
 from llmeval_sdk.text.labels import (
     GROUP_OF,
     VAGUE,
@@ -51,68 +49,6 @@ from llmeval_sdk.text.values import (
 )
 
 
-# The words that announce a field: "total" before an amount, "expires" beside a date.
-
-
-MAX_CUES = 24
-_MAX_CUE_TEXT = 600
-NAME, DESCRIPTION, REQUEST = 1.0, 0.6, 0.4
-"""What a cue is worth by where it was read: the field's own name says most."""
-
-_WORD = re.compile(r"[^\W\d_]{2,}")
-_JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
-_ENDINGS = ("ations", "ation", "ing", "ies", "ied", "ers", "ed", "er", "es", "s", "e", "y")
-_STOP_WORDS = """
-a an and any are as at be been by can did do does document documents every field for
-from give given has have how if in into is it its may must name of on one or other out
-page passage please return should such than that the their them then there these they
-this those to value was were what when where which who whom whose why will with word
-words would you your all each exact extract extracted find first get look most not only
-per text tell use used using within under about after before between during also both
-"""
-_STOP = frozenset(_STOP_WORDS.split())
-
-
-def cues(config: object, request: object) -> _Cues:
-    """Read the cue words of a field, as stems with what each is worth, the field's name first.
-
-    ``config`` is a Record's ``field_config``: its ``name``, its ``description``, and ``cues``, a
-    list of further words that count like the name. ``request`` adds the words of its question.
-    """
-    config = config if isinstance(config, Mapping) else {}
-    name, description, more = config.get("name"), config.get("description"), config.get("cues")
-    words = [name] if isinstance(name, str) else []
-    if isinstance(more, (list, tuple)):
-        words += [cue for cue in more[:MAX_CUES] if isinstance(cue, str)]
-    return _read_cues(
-        " ".join(words)[:_MAX_CUE_TEXT],
-        description[:_MAX_CUE_TEXT] if isinstance(description, str) else "",
-        bounded_question(request)[-_MAX_CUE_TEXT:],
-    )
-
-
-@lru_cache(512)
-def _read_cues(name: str, description: str, request: str) -> _Cues:
-    worth: dict[str, float] = {}
-    sources = ((_JOINT.sub(" ", name), NAME), (description, DESCRIPTION), (request, REQUEST))
-    for text, weight in sources:
-        for word in _WORD.findall(text.lower()):
-            if word not in _STOP and len(worth) < MAX_CUES:
-                worth.setdefault(_stem(word), weight)
-    return tuple(worth.items())
-
-
-def _stem(word: str) -> str:
-    """Cut a word to the beginning that its inflections share."""
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= 4:
-            return word[: -len(ending)]
-    return word
-
-
-# A Record's passages searched once: where a value stands, its rivals, and the cues beside both.
-
-
 # The passages of a Record as one text, bounded, with a way back to the chunk of every place.
 
 MAX_TEXT = 40_000
@@ -122,13 +58,8 @@ MAX_CHUNKS = 500
 MAX_QUOTES = 20
 _GAP = "\n\n"
 _SHOWN = 200
-
-
-_Cues = tuple[tuple[str, float], ...]
-"""Stems, each with what it is worth."""
-_MAX_MARKS, _MAX_KNOWN = 30, 1_000
-"""For one text, the marks of at most this many sets of cues are kept, each with its results for at
-most this many places."""
+_MAX_MARKS, _MAX_OPPONENTS = 30, 10
+"""For one text, the marks of at most so many sets of cues are kept, and the rivals by so many."""
 
 
 class PossibleValue(NamedTuple):
@@ -163,8 +94,14 @@ class Passages:
     _evidence: list[EvidenceText] = field(default_factory=list, compare=False, repr=False)
     _labels: dict[str | None, list[Label]] = field(default_factory=dict, compare=False, repr=False)
     _heads: list[list[Head]] = field(default_factory=list, compare=False, repr=False)
-    _marks: dict[_Cues, Marks] = field(default_factory=dict, compare=False, repr=False)
+    _marks: dict[Cues, Marks] = field(default_factory=dict, compare=False, repr=False)
+    _opponents: dict[tuple[str, Cues], Opponents] = field(
+        default_factory=dict, compare=False, repr=False
+    )
     _columns: dict[tuple[int, int], Label | None] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    _field_labels: dict[str | None, _FieldLabels] = field(
         default_factory=dict, compare=False, repr=False
     )
     _nearest: dict[tuple[str, int, int], tuple[Label | None, str]] = field(
@@ -186,6 +123,19 @@ class Passages:
             self._labels.update(grouped)  # last, and at once: another thread may read the text, too
         return self._labels.get(group, [])
 
+    def field_labels(self, concept: str | None) -> _FieldLabels:
+        """Return the labels for fields that ask for a concept."""
+        known = self._field_labels.get(concept)
+        if known is not None:
+            return known
+        try:
+            labels = self.labels(GROUP_OF[concept]) if concept is not None else []
+        except TooLargeError:  # not kept: the next record has its own limit of work
+            return _FieldLabels(concept, [], self, {}, has_own=False)
+        has_own = any(label.concept == concept for label in labels)
+        known = self._field_labels[concept] = _FieldLabels(concept, labels, self, {}, has_own)
+        return known
+
     def nearest(self, group: str, start: int, end: int) -> tuple[Label | None, str]:
         """Return the label of a group that a place stands under, and how; kept for other fields."""
         place = group, start, end
@@ -202,7 +152,7 @@ class Passages:
             self._columns[place] = label_of_column(self._heads[0], self.text, start, end)
         return self._columns[place]
 
-    def marks(self, cues: _Cues) -> Marks:
+    def marks(self, cues: Cues) -> Marks:
         """Return where the cues of a field stand; kept for fields of the same name in a list."""
         marks = self._marks.get(cues)
         if marks is None:
@@ -210,6 +160,16 @@ class Passages:
                 self._marks.clear()
             marks = self._marks[cues] = Marks.of(self.lowered, cues)
         return marks
+
+    def opponents(self, kind: str, marks: Marks) -> Opponents:
+        """Return all values of a kind as rivals of fields with some cues; kept for such fields."""
+        key = kind, marks.cues
+        opponents = self._opponents.get(key)
+        if opponents is None:
+            if len(self._opponents) >= _MAX_OPPONENTS:
+                self._opponents.clear()
+            opponents = self._opponents[key] = Opponents(self, kind, marks)
+        return opponents
 
     def is_heading(self, start: int, end: int) -> bool:
         """Say whether a line holds the labels of two columns or more, and no figures."""
@@ -329,130 +289,6 @@ def lower(text: str) -> str:
     if len(lowered) == len(text):
         return lowered
     return "".join(low if len(low := letter.lower()) == 1 else letter for letter in text)
-
-
-BEFORE, AFTER = 120, 90
-"""Characters before and after a value in which a cue counts. Measured: 60 to 160 hardly differ."""
-# Where cue words stand in a text, and how much they speak for a place in it.
-
-MAX_PLACES = 200
-"""Of one cue."""
-_AFTER_WEIGHT = 0.6
-_OTHER_LINE = tuple(0.75**lines for lines in range(5))
-"""For each number of line breaks between a cue and the value; more than four count as four."""
-_MAX_CUE = 30
-
-
-class Marks(NamedTuple):
-    """The cues of a field in one text, in the order of their places."""
-
-    lowered: str
-    starts: list[int]
-    ends: list[int]
-    which: list[int]
-    weights: list[float]
-    """Of each cue: what it is worth, less where it stands everywhere."""
-    known: dict[tuple[int, int], float]
-    """How much the cues speak for the places that were asked about before."""
-
-    @classmethod
-    def of(cls, lowered: str, cues: Iterable[tuple[str, float]]) -> Marks:
-        """Find cues, each a stem and what it is worth, in a lower-case text."""
-        marks: list[tuple[int, int, int]] = []
-        weights: list[float] = []
-        for stem, worth in cues:
-            places = _places(lowered, stem)
-            if places:
-                marks += [(place, place + len(stem), len(weights)) for place in places]
-                weights.append(worth / len(places) ** 0.25)
-        marks.sort()
-        starts, ends, which = ([mark[part] for mark in marks] for part in range(3))
-        return cls(lowered, starts, ends, which, weights, {})
-
-    def near(self, start: int, end: int) -> float:
-        """Say how much the cues speak for a place, as the sum over the nearest of each."""
-        starts, place = self.starts, (start, end)
-        near = self.known.get(place)
-        if near is None:
-            low = bisect_left(starts, start - BEFORE - _MAX_CUE)
-            if low == len(starts) or starts[low] > end + AFTER:  # no cue is near: the usual case
-                return 0.0
-            near = fsum([near for near, _ in self._nearest(start, end).values()])
-            if len(self.known) < _MAX_KNOWN:
-                self.known[place] = near
-        return near
-
-    def best(self, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int] | None, float]:
-        """Return the place that cues speak for most, and how much they do."""
-        best, most = (spans[0] if spans else None), 0.0
-        for start, end in spans:
-            near = self.near(start, end)
-            if near > most:
-                best, most = (start, end), near
-        return best, most
-
-    def word(self, start: int, end: int) -> str | None:
-        """Return the cue that speaks most for a place, as the text writes it."""
-        nearest = self._nearest(start, end)
-        if not nearest:
-            return None
-        _, place = max(nearest.values(), key=lambda say: (say[0], -say[1]))
-        stop = place
-        while stop < min(len(self.lowered), place + _MAX_CUE) and self.lowered[stop].isalnum():
-            stop += 1
-        return self.lowered[place:stop]
-
-    def _nearest(self, start: int, end: int) -> dict[int, tuple[float, int]]:
-        """Return how much each cue near a place speaks for it, and where that cue stands.
-
-        The nearest of a cue on each side decides: what stands farther away is worth less, and no
-        fewer line breaks part it from the place.
-        """
-        lowered, starts, ends, cues, weights, _ = self
-        low = bisect_left(starts, start - BEFORE - _MAX_CUE)
-        middle = bisect_left(starts, end, low)
-        high = bisect_right(starts, end + AFTER, middle)
-        best: dict[int, tuple[float, int]] = {}
-        for at in range(middle - 1, low - 1, -1):
-            which = cues[at]
-            if which in best:
-                continue
-            place, stop = starts[at], ends[at]
-            if stop > start:  # a part of the value, as in "MIT License"
-                best[which] = weights[which], place
-            elif (near := 1 - (start - stop) / BEFORE) > 0:
-                near *= weights[which]
-                lines = lowered.count("\n", stop, start)
-                best[which] = near * _OTHER_LINE[min(lines, 4)] if lines else near, place
-        passed: set[int] = set()
-        for at in range(middle, high):
-            which = cues[at]
-            if which in passed:
-                continue
-            passed.add(which)
-            place = starts[at]
-            near = _AFTER_WEIGHT * (1 - (place - end) / AFTER) * weights[which]
-            most = best[which][0] if which in best else 0.0
-            if near <= most:  # line breaks would only make it less
-                continue
-            if lines := lowered.count("\n", end, place):
-                near *= _OTHER_LINE[min(lines, 4)]
-            if near > most:
-                best[which] = near, place
-        return best
-
-
-def _places(lowered: str, stem: str) -> list[int]:
-    """Return where words that begin with a stem stand."""
-    places = []
-    at = lowered.find(stem)
-    for _ in range(MAX_PLACES):
-        if at < 0:
-            break
-        if at == 0 or not lowered[at - 1].isalnum():
-            places.append(at)
-        at = lowered.find(stem, at + len(stem))
-    return places
 
 
 # Everything of a kind in a text: the possible rivals.
@@ -604,36 +440,41 @@ class _FieldLabels(NamedTuple):
 
     concept: str | None
     labels: list[Label]
+    """The labels of the group of concepts that the field belongs to."""
     passages: Passages
+    known: dict[Span, tuple[Label | None, bool]]
+    """The label over each place that was asked about before, and whether it stands beside it."""
+    has_own: bool
+    """Whether a label names the field."""
 
     @classmethod
     def of(cls, config: object, passages: Passages) -> _FieldLabels:
-        """Find the labels of the group of concepts that a field belongs to."""
+        """Find the labels for a field by its name and description."""
         config = config if isinstance(config, Mapping) else {}
         name, description = config.get("name"), config.get("description")
         concept = concept_of(
             name if isinstance(name, str) else "",
             description if isinstance(description, str) else "",
         )
-        labels: list[Label] = []
-        if concept is not None:
-            with suppress(TooLargeError):
-                labels = passages.labels(GROUP_OF[concept])
-        return cls(concept, labels, passages)
+        return passages.field_labels(concept)
 
     def over(self, span: tuple[int, int], *, beside: bool = False) -> Label | None:
         """Return the label that a place stands under; ``beside`` looks on its own line only."""
         if not self.labels:
             return None
-        group = GROUP_OF[self.concept or ""]
-        label, how = self.passages.nearest(group, *span)
-        if beside and how != "before":
-            return None
-        if label is None and not beside:
-            label = self._of_column(self.passages.column(*span))
-        elif label is not None and label.concept in VAGUE and label.concept != self.concept:
-            return None
-        return label
+        known = self.known.get(span)
+        if known is None:
+            known = self.known[span] = self._find_over(span)
+        label, is_beside = known
+        return label if is_beside or not beside else None
+
+    def _find_over(self, span: Span) -> tuple[Label | None, bool]:
+        label, how = self.passages.nearest(GROUP_OF[self.concept or ""], *span)
+        if label is None:
+            return self._of_column(self.passages.column(*span)), False
+        if label.concept in VAGUE and label.concept != self.concept:
+            return None, False
+        return label, how == "before"
 
     def _of_column(self, label: Label | None) -> Label | None:
         """Return what the label of a column says of the field.
@@ -653,11 +494,6 @@ class _FieldLabels(NamedTuple):
         """Return the label that a place stands under if it names the field."""
         label = self.over(span, beside=beside)
         return label if label is not None and label.concept == self.concept else None
-
-    @property
-    def has_own(self) -> bool:
-        """Whether a label names the field."""
-        return any(label.concept == self.concept for label in self.labels)
 
 
 def rivals(record: Record) -> list[dict[str, object]]:
@@ -687,27 +523,14 @@ def _read(
     own = [span for span in spans if labels.own(span) is not None]
     best, cue = marks.best(own or spans)
     label = labels.over(best) if best is not None else None
-    opponents = _rivals(kind, spans, forms, passages, marks) if with_rivals else ()
-    if labels.has_own and not own:
-        opponents = _labelled(opponents, labels, beside=kind in FREE_FORM)
+    opponents: tuple[Rival, ...] = ()
+    if with_rivals:
+        among = passages.opponents(kind, marks)
+        opponents = among.of(spans, forms, labels if labels.has_own and not own else None)
     return Reading(
         value, form, kind, passages, marks, spans, best, cue, opponents,
         standing is not None, labels.concept, label, labels.has_own,
     )  # fmt: skip
-
-
-def _labelled(
-    rivals: tuple[Rival, ...], labels: _FieldLabels, *, beside: bool
-) -> tuple[Rival, ...]:
-    """Put the rivals first that stand under a label that names the field.
-
-    Any capitalised word may be a name, so that of names only one ``beside`` the label counts.
-    """
-    marked = [
-        rival._replace(label=labels.own((rival.start, rival.end), beside=beside))
-        for rival in rivals
-    ]
-    return tuple(sorted(marked, key=lambda rival: rival.label is None))
 
 
 class Place(NamedTuple):
@@ -747,36 +570,96 @@ def _as_written(lowered: str, text: str) -> Iterator[tuple[int, int]]:
         at = text.find(lowered, end)
 
 
-def _rivals(
-    kind: str,
-    spans: tuple[tuple[int, int], ...],
-    forms: Collection[str],
-    passages: Passages,
-    marks: Marks,
-) -> tuple[Rival, ...]:
-    """Collect the other values of a kind, each once, at the place that cues speak for most."""
-    best: dict[str, tuple[float, PossibleValue]] = {}
-    times: dict[str, int] = {}
-    competes: dict[str, bool] = {}
-    for candidate in values_in(passages, kind):
-        start, end, _, form = candidate
-        is_rival = competes.get(form)
-        if is_rival is None:
-            is_rival = competes[form] = _competes(form, kind, forms)
-            if is_rival and kind == "line" and passages.is_heading(start, end):
-                is_rival = competes[form] = False
-        if not is_rival:
-            continue
-        for begin, stop in spans:
-            if start < stop and end > begin:
-                break
-        else:
-            cue = marks.near(start, end)
-            times[form] = times.get(form, 0) + 1
-            if form not in best or cue > best[form][0]:
-                best[form] = cue, candidate
-    found = [Rival(c.value, c.start, c.end, cue, times[c.form]) for cue, c in best.values()]
-    return tuple(sorted(found, key=lambda rival: (-rival.cue, rival.start)))
+class Opponents:
+    """All values of a kind in the passages, as rivals of fields that have the same cues.
+
+    The fields of one answer share them: a list of twenty amounts ranks its rivals once.
+    """
+
+    def __init__(self, passages: Passages, kind: str, marks: Marks) -> None:
+        self._kind, self._marks = kind, marks
+        self._values = sorted(values_in(passages, kind), key=_place)
+        self._starts = [value.start for value in self._values]
+        self._longest = max((value.end - value.start for value in self._values), default=0)
+        self._by_form: dict[str, list[PossibleValue]] = {}
+        for value in values_in(passages, kind):
+            self._by_form.setdefault(value.form, []).append(value)
+        if kind == "line":
+            for form, (first, *_) in list(self._by_form.items()):
+                if passages.is_heading(first.start, first.end):
+                    del self._by_form[form]
+        self._by_form.pop("", None)
+        self._ranked: dict[str | None, dict[str, Rival]] = {}
+
+    def of(
+        self, spans: Sequence[Span], forms: Collection[str], labels: _FieldLabels | None
+    ) -> tuple[Rival, ...]:
+        """Return the rivals of a value, the one that cues speak for most first.
+
+        ``spans`` are the places of the value, which hold no rival of it, and ``forms`` the normal
+        forms of all values of its field. With ``labels`` those rivals come first that stand under a
+        label which names the field.
+        """
+        ranked = self._ranking(labels)
+        beside = {value.form for span in spans for value in self._overlapping(span)}
+        beside.difference_update(forms)
+        if self._kind in ("name", "line"):  # a part of a name is no rival of it
+            forms = [form for form in ranked if any(_is_part(form, own) for own in forms)]
+        left = set(forms).union(beside)
+        rivals = [rival for form, rival in ranked.items() if form not in left]
+        again = [
+            rival
+            for form in beside.intersection(ranked).difference(forms)
+            if (rival := self._best(form, labels, spans)) is not None
+        ]
+        return tuple(sorted(rivals + again, key=_rank) if again else rivals)
+
+    def _ranking(self, labels: _FieldLabels | None) -> dict[str, Rival]:
+        """Return the rivals of a value that stands nowhere, by their forms, the best one first."""
+        concept = labels.concept if labels is not None else None
+        if concept not in self._ranked:
+            pairs = ((form, self._best(form, labels)) for form in self._by_form)
+            rivals = [(form, rival) for form, rival in pairs if rival is not None]
+            rivals.sort(key=lambda pair: _rank(pair[1]))
+            self._ranked[concept] = dict(rivals)
+        return self._ranked[concept]
+
+    def _best(
+        self, form: str, labels: _FieldLabels | None, spans: Sequence[Span] = ()
+    ) -> Rival | None:
+        """Return a rival at the place that cues speak for most, outside of some places."""
+        best, most, times = None, -1.0, 0
+        for value in self._by_form[form]:
+            start, end, _, _ = value
+            if any(start < stop and end > begin for begin, stop in spans):
+                continue
+            times += 1
+            cue = self._marks.near(start, end)
+            if cue > most:
+                best, most = value, cue
+        if best is None:
+            return None
+        # Any capitalised word may be a name, so that of names only a label beside them counts.
+        place, beside = (best.start, best.end), self._kind in FREE_FORM
+        label = labels.own(place, beside=beside) if labels is not None else None
+        return Rival(best.value, *place, most, times, label)
+
+    def _overlapping(self, span: Span) -> Iterator[PossibleValue]:
+        begin, stop = span
+        for at in range(bisect_right(self._starts, begin - self._longest), len(self._starts)):
+            value = self._values[at]
+            if value.start >= stop:
+                return
+            if value.end > begin:
+                yield value
+
+
+def _place(value: PossibleValue) -> Span:
+    return value.start, value.end
+
+
+def _rank(rival: Rival) -> tuple[bool, float, int]:
+    return rival.label is None, -rival.cue, rival.start
 
 
 def values_in(passages: Passages, kind: str) -> tuple[PossibleValue, ...]:
@@ -794,13 +677,6 @@ def values_in(passages: Passages, kind: str) -> tuple[PossibleValue, ...]:
             kept = tuple(PossibleValue(*value, form_of(value[2])) for value in values)
         passages.kept[kind] = kept
     return kept
-
-
-def _competes(form: str, kind: str, forms: Collection[str]) -> bool:
-    """Say whether a candidate is another value: none of those given, nor a part of one."""
-    if not form or form in forms:
-        return False
-    return kind not in ("name", "line") or not any(_is_part(form, other) for other in forms)
 
 
 def _is_part(one: str, other: str) -> bool:

@@ -10,7 +10,7 @@ import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from operator import attrgetter
@@ -64,20 +64,36 @@ class Label(NamedTuple):
     concept: str
 
 
+class _Phrases(NamedTuple):
+    """The labels that begin with one word, each as its words, and a pattern that finds them."""
+
+    concepts: Mapping[tuple[str, ...], str]
+    pattern: re.Pattern[str] | None
+    """What may follow the first word, longer labels first; ``None`` if only that word is one."""
+
+
 @cache
-def _phrases(group: str | None) -> dict[str, dict[tuple[str, ...], str]]:
-    """Return the labels of a group, or all, by their first word; longer ones are tried first."""
+def _phrases(group: str | None) -> Mapping[str, _Phrases]:
+    """Return the labels of a group, or all, by their first word."""
     by_first: dict[str, dict[tuple[str, ...], str]] = defaultdict(dict)
     path = files("llmeval_sdk.text") / "data" / "labels.json"
     for concept, labels in json.loads(path.read_text(encoding="utf-8")).items():
         for label in labels if group in (None, GROUP_OF[concept]) else ():
             words = tuple(plain(label).translate(_JOINTS).split())
-            if words:
+            if 0 < len(words) <= _MAX_WORDS:
                 by_first[words[0]].setdefault(words, concept)
-    return {
-        first: dict(sorted(labels.items(), key=lambda label: -len(label[0])))
-        for first, labels in by_first.items()
-    }
+    return {first: _Phrases(labels, _pattern(labels)) for first, labels in by_first.items()}
+
+
+def _pattern(labels: Iterable[tuple[str, ...]]) -> re.Pattern[str] | None:
+    rests = sorted((words[1:] for words in labels), key=len, reverse=True)
+    if rests == [()]:
+        return None
+    return re.compile("|".join("".join(map(_next_word, rest)) for rest in rests))
+
+
+def _next_word(word: str) -> str:
+    return rf"[ ._/'’\t-]{{0,3}}{re.escape(word)}(?![^\W\d_])"
 
 
 def labels_in(text: str, group: str | None = None) -> list[Label]:
@@ -94,7 +110,7 @@ def labels_in(text: str, group: str | None = None) -> list[Label]:
     labels: list[Label] = []
     end = 0
     for at, first in places[:_MAX_LABELS]:
-        label = _longest(text, at, at + len(first), phrases[first]) if at >= end else None
+        label = _longest(text, at, first, phrases[first]) if at >= end else None
         if label is None or (GROUP_OF[label.concept] == "party" and not _leads(text, label)):
             continue
         if labels and _is_part(text, labels[-1], label):
@@ -137,25 +153,15 @@ def _places(text: str, word: str) -> Iterator[int]:
         at = text.find(word, end)
 
 
-def _longest(
-    text: str, start: int, end: int, phrases: Mapping[tuple[str, ...], str]
-) -> Label | None:
-    if len(phrases) == 1:
-        ((phrase, concept),) = phrases.items()
-        if len(phrase) == 1:
-            return Label(start, end, concept)
-    words = [(start, end)]
-    most = min(_MAX_WORDS, len(next(iter(phrases))))  # the longest phrase is the first
-    for word in _WORD.finditer(text, end, end + 60):
-        gap = text[words[-1][1] : word.start()]
-        if len(words) == most or len(gap) > 3 or gap.strip(" .-_/'’\t"):
-            break
-        words.append(word.span())
-    there = [text[slice(*span)] for span in words]
-    for phrase, concept in phrases.items():
-        if tuple(there[: len(phrase)]) == phrase:
-            return Label(start, words[len(phrase) - 1][1], concept)
-    return None
+def _longest(text: str, start: int, first: str, phrases: _Phrases) -> Label | None:
+    end = start + len(first)
+    if phrases.pattern is None:
+        return Label(start, end, phrases.concepts[first,])
+    rest = phrases.pattern.match(text, end)
+    if rest is None:
+        return None
+    words = (first, *_WORD.findall(rest[0]))
+    return Label(start, rest.end(), phrases.concepts[words])
 
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")

@@ -45,12 +45,12 @@ from llmeval_sdk.model.structure import (
 )
 from llmeval_sdk.model.values import ABSTAINED, NOT_CHECKED
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
+from llmeval_sdk.text.cues import cues
 from llmeval_sdk.text.extraction import (
     MAX_SHOWN,
     MAX_VALUES,
     Passages,
     Reading,
-    cues,
     read,
     value_of,
     values_of,
@@ -288,9 +288,12 @@ class RiskModel(NamedTuple):
 
     def risk(self, features: Mapping[str, float]) -> float:
         """Return the probability, 0..1, that a value is wrong; a feature that is absent is 0."""
-        logit = self.bias + sum(
-            weight * features.get(name, 0.0) for name, weight in self.weights.items()
-        )
+        logit, value_of = 0.0, features.get
+        for name, weight in self.weights.items():
+            value = value_of(name)
+            if value:
+                logit += weight * value
+        logit += self.bias
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
     def loudest(self, features: Mapping[str, float], most: int = 4) -> list[str]:

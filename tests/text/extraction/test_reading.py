@@ -5,9 +5,10 @@ import random
 import pytest
 
 from llmeval_sdk.model import Chunk, Extraction, Record
+from llmeval_sdk.text import extraction
+from llmeval_sdk.text.cues import Marks
 from llmeval_sdk.text.extraction import (
     MAX_TEXT,
-    Marks,
     best_candidate,
     lower,
     passages_of,
@@ -72,7 +73,7 @@ def test_another_spelling_of_the_value_is_no_rival():
 def test_the_nearest_cue_decides_and_cues_of_the_value_itself_count():
     """The word right before a value speaks most for it; "MIT License" names its own field."""
     text = "total 5.00 . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . 6.00"
-    marks = Marks.of(text, [("total", 1.0)])
+    marks = Marks.of(text, (("total", 1.0),))
     assert marks.near(6, 10) > marks.near(len(text) - 4, len(text)) > 0
     assert marks.near(0, 10) >= marks.near(6, 10)
     assert marks.word(6, 10) == "total"
@@ -81,7 +82,7 @@ def test_the_nearest_cue_decides_and_cues_of_the_value_itself_count():
 def test_a_cue_far_away_says_nothing():
     """Beyond some 120 characters a word belongs to something else."""
     text = "total" + " " * 500 + "6.00"
-    assert Marks.of(text, [("total", 1.0)]).near(505, 509) == 0
+    assert Marks.of(text, (("total", 1.0),)).near(505, 509) == 0
 
 
 def test_the_nearest_of_a_cue_decides_whatever_stands_farther_away():
@@ -157,3 +158,27 @@ def test_scripts_without_spaces_or_capitals_are_read():
     for value, text in (("٤٤٫٨٢", "المجموع ٤٤٫٨٢ ريال"), ("東京都", "住所 東京都 大阪府")):
         (reading,) = read(record(value, text))
         assert reading.spans
+
+
+@pytest.mark.parametrize("field", ["total", "amount", "seller", "due_date", "note"])
+def test_fields_that_share_passages_have_the_rivals_that_each_has_alone(field):
+    """What one field of a document kept for the next changes no rival, cue, count or label."""
+    text = (
+        f"{RECEIPT}\nSeller: Acme Trading Ltd\nAcme Trading\nDue: 5 January 2019\n"
+        "Subtotal 41.50\nTOTAL 44.82 on 25/12/2018\nBeta Depot Limited"
+    )
+    values = [
+        "41.50", "44.82", "50.00", "7.77", "25/12/2018", "2019-01-05", "Acme Trading Ltd",
+        "Acme Trading", "Depot", "TOTAL DUE 44.82", ["41.50", "44.82"],
+    ]  # fmt: skip
+    records = [record(value, text, "Page 2\nTOTAL 41.50", field=field) for value in values]
+    alone = []
+    for one in records:
+        extraction._join.cache_clear()
+        alone.append([(reading.rivals, reading.label, reading.best) for reading in read(one)])
+    together = [
+        [(reading.rivals, reading.label, reading.best) for reading in read(one)]
+        for one in [*records, *records]
+    ]
+    assert together == alone * 2
+    assert any(rivals for readings in alone for rivals, _, _ in readings)

@@ -1,0 +1,199 @@
+"""The words that announce a field: "total" before an amount, "expires" beside a date.
+
+`cues` reads them off a field's name, its description and the question, and `Marks` says where they
+stand in a text and how much they speak for a place in it.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from math import fsum
+from typing import NamedTuple
+
+from llmeval_sdk.model.chat import bounded_question
+
+
+Cues = tuple[tuple[str, float], ...]
+"""Stems, each with what it is worth."""
+MAX_CUES = 24
+_MAX_CUE_TEXT = 600
+NAME, DESCRIPTION, REQUEST = 1.0, 0.6, 0.4
+"""What a cue is worth by where it was read: the field's own name says most."""
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
+_ENDINGS = ("ations", "ation", "ing", "ies", "ied", "ers", "ed", "er", "es", "s", "e", "y")
+_STOP_WORDS = """
+a an and any are as at be been by can did do does document documents every field for
+from give given has have how if in into is it its may must name of on one or other out
+page passage please return should such than that the their them then there these they
+this those to value was were what when where which who whom whose why will with word
+words would you your all each exact extract extracted find first get look most not only
+per text tell use used using within under about after before between during also both
+"""
+_STOP = frozenset(_STOP_WORDS.split())
+
+
+def cues(config: object, request: object) -> Cues:
+    """Read the cue words of a field, as stems with what each is worth, the field's name first.
+
+    ``config`` is a Record's ``field_config``: its ``name``, its ``description``, and ``cues``, a
+    list of further words that count like the name. ``request`` adds the words of its question.
+    """
+    config = config if isinstance(config, Mapping) else {}
+    name, description, more = config.get("name"), config.get("description"), config.get("cues")
+    words = [name] if isinstance(name, str) else []
+    if isinstance(more, (list, tuple)):
+        words += [cue for cue in more[:MAX_CUES] if isinstance(cue, str)]
+    return _read_cues(
+        " ".join(words)[:_MAX_CUE_TEXT],
+        description[:_MAX_CUE_TEXT] if isinstance(description, str) else "",
+        bounded_question(request)[-_MAX_CUE_TEXT:],
+    )
+
+
+@lru_cache(512)
+def _read_cues(name: str, description: str, request: str) -> Cues:
+    worth: dict[str, float] = {}
+    sources = ((_JOINT.sub(" ", name), NAME), (description, DESCRIPTION), (request, REQUEST))
+    for text, weight in sources:
+        for word in _WORD.findall(text.lower()):
+            if word not in _STOP and len(worth) < MAX_CUES:
+                worth.setdefault(_stem(word), weight)
+    return tuple(worth.items())
+
+
+def _stem(word: str) -> str:
+    """Cut a word to the beginning that its inflections share."""
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word[: -len(ending)]
+    return word
+
+
+BEFORE, AFTER = 120, 90
+"""Characters before and after a value in which a cue counts. Measured: 60 to 160 hardly differ."""
+MAX_PLACES = 200
+"""Of one cue."""
+_AFTER_WEIGHT = 0.6
+_OTHER_LINE = tuple(0.75**lines for lines in range(5))
+"""For each number of line breaks between a cue and the value; more than four count as four."""
+_MAX_CUE = 30
+_MAX_KNOWN = 1_000
+"""Results for so many places are kept."""
+
+
+class Marks(NamedTuple):
+    """The cues of a field in one text, in the order of their places."""
+
+    lowered: str
+    starts: list[int]
+    ends: list[int]
+    which: list[int]
+    weights: list[float]
+    """Of each cue: what it is worth, less where it stands everywhere."""
+    known: dict[tuple[int, int], float]
+    """How much the cues speak for the places that were asked about before."""
+    cues: Cues
+
+    @classmethod
+    def of(cls, lowered: str, cues: Cues) -> Marks:
+        """Find cues, each a stem and what it is worth, in a lower-case text."""
+        marks: list[tuple[int, int, int]] = []
+        weights: list[float] = []
+        for stem, worth in cues:
+            places = _places(lowered, stem)
+            if places:
+                marks += [(place, place + len(stem), len(weights)) for place in places]
+                weights.append(worth / len(places) ** 0.25)
+        marks.sort()
+        starts, ends, which = ([mark[part] for mark in marks] for part in range(3))
+        return cls(lowered, starts, ends, which, weights, {}, cues)
+
+    def near(self, start: int, end: int) -> float:
+        """Say how much the cues speak for a place, as the sum over the nearest of each."""
+        starts, place = self.starts, (start, end)
+        near = self.known.get(place)
+        if near is None:
+            low = bisect_left(starts, start - BEFORE - _MAX_CUE)
+            if low == len(starts) or starts[low] > end + AFTER:  # no cue is near: the usual case
+                return 0.0
+            near = fsum([near for near, _ in self._nearest(start, end).values()])
+            if len(self.known) < _MAX_KNOWN:
+                self.known[place] = near
+        return near
+
+    def best(self, spans: Sequence[tuple[int, int]]) -> tuple[tuple[int, int] | None, float]:
+        """Return the place that cues speak for most, and how much they do."""
+        best, most = (spans[0] if spans else None), 0.0
+        for start, end in spans:
+            near = self.near(start, end)
+            if near > most:
+                best, most = (start, end), near
+        return best, most
+
+    def word(self, start: int, end: int) -> str | None:
+        """Return the cue that speaks most for a place, as the text writes it."""
+        nearest = self._nearest(start, end)
+        if not nearest:
+            return None
+        _, place = max(nearest.values(), key=lambda say: (say[0], -say[1]))
+        stop = place
+        while stop < min(len(self.lowered), place + _MAX_CUE) and self.lowered[stop].isalnum():
+            stop += 1
+        return self.lowered[place:stop]
+
+    def _nearest(self, start: int, end: int) -> dict[int, tuple[float, int]]:
+        """Return how much each cue near a place speaks for it, and where that cue stands.
+
+        The nearest of a cue on each side decides: what stands farther away is worth less, and no
+        fewer line breaks part it from the place.
+        """
+        lowered, starts, ends, cues, weights, *_ = self
+        low = bisect_left(starts, start - BEFORE - _MAX_CUE)
+        middle = bisect_left(starts, end, low)
+        high = bisect_right(starts, end + AFTER, middle)
+        best: dict[int, tuple[float, int]] = {}
+        for at in range(middle - 1, low - 1, -1):
+            which = cues[at]
+            if which in best:
+                continue
+            place, stop = starts[at], ends[at]
+            if stop > start:  # a part of the value, as in "MIT License"
+                best[which] = weights[which], place
+            elif (near := 1 - (start - stop) / BEFORE) > 0:
+                near *= weights[which]
+                lines = lowered.count("\n", stop, start)
+                best[which] = near * _OTHER_LINE[min(lines, 4)] if lines else near, place
+        passed: set[int] = set()
+        for at in range(middle, high):
+            which = cues[at]
+            if which in passed:
+                continue
+            passed.add(which)
+            place = starts[at]
+            near = _AFTER_WEIGHT * (1 - (place - end) / AFTER) * weights[which]
+            most = best[which][0] if which in best else 0.0
+            if near <= most:  # line breaks would only make it less
+                continue
+            if lines := lowered.count("\n", end, place):
+                near *= _OTHER_LINE[min(lines, 4)]
+            if near > most:
+                best[which] = near, place
+        return best
+
+
+def _places(lowered: str, stem: str) -> list[int]:
+    """Return where words that begin with a stem stand."""
+    places = []
+    at = lowered.find(stem)
+    for _ in range(MAX_PLACES):
+        if at < 0:
+            break
+        if at == 0 or not lowered[at - 1].isalnum():
+            places.append(at)
+        at = lowered.find(stem, at + len(stem))
+    return places
