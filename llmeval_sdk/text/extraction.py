@@ -140,9 +140,19 @@ class Passages:
         """Return the label of a group that a place stands under, and how; kept for other fields."""
         place = group, start, end
         if place not in self._nearest:
-            under = nearest_label(self.labels(group), self.text, start, end)
-            self._nearest[place] = under or (None, "")
+            label, how = nearest_label(self.labels(group), self.text, start, end) or (None, "")
+            if label is not None and how == "before" and self._is_passed(label, group, start):
+                label, how = None, ""
+            self._nearest[place] = label, how
         return self._nearest[place]
+
+    def _is_passed(self, label: Label, group: str, start: int) -> bool:
+        """Say whether a label of another group stands between a label and what follows it.
+
+        "Total qty: 4" tells a quantity and no total.
+        """
+        between = labels_between(self.labels(), label.end, start)
+        return any(GROUP_OF[other.concept] not in (group, "party") for other in between)
 
     def column(self, start: int, end: int) -> Label | None:
         """Return the label of the column that a place stands in; kept for other fields."""
@@ -377,6 +387,8 @@ class Reading:
     """Other values of its kind, the one that cues speak for most first."""
     is_checked: bool = True
     """Whether the value was looked for at all."""
+    is_inexact: bool = False
+    """Whether the passages have most of its words, and not all or not in this spelling."""
     concept: str | None = None
     """What the field asks for, as labels of documents name it."""
     label: Label | None = None
@@ -520,6 +532,7 @@ def _read(
     form = normal(value)
     standing = places(value, passages)
     spans = tuple((start, end) for start, end, _ in standing or ())
+    is_inexact = bool(standing and standing[0].how == "aligned")
     own = [span for span in spans if labels.own(span) is not None]
     best, cue = marks.best(own or spans)
     label = labels.over(best) if best is not None else None
@@ -528,8 +541,8 @@ def _read(
         among = passages.opponents(kind, marks)
         opponents = among.of(spans, forms, labels if labels.has_own and not own else None)
     return Reading(
-        value, form, kind, passages, marks, spans, best, cue, opponents,
-        standing is not None, labels.concept, label, labels.has_own,
+        value, form, kind, passages, marks, spans, best, cue, opponents, standing is not None,
+        is_inexact, labels.concept, label, labels.has_own,
     )  # fmt: skip
 
 

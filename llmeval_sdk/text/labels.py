@@ -120,10 +120,12 @@ def labels_in(text: str, group: str | None = None) -> list[Label]:
     return labels
 
 
-_INCLUDED = re.compile(
-    r"[^\n]{0,12}\b(?:in|incl|included|includes|including|inclusive|inc|excl|excluding|exclusive|with"
-    r"|without|of|inkl|inklusive|zzgl|ohne|mit|avec|hors|con|sin|com|sem|med|met|senza)\b[^\n]{0,12}"
+_WITH = (
+    r"\b(?:in|incl|included|includes|including|inclusive|inc|excl|excluding|exclusive|with|without|of"
+    r"|inkl|inklusive|zzgl|ohne|mit|avec|hors|con|sin|com|sem|med|met|senza)\b"
 )
+_INCLUDED = re.compile(rf"[^\n]{{0,12}}{_WITH}[^\n]{{0,12}}")
+_INCLUSION = re.compile(rf"{_WITH}[^\n]{{0,24}}", re.IGNORECASE)
 
 
 def _is_part(text: str, first: Label, second: Label) -> bool:
@@ -232,13 +234,15 @@ def _alone_above(labels: list[Label], text: str, place: int) -> Label | None:
 
 
 _NEAR = 200
+_MARKS = " :.|*#\t-"
+"""What may stand beside the words of a label on their line, or alone on the line below it."""
 
 
 def _end_of_text(text: str, stop: int) -> int:
     """Return where the last text before a place ends. Usually that is near, so little is copied."""
     first = max(0, stop - _NEAR)
-    near = text[first:stop].rstrip()
-    return first + len(near) if near else len(text[:first].rstrip())
+    near = text[first:stop].rstrip(_MARKS + "\n")
+    return first + len(near) if near else len(text[:first].rstrip(_MARKS + "\n"))
 
 
 def label_of_column(heads: list[Head], text: str, start: int, end: int) -> Label | None:
@@ -289,8 +293,8 @@ _MAX_ROWS = 40
 
 
 def _is_alone(text: str, label: Label, first: int, last: int) -> bool:
-    rest = text[first : label.start] + text[label.end : last]
-    return not any(map(str.isdecimal, rest)) and len(rest.strip(" :.|*#\t-")) <= 12
+    rest = text[first : label.start] + _INCLUSION.sub("", text[label.end : last])
+    return not any(map(str.isdecimal, rest)) and len(rest.strip(_MARKS)) <= 12
 
 
 class Head(NamedTuple):

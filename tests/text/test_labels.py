@@ -5,6 +5,8 @@ import time
 import pytest
 from machine import is_within
 
+from llmeval_sdk.model import Chunk, Record
+from llmeval_sdk.text.extraction import read
 from llmeval_sdk.text.folding import plain
 from llmeval_sdk.text.labels import (
     GROUP_OF,
@@ -138,3 +140,29 @@ def test_the_head_of_a_table_counts_for_forty_lines():
 def span(text, part):
     start = text.index(part)
     return start, start + len(part)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "TOTAL SALES INCL GST",
+        "Total after adj. incl. GST",
+        "TOTAL\n:",
+        "Total (inclusive of tax) :",
+    ],
+)
+def test_a_label_may_tell_what_it_includes_or_have_its_colon_below(line):
+    """What stands under such a line stands under the label."""
+    text = f"Shop\n{line}\n44.82\nThank you"
+    label, how = nearest_label(labels_in(plain(text)), text, *span(text, "44.82"))
+    assert (label.concept, how) == ("total", "above")
+
+
+def test_a_quantity_in_total_is_no_total():
+    """Of two labels on a line, the one that stands nearer to the value says what it is."""
+    fields = {"total": None, "quantity": "quantity"}
+    text = "Soap\nTotal qty: 4.00\nTotal: 8.20"
+    for name, concept in fields.items():
+        made = Record(value="4.00", field_config={"name": name}, retrieved_context=(Chunk(text),))
+        (reading,) = read(made)
+        assert (reading.label.concept if reading.label else None) == concept

@@ -145,13 +145,20 @@ QUALIFIERS = frozenset(_QUALIFIERS.split())
 """Words beside a value that make it another value, unless the field itself has them."""
 _BEFORE = 60
 _UNKNOWN_RANK = 0.3
+_EXACT = frozenset(
+    ("date", "year", "money", "percent", "number", "quantity", "version", "code", "email")
+)
+"""Kinds of values that are found however the passages write them. A name may be spelt otherwise,
+and a licence or a country be told by other words."""
 _WORD_OF_LINE = re.compile(r"[^\W\d_]+")
 
 
 def _measure_place(record: Record, reading: Reading) -> dict[str, float]:
     """Look at the chunk that a value comes from, and at its line.
 
-    ``absent``: the value stands in no passage. ``uncited``: it stands in no chunk that its
+    ``absent``: the value stands in no passage. ``absent_exact``: the same of a date, a number or
+    another value that is found in any form. ``inexact``: the passages have most of its words, and
+    not all or not in this spelling. ``uncited``: it stands in no chunk that its
     extractions cite, or only in what they quote. ``low_rank``: its chunk was ranked low.
     ``one_side``: only one retrieval method found that chunk although two took part. ``low_score``:
     its score beside the best of its method. ``qualified``: a word on its line, such as "subtotal",
@@ -168,8 +175,11 @@ def _measure_place(record: Record, reading: Reading) -> dict[str, float]:
     standing = {reading.passages.number_at(start) for start, _ in reading.spans}
     first = min(cited or standing - {0}, default=0)
     chunk = chunks[first - 1] if first else None
+    is_absent = reading.is_checked and not reading.spans and bool(reading.passages.text)
     return {
-        "absent": float(reading.is_checked and not reading.spans and bool(reading.passages.text)),
+        "absent": float(is_absent),
+        "absent_exact": float(is_absent and reading.kind in _EXACT),
+        "inexact": float(reading.is_inexact),
         "uncited": float(bool(chunks and standing) and not _meet(cited, standing, chunks)),
         "low_rank": min(1.0, (first - 1) / 10) if first else _UNKNOWN_RANK,
         "one_side": _one_side(chunk, chunks),
@@ -341,6 +351,7 @@ def features(
         **_measure_label(reading),
         **measure_sums(reading),
         "other_document": float(elsewhere),
+        "other_document_exact": float(elsewhere and reading.kind in _EXACT),
         **together,
         **measure_fit(record, reading, fits=confidence.metadata.get("format_valid")),
         **_measure_place(record, reading),
@@ -387,7 +398,7 @@ class ExtractionRisk:
     """What takes the place of the shipped weights, for training."""
     kind: Literal["heuristic"] = "heuristic"
     name: str = NAME
-    version: str = "2"
+    version: str = "3"
     needs: tuple[str, ...] = ("extractions|field_config|value|response",)
     inline: bool = False
     automatic: bool = True
@@ -720,6 +731,8 @@ _WHY: Mapping[str, str] = {
     "common": "it is made of common words",
     "unrelated": "another address fits the request better",
     "absent": "it stands in none of the passages",
+    "absent_exact": "it stands in none of the passages, in no form",
+    "inexact": "the passages have it in other words or another spelling",
     "uncited": "it stands in no chunk that its extractions cite",
     "low_rank": "its chunk was ranked low",
     "one_side": "only one retrieval method found its chunk",
@@ -736,6 +749,7 @@ _WHY: Mapping[str, str] = {
     "no_address": "it has no figures, as an address has",
     "off_row": "it stands on another line than the other values of its item",
     "other_document": "it stands in another document than the one that was asked about",
+    "other_document_exact": "it stands in another document than the one that was asked about",
     "no_own_label": "it does not stand under the label of its field",
     "odd_shape": "values of this field usually look different",
     "odd_label": "other words usually stand before values of this field",
@@ -756,6 +770,9 @@ def explain(reason: str, reading: Reading) -> str:
     if reason == "rival_labelled" and reading.rivals and reading.rivals[0].label is not None:
         rival, label = reading.rivals[0], reading.rivals[0].label
         return f"{rival.value[:60]!r} stands under {text[label.start : label.end]!r}"
+    if reason == "inexact" and reading.best is not None:
+        written = " ".join(text[slice(*reading.best)].split())
+        return f"the passages have it as {written[:60]!r}"
     if reason == "rival_nearer" and reading.rivals:
         rival = reading.rivals[0]
         word = reading.marks.word(rival.start, rival.end)

@@ -47,6 +47,8 @@ CASES = [
     ("long", {"value": "word " * 30}),
     ("cut_off", {"value": "Opening hours 9"}),
     ("absent", {"value": "99.99"}),
+    ("absent_exact", {"value": "99.99"}),
+    ("inexact", {"value": "Openign hours 9-17"}),
     ("uncited", {"extractions": (Extraction("44.82", 3),)}),
     ("low_rank", {"extractions": (Extraction("44.82", 3),)}),
     ("low_score", {"extractions": (Extraction("44.82", 3),)}),
@@ -138,3 +140,24 @@ def test_what_was_paid_may_be_more_than_the_total():
 def test_names_without_capitals_are_not_common_for_that():
     """In a script that has no capitals, a name stands in the text as it would in small letters."""
     assert of_field("contact", "김 민준", "담당자: 김 민준 님")["common"] == 0.0
+
+
+def test_a_licence_that_the_text_tells_in_other_words_is_not_exactly_absent():
+    """A number or a date is found in every form; a code may be concluded from what stands there."""
+    measured = features(replace(GOOD, value="BSD-3-Clause", field_config={"name": "license"}))
+    assert measured["absent"] == 1
+    assert measured["absent_exact"] == 0
+
+
+def test_a_misspelt_name_is_told_with_the_spelling_of_the_passage():
+    """Two letters that changed places make another name, which the reason shows."""
+    text = "Golden Arches Restaurants Ltd\n12 High Street\nTOTAL 44.82"
+    made = [
+        risk.extraction_risk.evaluate(
+            Record(value=value, field_config={"name": "company"}, retrieved_context=(Chunk(text),))
+        )
+        for value in ("Golden Arches Restaurants Ltd", "Golden Arhces Restaurants Ltd")
+    ]
+    right, wrong = made
+    assert wrong.explanation == "the passages have it as 'Golden Arches Restaurants Ltd'"
+    assert wrong.value > 3 * right.value
