@@ -56,6 +56,9 @@ _MAX_LABELS = 2_000
 _MAX_WORDS = 5
 
 
+Span = tuple[int, int]
+
+
 class Label(NamedTuple):
     """A label of a known concept in a text, by its place in plain form."""
 
@@ -246,21 +249,53 @@ def _end_of_text(text: str, stop: int) -> int:
 
 
 def label_of_column(heads: list[Head], text: str, start: int, end: int) -> Label | None:
-    """Return the label of the column that a place stands in, among the heads of tables."""
+    """Return the label of the column that a place stands in, among the heads of tables.
+
+    Columns are told by bars or tabs, by the number of wide gaps where a row has as many as the
+    head, or by what stands above each other. Where single spaces part them, the cells with figures
+    stand under the labels in their order, if there are as many.
+    """
     line = text.rfind("\n", 0, start) + 1
     stop = text.find("\n", end)
-    rest = text[line:start] + text[end : stop if stop >= 0 else len(text)]
+    stop = stop if stop >= 0 else len(text)
+    rest = text[line:start] + text[end:stop]
     if not any(map(str.isdecimal, rest)) and sum(map(str.isalpha, rest)) < _MIN_BESIDE:
         return None  # it is no row of a table, but a line of its own, perhaps with a currency
     above = bisect_left(heads, line, key=_top) - 1
     if above < 0 or text.count("\n", heads[above].top, line) > _MAX_ROWS:
         return None
     top, row = heads[above]
-    if "|" in text[line:start]:
-        column = text.count("|", line, start)
-        return next((one for one in row if text.count("|", top, one.start) == column), None)
-    place = (start + end) // 2 - line
-    return min(row, key=lambda one: abs((one.start + one.end) // 2 - top - place))
+    bottom = text.find("\n", top)
+    if max(bottom - top, stop - line) > _MAX_LINE:
+        return None
+    return _label_above(row, text, (top, bottom), (line, stop), (start + end) // 2)
+
+
+def _label_above(row: list[Label], text: str, head: Span, line: Span, place: int) -> Label | None:
+    """Return the label of a head that stands in the column of a place on a line of its table."""
+    top, _ = head
+    for border in "|\t":
+        if column := text.count(border, line[0], place):
+            return next((one for one in row if text.count(border, top, one.start) == column), None)
+    gaps = len(_WIDE_GAP.findall(text, *head))
+    if not gaps:
+        labels = [label for label in row if GROUP_OF[label.concept] != "party"]
+        cells = [cell.span() for cell in _CELL_WITH_FIGURES.finditer(text, *line)]
+        if len(cells) != len(labels):
+            return None
+        pairs = zip(labels, cells, strict=True)
+        return next((label for label, (start, end) in pairs if start <= place < end), None)
+    if gaps == len(_WIDE_GAP.findall(text, *line)):
+        column = len(_WIDE_GAP.findall(text, line[0], place + 1))
+        own = (one for one in row if len(_WIDE_GAP.findall(text, top, one.start + 1)) == column)
+        return next(own, None)
+    return min(row, key=lambda one: abs((one.start + one.end) // 2 - top - place + line[0]))
+
+
+_MAX_LINE = 2_000
+"""Longer lines are no rows of a table."""
+_WIDE_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
+_CELL_WITH_FIGURES = re.compile(r"(?<!\S)\S*\d\S*")
 
 
 def labels_between(labels: list[Label], start: int, end: int) -> list[Label]:

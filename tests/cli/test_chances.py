@@ -21,7 +21,7 @@ def filled(store):
         chance = 0.15 if is_wrong and rng.random() < 0.5 else 0.1
         fields = [{"path": "total", "value": f"{number}.50", "chance": chance}]
         store.evaluation(
-            span, "extraction_risk", chance, metadata={"fields": fields}, evaluator_version="2"
+            span, "extraction_risk", chance, metadata={"fields": fields}, evaluator_version="3"
         )
         said = human_label(
             span, "extraction_correctness", "no" if is_wrong else "yes", field="total",

@@ -166,3 +166,20 @@ def test_a_quantity_in_total_is_no_total():
         made = Record(value="4.00", field_config={"name": name}, retrieved_context=(Chunk(text),))
         (reading,) = read(made)
         assert (reading.label.concept if reading.label else None) == concept
+
+
+@pytest.mark.parametrize("gap", [" ", "  ", "\t", " | "])
+def test_a_table_needs_no_aligned_columns(gap):
+    """A row stands under its head cell by cell, however the text of a file parts them."""
+    rows = ["Item", "Qty", "Unit price", "Amount"], ["Hex bolts", "3", "2.50", "7.50"]
+    text = "\n".join(map(gap.join, rows))
+    heads = heads_in(labels_in(plain(text)), text)
+    columns = [label_of_column(heads, text, *span(text, cell)) for cell in rows[1][1:]]
+    assert [label.concept for label in columns] == ["quantity", "unit_price", "line_total"]
+
+
+def test_a_row_with_too_few_figures_says_nothing_of_its_columns():
+    """Where single spaces part the cells and one is empty, nobody knows which."""
+    text = "Item Qty Unit price Amount\nHex bolts 2.50 7.50"
+    heads = heads_in(labels_in(plain(text)), text)
+    assert label_of_column(heads, text, *span(text, "7.50")) is None

@@ -69,9 +69,10 @@ def contradictions(fields: Sequence[tuple[str, Reading]]) -> set[str]:
     """Return the paths of those fields of an answer that contradict each other.
 
     These are checked: subtotal plus tax is the total, quantity times price is the amount, the rate
-    of the subtotal is the tax, and issue and start precede due date and end. All fields of a check
-    that fails are returned, because nobody knows which of them is wrong. Of items that exceed the
-    subtotal, the subtotal alone is returned.
+    of the subtotal is the tax, and issue and start precede due date and end. Of a sum that does not
+    come out, the field is returned for which the document has the amount that would make it come
+    out. Where none has, or several have, nobody knows which is wrong, and all are returned. Of
+    items that exceed the subtotal, the subtotal alone is returned.
     """
     scopes: dict[str, dict[str, tuple[str, Reading]]] = defaultdict(dict)
     amounts: dict[str, float] = defaultdict(float)
@@ -92,7 +93,14 @@ def contradictions(fields: Sequence[tuple[str, Reading]]) -> set[str]:
             for concept, (_, reading) in scope.items()
             if (number := _number(reading.form)) is not None
         }
-        for concepts in (*_sums(numbers), *_orders(scope)):
+        for needed in _failed(numbers):
+            mended = [
+                concept
+                for concept, amounts_needed in needed.items()
+                if any(_stands(amount, scope[concept][1]) for amount in amounts_needed)
+            ]
+            wrong.update(scope[one][0] for one in (mended if len(mended) == 1 else needed))
+        for concepts in _orders(scope):
             wrong.update(scope[concept][0] for concept in concepts)
         subtotal = numbers.get("subtotal")
         if subtotal and any(total > subtotal + _TOLERANCE for total in amounts.values()):
@@ -100,26 +108,53 @@ def contradictions(fields: Sequence[tuple[str, Reading]]) -> set[str]:
     return wrong
 
 
-def _sums(numbers: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
-    """Yield the concepts of each sum, product or rate that does not come out."""
+def _stands(amount: float, reading: Reading) -> bool:
+    """Say whether the document has an amount as another value of a field's kind."""
+    numbers = (_number(normal(rival.value)) for rival in reading.rivals)
+    return any(number is not None and abs(number - amount) < _TOLERANCE for number in numbers)
+
+
+_Needed = dict[str, tuple[float, ...]]
+"""Concept -> the amounts, one of which it had to be for a sum to come out, if the others hold."""
+
+
+def _failed(numbers: Mapping[str, float]) -> Iterator[_Needed]:
+    """Yield each sum, product or rate that does not come out."""
     total, subtotal, tax = (numbers.get(name) for name in ("total", "subtotal", "tax"))
     if total is not None and subtotal is not None and tax is not None:
         more = numbers.get("shipping", 0.0) - abs(numbers.get("discount", 0.0))
         expected = (subtotal + tax, subtotal + tax + more, subtotal, subtotal + more)
         if all(abs(one - total) > 5 * _TOLERANCE for one in expected):
-            yield "total", "subtotal", "tax"
+            yield {
+                "total": expected[:2],
+                "subtotal": (total - tax, total - tax - more),
+                "tax": _positive(total - subtotal, total - subtotal - more),
+            }
     rate = numbers.get(_RATE)
     if rate is not None and subtotal is not None and tax is not None:
         percent = rate if rate > 1 else 100 * rate
         if abs(subtotal * percent / 100 - tax) > max(0.02 * abs(tax), 5 * _TOLERANCE):
-            yield _RATE, "tax", "subtotal"
+            yield {
+                _RATE: (100 * tax / subtotal,) if subtotal else (),
+                "tax": (subtotal * percent / 100,),
+                "subtotal": (100 * tax / percent,) if percent else (),
+            }
     quantity, price, amount = (
         numbers.get(name) for name in ("quantity", "unit_price", "line_total")
     )
     if quantity is None or price is None or amount is None:
         return
     if abs(quantity * price - amount) > max(0.01 * abs(amount), 5 * _TOLERANCE):
-        yield "quantity", "unit_price", "line_total"
+        yield {
+            "quantity": (amount / price,) if price else (),
+            "unit_price": (amount / quantity,) if quantity else (),
+            "line_total": (quantity * price,),
+        }
+
+
+def _positive(*amounts: float) -> tuple[float, ...]:
+    """Leave out what no tax is: many a document says 0.00 somewhere."""
+    return tuple(amount for amount in amounts if amount > _TOLERANCE)
 
 
 _RATE = "tax_rate"

@@ -9,10 +9,12 @@ from machine import is_within
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
+from llmeval_sdk.heuristics.extraction._sums import contradictions
 from llmeval_sdk.heuristics.extraction.risk import extraction_risk
 from llmeval_sdk.model import Chunk, Record
 from llmeval_sdk.model.values import NOT_CHECKED
 from llmeval_sdk.testing import capture
+from llmeval_sdk.text.extraction import read
 
 
 INVOICE = (
@@ -245,19 +247,22 @@ def risks(**changes):
 @pytest.mark.parametrize(
     ("changes", "doubted"),
     [
-        ({"subtotal": "49.82"}, ("subtotal", "tax", "total")),  # and is the total
+        ({"subtotal": "49.82"}, ("subtotal",)),  # which is the total: 41.50 would do
+        ({"subtotal": "49.82", "tax": "5.00"}, ("subtotal", "tax", "total")),  # nothing would do
         ({"invoice_date": "2026-03-31", "due_date": "2026-03-01"}, ("invoice_date", "due_date")),
-        ({"tax_rate": "41.5%"}, ("tax_rate", "tax")),
+        ({"tax_rate": "41.5%"}, ("tax_rate",)),
     ],
 )
 def test_fields_that_do_not_fit_each_other_are_riskier(changes, doubted):
-    """Sums, rates and the order of dates speak against all values that they are made of."""
+    """Sums, rates and the order of dates speak against what they are made of, and nothing else."""
     before, after = risks(), risks(**changes)
     assert all(after[path] > before[path] for path in doubted)
+    others = {"tax", "invoice_date", "due_date"}.difference(doubted, changes)
+    assert all(after[path] == before[path] for path in others)
 
 
 def test_quantity_and_price_make_the_amount():
-    """Of the items of a list, the one whose product does not come out is riskier."""
+    """Of an item whose product does not come out, the amount is riskier that a rival would mend."""
     text = "Item Qty Unit price Amount\nBolts 3 2.50 7.50\nNuts 4 1.25 5.00\nClips 5 1.00 5.00"
 
     def chances(amount):
@@ -270,7 +275,8 @@ def test_quantity_and_price_make_the_amount():
         return {e["path"]: e["chance"] for e in extraction_risk.evaluate(record).metadata["fields"]}
 
     right, wrong = chances("5.00"), chances("7.50")
-    assert wrong["lines[1].quantity"] > right["lines[1].quantity"]
+    assert wrong["lines[1].amount"] > right["lines[1].amount"]
+    assert wrong["lines[1].quantity"] == right["lines[1].quantity"]
     assert wrong["lines[0].quantity"] == right["lines[0].quantity"]
 
 
@@ -283,3 +289,32 @@ def test_a_field_with_more_items_than_are_read_says_so():
     entries = by_path(extraction_risk.evaluate(record))
     assert entries["tags"]["values_cut"] is True
     assert "values_cut" not in entries["total"]
+
+
+FIGURES = (
+    "Subtotal 41.50\nVAT 3.32\nTotal due 44.82\nCash 50.00\nChange 5.18\n"
+    "Bolts, quantity 12, unit price 2.50, amount 30.00\nMemo 0.00"
+)
+
+
+@pytest.mark.parametrize(
+    ("answer", "blamed"),
+    [
+        ({"subtotal": "41.50", "tax": "3.32", "total": "44.82"}, set()),
+        ({"subtotal": "41.50", "tax": "3.32", "total": "41.60"}, {"total"}),
+        ({"subtotal": "41.50", "tax": "5.18", "total": "44.82"}, {"tax"}),
+        ({"subtotal": "50.00", "tax": "3.32", "total": "44.82"}, {"subtotal"}),
+        ({"subtotal": "50.00", "tax": "5.18", "total": "44.82"}, {"subtotal", "tax", "total"}),
+        ({"quantity": "12", "unit_price": "2.50", "line_amount": "44.82"}, {"line_amount"}),
+    ],
+    ids=str,
+)
+def test_of_a_sum_that_does_not_come_out_the_field_that_the_document_corrects_is_to_blame(
+    answer, blamed
+):
+    """The others are not made to look wrong; where nothing mends the sum, all of them are."""
+    readings = []
+    for name, value in answer.items():
+        made = Record(value=value, field_config={"name": name}, retrieved_context=(Chunk(FIGURES),))
+        readings += [(name, reading) for reading in read(made)]
+    assert contradictions(readings) == blamed
