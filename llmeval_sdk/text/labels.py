@@ -10,8 +10,8 @@ import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cache, lru_cache
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from operator import attrgetter
 from typing import NamedTuple
@@ -67,12 +67,18 @@ class Label(NamedTuple):
     concept: str
 
 
-class _Phrases(NamedTuple):
-    """The labels that begin with one word, each as its words, and a pattern that finds them."""
+class _Phrases:
+    """The labels that begin with one word."""
 
-    concepts: Mapping[tuple[str, ...], str]
-    pattern: re.Pattern[str] | None
-    """What may follow the first word, longer labels first; ``None`` if only that word is one."""
+    def __init__(self, concepts: Mapping[tuple[str, ...], str]) -> None:
+        self.concepts = concepts
+        self.is_one_word = all(len(words) == 1 for words in concepts)
+
+    @cached_property
+    def rest(self) -> re.Pattern[str]:
+        """What may follow the word, longer labels first; made when the word is first met."""
+        rests = sorted((words[1:] for words in self.concepts), key=len, reverse=True)
+        return re.compile("|".join("".join(map(_next_word, rest)) for rest in rests))
 
 
 @cache
@@ -85,14 +91,7 @@ def _phrases(group: str | None) -> Mapping[str, _Phrases]:
             words = tuple(plain(label).translate(_JOINTS).split())
             if 0 < len(words) <= _MAX_WORDS:
                 by_first[words[0]].setdefault(words, concept)
-    return {first: _Phrases(labels, _pattern(labels)) for first, labels in by_first.items()}
-
-
-def _pattern(labels: Iterable[tuple[str, ...]]) -> re.Pattern[str] | None:
-    rests = sorted((words[1:] for words in labels), key=len, reverse=True)
-    if rests == [()]:
-        return None
-    return re.compile("|".join("".join(map(_next_word, rest)) for rest in rests))
+    return {first: _Phrases(labels) for first, labels in by_first.items()}
 
 
 def _next_word(word: str) -> str:
@@ -160,9 +159,9 @@ def _places(text: str, word: str) -> Iterator[int]:
 
 def _longest(text: str, start: int, first: str, phrases: _Phrases) -> Label | None:
     end = start + len(first)
-    if phrases.pattern is None:
+    if phrases.is_one_word:
         return Label(start, end, phrases.concepts[first,])
-    rest = phrases.pattern.match(text, end)
+    rest = phrases.rest.match(text, end)
     if rest is None:
         return None
     words = (first, *_WORD.findall(rest[0]))
