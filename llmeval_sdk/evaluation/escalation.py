@@ -25,6 +25,7 @@ from llmeval_sdk.evaluation.sampling import Quota, SamplingRules, escalation_dra
 from llmeval_sdk.model import Evaluation, Record, values
 from llmeval_sdk.model.fields import lacking
 from llmeval_sdk.model.protocols import Judge
+from llmeval_sdk.model.structure import MAX_FIELDS
 from llmeval_sdk.model.values import ABSTENTION
 from llmeval_sdk.statistics.allocation import default_control
 from llmeval_sdk.statistics.reasons import NotRunReason
@@ -502,8 +503,15 @@ class Escalation:
             why = f"the share is of {self.of}"
             return Ruling(run=False, probability=0.0, why=why)
         by = self.by or (EXTRACTION_RISK if is_extraction else ANSWER_RISK)
-        decision = quota.decide(score_of(evaluations.get(by)), key, by)
+        evaluation = evaluations.get(by)
+        decision = quota.decide(score_of(evaluation), key, by, _fields_of(evaluation))
         return Ruling(decision.run, decision.probability, f"{by} {decision.why}")
+
+
+def _fields_of(evaluation: Evaluation | None) -> int:
+    """Return the number of fields among which the value of an evaluation is the greatest."""
+    count = evaluation.metadata.get("fields_checked") if evaluation is not None else None
+    return count if type(count) is int and 0 < count <= MAX_FIELDS else 0
 
 
 def default_escalation(threshold: float = 0.7) -> Escalation:

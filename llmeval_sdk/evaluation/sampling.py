@@ -297,7 +297,9 @@ class Quota(Locked):
     """Admits a ``share`` of one stream of scored records: the riskiest, and a sample of the rest.
 
     Records may be scored by different evaluators, each on a scale of its own: a score is ranked
-    among the recent ones of the same evaluator, and all draw on the one share.
+    among the recent ones of the same evaluator, and all draw on the one share. The score of an
+    answer with many fields is that of its worst one, and is ranked among those of answers with
+    about as many, once 20 of them are known: else long answers would take the share of short ones.
 
     A record is admitted when its draw is below the chance that `Allocation` gives to its rank among
     the recent scores. The share that is spent now is moved by what the stream is owed: the share
@@ -316,7 +318,7 @@ class Quota(Locked):
         self._allocation = Allocation(share, control_rate)
         self._owed = 0.0
         self._window = window
-        self._recent: dict[str, RecentScores] = {}
+        self._recent: dict[tuple[str, int], RecentScores] = {}
 
     def warm(self, scores: Iterable[float], by: str = "") -> None:
         """Take in scores of the past, oldest first, such as those of an earlier process."""
@@ -326,11 +328,12 @@ class Quota(Locked):
                 if isfinite(score):
                     recent.add(score)
 
-    def decide(self, risk: float | None, key: str | None, by: str = "") -> Ruling:
+    def decide(self, risk: float | None, key: str | None, by: str = "", fields: int = 0) -> Ruling:
         """Decide on the next record of the stream; ``key`` is the identity that it draws by.
 
-        ``by`` names the evaluator that gave the score. Call it once per record, since the score
-        joins the recent ones.
+        ``by`` names the evaluator that gave the score, and ``fields`` is the number of fields among
+        which the score is the greatest. Call it once per record, since the score joins the recent
+        ones.
         """
         draw = escalation_draw(key)
         allocation, aimed = self._allocation, self._allocation.share
@@ -338,20 +341,25 @@ class Quota(Locked):
             return Ruling(draw < aimed, aimed, f"unknown: random {aimed:.3g}")
         with self._lock:
             recent = self._scores(by)
+            alike = self._scores(by, fields.bit_length()) if fields > 0 else recent
+            among = alike if len(alike) >= WARM_UP else recent
             share = aimed + GAIN * self._owed * (1 + abs(self._owed) / STEEP)
-            ranks = recent.ranks(risk) if len(recent) >= WARM_UP else None
+            ranks = among.ranks(risk) if len(among) >= WARM_UP else None
             probability = aimed if ranks is None else allocation.chance(*ranks, share)
             run = draw < probability
             self._owed += aimed - run
             recent.add(risk)
+            if alike is not recent:
+                alike.add(risk)
         if ranks is None:
             why = f"{risk:.2f}: few scores yet, random {aimed:.3g}"
         else:
             why = _why(risk, ranks, allocation.aim(share), run=run)
         return Ruling(run, probability, why)
 
-    def _scores(self, by: str) -> RecentScores:
-        return self._recent.setdefault(by, RecentScores(self._window))
+    def _scores(self, by: str, size: int = 0) -> RecentScores:
+        """Return the recent scores of an evaluator, of answers of any size or of one."""
+        return self._recent.setdefault((by, size), RecentScores(self._window))
 
 
 def _why(risk: float, ranks: tuple[float, float], aim: float, *, run: bool) -> str:

@@ -227,3 +227,24 @@ def test_a_child_never_waits_for_a_lock_that_its_parent_held():
     """A fork while another thread decides leaves a quota that works."""
     command = [sys.executable, "-W", "ignore", "-c", FORK]
     assert subprocess.run(command, timeout=20, check=False).returncode == 0
+
+
+def test_long_answers_do_not_take_the_share_of_short_ones():
+    """An answer of thirty fields has a high worst one; answers are ranked among those as long."""
+    dice = random.Random(5)
+    quota = Quota(0.2, default_control(0.2))
+    judged = {1: 0, 30: 0}
+    for turn in range(6_000):
+        fields = 30 if turn % 2 else 1
+        worst = max(dice.random() for _ in range(fields))
+        judged[fields] += quota.decide(worst, f"l{turn}", "extraction_risk", fields).run
+    assert all(0.18 <= count / 3_000 <= 0.22 for count in judged.values())
+
+
+def test_an_unusual_length_is_ranked_among_all_until_it_is_known():
+    """The first answers of a length draw by their score, and not at random."""
+    quota = Quota(0.2, 0.0)
+    quota.warm([n / 100 for n in range(100)], "extraction_risk")
+    low = quota.decide(0.01, "k", "extraction_risk", 12)
+    assert not low.run
+    assert low.probability == 0

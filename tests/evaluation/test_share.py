@@ -87,3 +87,16 @@ def test_a_share_is_of_extractions_or_of_answers():
     """Nothing else is taken."""
     with pytest.raises(ConfigurationError, match="'extractions' or 'answers'"):
         Escalation("j", share=0.2, of="both")
+
+
+def test_invoices_with_long_lists_leave_short_ones_their_share():
+    """The number of fields that an answer's score was taken over stands in its metadata."""
+    draw = random.Random(8)
+    records = []
+    for place in range(4_000):
+        count = 40 if place % 2 else 2
+        worst = max(draw.random() for _ in range(count))
+        made = Evaluation("extraction_risk", worst, metadata={"fields_checked": count})
+        records.append({"extraction_risk": made})
+    taken = admitted(Escalation("j", share=0.2, control_rate=0.02), records)
+    assert 0.45 <= sum(place % 2 for place in taken) / len(taken) <= 0.55
