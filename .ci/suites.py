@@ -61,39 +61,9 @@ class Suite:
 
 SUITES = (
     Suite("test", "test", "lint, types, import contract and the tests of every change"),
-    Suite(
-        "package",
-        "test-package",
-        "wheel and sdist, installed and used",
-        counts_tests=False,
-        keeps_time=False,
-    ),
-    Suite(
-        "docs",
-        "test-docs",
-        "the site builds without a warning, its pages can be followed",
-        keeps_time=False,
-    ),
-    Suite(
-        "workflows",
-        "test-workflows",
-        "the workflow files of the forge, and that what checks them finds mistakes",
-        commands=("npm",),
-        keeps_time=False,
-    ),
     Suite("faults", "test-faults", "networks, forks, signals, killed and frozen processes"),
     Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
-    Suite(
-        "instructions",
-        "instructions",
-        "no main path takes over 5 % more instructions than its baseline",
-        commands=("valgrind",),
-        counts_tests=False,
-        keeps_time=False,  # what runs beside it changes times, and no count
-    ),
     Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
-    Suite("ragas", "test-ragas", "the real Ragas", keeps_time=False),
-    Suite("guide", "test-guide", "Datadog's Ragas guide, end to end", keeps_time=False),
     Suite(
         "fleet",
         "test-fleet",
@@ -101,11 +71,12 @@ SUITES = (
         commands=("redis-server",),
     ),
     Suite(
-        "ray",
-        "test-ray",
-        "offline evaluation on Ray Data: the same report, kill -9, resuming",
-        keeps_time=False,
+        "viewer",
+        "test-viewer",
+        "the viewer in Chromium",
+        commands=("chromium", "chromium-browser", "google-chrome"),
     ),
+    # The longest begin first, so that none runs on by itself at the end.
     Suite(
         "backends",
         "test-backends",
@@ -113,10 +84,11 @@ SUITES = (
         keeps_time=False,
     ),
     Suite(
-        "viewer",
-        "test-viewer",
-        "the viewer in Chromium",
-        commands=("chromium", "chromium-browser", "google-chrome"),
+        "core",
+        "core",
+        "the core without its plugins, and each plugin gone in turn",
+        counts_tests=False,
+        keeps_time=False,
     ),
     *(
         Suite(
@@ -131,10 +103,39 @@ SUITES = (
         for version in ("3.10", "3.12", "3.13")
     ),
     Suite(
-        "core",
-        "core",
-        "the core without its plugins, and each plugin gone in turn",
+        "ray",
+        "test-ray",
+        "offline evaluation on Ray Data: the same report, kill -9, resuming",
+        keeps_time=False,
+    ),
+    Suite("guide", "test-guide", "Datadog's Ragas guide, end to end", keeps_time=False),
+    Suite("ragas", "test-ragas", "the real Ragas", keeps_time=False),
+    Suite(
+        "docs",
+        "test-docs",
+        "the site builds without a warning, its pages can be followed",
+        keeps_time=False,
+    ),
+    Suite(
+        "package",
+        "test-package",
+        "wheel and sdist, installed and used",
         counts_tests=False,
+        keeps_time=False,
+    ),
+    Suite(
+        "instructions",
+        "instructions",
+        "no main path takes over 5 % more instructions than its baseline",
+        commands=("valgrind",),
+        counts_tests=False,
+        keeps_time=False,  # what runs beside it changes times, and no count
+    ),
+    Suite(
+        "workflows",
+        "test-workflows",
+        "the workflow files of the forge, and that what checks them finds mistakes",
+        commands=("npm",),
         keeps_time=False,
     ),
     Suite(

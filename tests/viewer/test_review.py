@@ -3,6 +3,7 @@
 import re
 
 from llmeval_sdk.evaluation.calibrations import FittedCalibration, write
+from llmeval_sdk.heuristics.extraction.risk import extraction_risk
 from llmeval_sdk.model import Chunk
 from llmeval_sdk.statistics.calibration import Calibration
 from llmeval_sdk.store.reader import StoreReader
@@ -136,7 +137,7 @@ def test_the_page_says_which_rate_of_errors_the_chances_are_for(site, store):
     fill(store, total(0.15), vendor(0.01))
     assert "Nothing needs review" in site.get("/review").text
     fitted = FittedCalibration(
-        Calibration(1.0, 1.5, 120), "2", "", 1_767_225_600_000_000_000, 0.5, 0.4
+        Calibration(1.0, 1.5, 120), extraction_risk.version, "", 1_767_225_600_000_000_000, 0.5, 0.4
     )
     write(state_path(store.path), {"extraction_risk": fitted})
     page = site.get("/review").text
