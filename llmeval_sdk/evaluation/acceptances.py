@@ -84,11 +84,11 @@ class SavedThreshold:
     @property
     def key(self) -> Key:
         """What the threshold is for."""
-        return Key(self.span_name, self.field, group_of(self.where))
+        return Key(self.span_name, self.field, _group_in(self.where))
 
 
-def group_of(where: Mapping[str, str]) -> Group:
-    """Return a group as a key; raises `ConfigurationError` for what is no group."""
+def _group_in(where: Mapping[str, str]) -> Group:
+    """Return a group as a part of a key; raises `ConfigurationError` for what is none."""
     tests = read_where(where or None, _NOUN)
     group = tuple(sorted((tag, value) for tag, listed in tests for value in listed))
     if len(group) != len(tests) or len(group) > MAX_TAGS:
@@ -122,7 +122,13 @@ def save(path: Path, threshold: SavedThreshold) -> None:
             raise DataError(
                 f"{path} holds {MAX_THRESHOLDS:,} thresholds already, which is all it may"
             )
-        return _written(thresholds)
+        written = _written(thresholds)
+        if len(written) > MAX_CHARACTERS:
+            raise DataError(
+                f"{_NOUN} in {path} would have more than {MAX_CHARACTERS:,} characters: names of"
+                " fields, spans or tags are too long"
+            )
+        return written
 
     change_text(path, TEXT, change, _NOUN)
 
@@ -305,5 +311,5 @@ def _is_sound(saved: SavedThreshold) -> bool:
         and saved.promise in ("sure", "average")
         and type(saved.where) is dict
         and all(type(each) is str for each in saved.where.values())
-        and group_of(saved.where) is not None  # raises for what is no group
+        and _group_in(saved.where) is not None  # raises for what is no group
     )

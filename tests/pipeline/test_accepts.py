@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.errors import DataError
 from llmeval_sdk.evaluation import acceptances
 from llmeval_sdk.evaluation.acceptances import (
     AUDIT_PROBABILITY,
@@ -273,6 +274,15 @@ def test_a_file_without_a_group_is_what_release_0_1_0_writes_and_reads(tmp_path)
     assert json.loads(text_in(path, acceptances.TEXT))["format"] == 2
     assert acceptances.remove(path, Key(None, "total", (("tenant", "acme"),)))
     assert text_in(path, acceptances.TEXT) == of_0_1_0
+
+
+def test_what_would_make_the_file_unreadable_is_not_saved(tmp_path):
+    """The thresholds that are there stay in use."""
+    path = tmp_path / "llmeval.state"
+    saved_for(path, (None, {}, 0.5))
+    with pytest.raises(DataError, match="too long"):
+        saved_for(path, (None, {"tag:tenant": "x" * acceptances.MAX_CHARACTERS}, 0.5))
+    assert decisions(path, scored(total=0.4))[0] == ["accepted"]
 
 
 def test_a_thousand_groups_are_told_apart_in_microseconds(tmp_path):
