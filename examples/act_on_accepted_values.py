@@ -10,6 +10,7 @@ from pathlib import Path
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.evaluation.acceptances import SavedThreshold, save
+from llmeval_sdk.heuristics.extraction.risk import extraction_risk
 from llmeval_sdk.store.state import state_path
 
 
@@ -18,7 +19,8 @@ save(
     state_path(store),
     SavedThreshold(
         field="total", span_name="read_receipt", threshold=0.05, error=0.02, promise="sure",
-        share=0.8, values=5_000, labels=300, version="2", saved_ns=time.time_ns(),
+        share=0.8, values=5_000, labels=300, version=extraction_risk.version,
+        saved_ns=time.time_ns(),
     ),
 )  # fmt: skip
 llmeval.configure(store=store)

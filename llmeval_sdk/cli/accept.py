@@ -12,7 +12,16 @@ from time import time_ns
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_json, add_store, checked, open_store, since
+from llmeval_sdk.cli.options import (
+    Help,
+    add_json,
+    add_store,
+    add_where,
+    checked,
+    open_store,
+    repeated,
+    since,
+)
 from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.statistics.acceptance import (
@@ -32,19 +41,29 @@ from llmeval_sdk.statistics.detection import (
     caught_interval,
 )
 from llmeval_sdk.statistics.labels import FEWEST
-from llmeval_sdk.store.fields import FieldTraffic, audited_labels, field_traffic, unknown_field
+from llmeval_sdk.store.fields import (
+    FieldTraffic,
+    audited_labels,
+    field_traffic,
+    spans_without,
+    unknown_field,
+)
+from llmeval_sdk.store.filters import ONE_OF, Filter, read_filter
+from llmeval_sdk.store.frames import Frame
+from llmeval_sdk.store.selection import TAG, frame_of
 from llmeval_sdk.store.state import state_path
 from llmeval_sdk.text.terminal import moment, plural, printable
 
 
 if TYPE_CHECKING:
-    from llmeval_sdk.evaluation.acceptances import SavedThreshold
+    from llmeval_sdk.evaluation.acceptances import Key, SavedThreshold
 
 
 _EPILOG = """\
 example:
   llmeval label --for accept --field total --labels 300
   llmeval accept --field total --error 2% --save sure
+  llmeval accept --field total --where tag:tenant=acme --save sure    # of a group
 
 Only labels of values drawn at random count, and each promise is about one field and
 traffic like that of its labels.
@@ -64,6 +83,7 @@ def add(subparsers: Commands) -> None:
         formatter_class=Help,
     )
     add_store(parser)
+    add_where(parser)
     parser.add_argument("--field", required=True, metavar="FIELD", help="the field, such as total")
     parser.add_argument(
         "--error", type=checked(_share), default=0.02, metavar="SHARE",
@@ -87,17 +107,27 @@ def run(args: argparse.Namespace) -> int:
     """Print both promises, and return the exit code."""
     from llmeval_sdk.evaluation import acceptances
 
+    where = read_filter(args.where)
+    key = _key_of(args, where)
     if args.save == "none":
-        return _remove(args)
-    with open_store(args.store) as reader:
-        traffic = reader.read(
-            lambda store: field_traffic(store, args.field, args.since or 0, args.span_name)
-        )
+        return _remove(args, where, key)
+    with open_store(args.store, args.where) as reader:
+        frame = frame_of(reader.selection, args.since)
+        traffic = reader.read(lambda store: field_traffic(store, args.field, frame, args.span_name))
         if not traffic.scores:
-            raise ConfigurationError(reader.read(lambda store: unknown_field(store, args.field)))
+            raise ConfigurationError(
+                reader.read(lambda store: unknown_field(store, args.field, frame))
+            )
         path = state_path(reader.location)
-        saved = acceptances.read(path).get((args.span_name, args.field))
+        saved = None if key is None else acceptances.read(path).get(key)
         state = None if saved is None else reader.read(partial(_state_of, saved, traffic.version))
+        outside = 0
+        if key is not None and key.group:
+            outside = reader.read(
+                lambda store: spans_without(
+                    store, args.field, where, frame.since_ns, args.span_name
+                )
+            )
     promises = {
         "sure": sure_acceptance(traffic.scores, traffic.labels, args.error),
         "average": average_acceptance(traffic.scores, traffic.labels, args.error),
@@ -105,11 +135,12 @@ def run(args: argparse.Namespace) -> int:
     sure, average = promises["sure"], promises["average"]
     promised = promises[args.save or "sure"].threshold is not None
     if args.save and promised:
-        threshold = _threshold(args, traffic, promises[args.save])
+        threshold = _threshold(args, key, traffic, promises[args.save])
         acceptances.save(path, threshold)
     if args.json:
         say_json({
-            "field": args.field, "error": args.error, "values": len(traffic.scores),
+            "field": args.field, "where": sorted(where.texts), "error": args.error,
+            "values": len(traffic.scores), "spans_without_tags": outside,
             "labels": len(traffic.labels), "unlabelled": traffic.unlabelled,
             "span_names": traffic.span_names,
             "finds_errors": {
@@ -119,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
             "now_saved": args.save if args.save and promised else None,
         })  # fmt: skip
     else:
-        _show(args.field, args.error, traffic, sure, average)
+        _show(args, where, traffic, sure, average, outside=outside)
         if state is not None:
             _show_state(state)
         if args.save:
@@ -133,27 +164,63 @@ def run(args: argparse.Namespace) -> int:
     return 0 if is_good else 1
 
 
-def _remove(args: argparse.Namespace) -> int:
+_OF_PERSONS = ("user_id", "session_id")
+"""Tags that name a person, whose values must not stay in the file of state."""
+
+
+def _key_of(args: argparse.Namespace, where: Filter) -> Key | None:
+    """Return what a threshold is for; ``None`` for a group that none can be saved of.
+
+    Raises `ConfigurationError` where a threshold of such a group is to be saved or removed.
+    """
+    from llmeval_sdk.evaluation.acceptances import MAX_TAGS, Key
+
+    group = {
+        part.name: part.values[0]
+        for part in where.conditions
+        if (part.field, part.operator, part.is_negated) == (TAG.rstrip(":"), ONE_OF, False)
+        and len(set(part.values)) == 1
+        and part.name not in _OF_PERSONS
+    }
+    if len(group) == len(where.texts) <= MAX_TAGS:
+        return Key(args.span_name, args.field, tuple(sorted(group.items())))
+    if args.save:
+        raise ConfigurationError(
+            "--save takes one or two tags with one value each, such as --where tag:tenant=acme, and"
+            " neither user_id nor session_id: llmeval.accepts goes by no other part of the traffic"
+        )
+    return None
+
+
+def _remove(args: argparse.Namespace, where: Filter, key: Key | None) -> int:
     """Remove the saved threshold; its field need not be in the store any more."""
     from llmeval_sdk.evaluation import acceptances
 
+    assert key is not None
     with open_store(args.store) as reader:
         path = state_path(reader.location)
-    removed = acceptances.remove(path, args.span_name, args.field)
+    removed = acceptances.remove(path, key)
     spans = f" of {args.span_name!r}" if args.span_name else ""
+    group = f" where {Frame(where.texts)}" if where.texts else ""
     if args.json:
-        say_json({"field": args.field, "span_name": args.span_name, "removed": removed})
+        say_json({
+            "field": args.field, "span_name": args.span_name, "where": sorted(where.texts),
+            "removed": removed,
+        })  # fmt: skip
     elif removed:
         say("Removed: within half a minute, llmeval.accepts no longer goes by it.")
     else:
-        say(f"There is no saved threshold for {args.field!r}{spans}.")
+        say(f"There is no saved threshold for {args.field!r}{spans}{group}.")
     return 0 if removed else 1
 
 
-def _threshold(args: argparse.Namespace, traffic: FieldTraffic, promise: Promise) -> SavedThreshold:
+def _threshold(
+    args: argparse.Namespace, key: Key | None, traffic: FieldTraffic, promise: Promise
+) -> SavedThreshold:
     from llmeval_sdk.evaluation.acceptances import SavedThreshold
 
     assert promise.threshold is not None
+    assert key is not None
     return SavedThreshold(
         field=args.field,
         span_name=args.span_name,
@@ -165,6 +232,7 @@ def _threshold(args: argparse.Namespace, traffic: FieldTraffic, promise: Promise
         labels=len(traffic.labels),
         version=traffic.version,
         saved_ns=time_ns(),
+        where={f"{TAG}{tag}": str(value) for tag, value in key.group},
     )
 
 
@@ -197,10 +265,13 @@ class SavedState:
 def _state_of(saved: SavedThreshold, version: str, store: Connection) -> SavedState:
     from llmeval_sdk.evaluation.acceptances import outdated
 
-    since = field_traffic(store, saved.field, saved.saved_ns, saved.span_name).scores
+    frame = Frame(since_ns=saved.saved_ns)
+    since = field_traffic(store, saved.field, frame, saved.span_name).scores
     accepted = sum(score is not None and score <= saved.threshold for score in since)
     share = accepted / len(since) if since else None
-    labels = audited_labels(store, saved.field, saved.saved_ns, saved.span_name)
+    labels = audited_labels(
+        store, saved.field, saved.saved_ns, saved.span_name, is_of_group=bool(saved.where)
+    )
     wrong = labels.count(False)
     # The promise on average is about all values, and audits are drawn from the accepted ones.
     error = saved.error if saved.promise == "sure" else min(saved.error / saved.share, 0.99)
@@ -246,14 +317,25 @@ def _show_state(state: SavedState) -> None:
         )
 
 
-def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, average: Promise) -> None:
+def _show(
+    args: argparse.Namespace,
+    where: Filter,
+    traffic: FieldTraffic,
+    sure: Promise,
+    average: Promise,
+    *,
+    outside: int,
+) -> None:
+    error = args.error
     unchecked = sum(score is None for score in traffic.scores)
+    group = f" where {Frame(where.texts)}" if where.texts else ""
+    names = ", ".join(printable(name) or "-" for name in traffic.span_names)
     say(
-        f"{printable(field)} of {', '.join(printable(name) or '-' for name in traffic.span_names)}:"
+        f"{printable(args.field)} of {names}{group}:"
         f" {plural(len(traffic.scores), 'value')}, {unchecked:,} not checked,"
         f" {plural(len(traffic.labels), 'label')} of values drawn at random"
     )
-    for caution in _cautions(traffic):
+    for caution in _cautions(traffic, outside):
         say_wrapped(caution)
     if (detection := _detection(traffic)) is not None:
         heading("How well the chance finds errors")
@@ -266,7 +348,7 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
         )
     heading(f"With 95 % confidence, at most {error:.2%} of the accepted values is wrong")
     if sure.threshold is None:
-        _refuse(sure, field, len(traffic.labels), fewest_labels(error))
+        _refuse(sure, args, len(traffic.labels), fewest_labels(error))
     else:
         say_wrapped(
             f"Accept values with a chance of an error up to {sure.threshold:.4f}: {sure.share:.0%}"
@@ -275,7 +357,7 @@ def _show(field: str, error: float, traffic: FieldTraffic, sure: Promise, averag
         )
     heading(f"On average, at most {error:.2%} of all values is both wrong and unseen")
     if average.threshold is None:
-        _refuse(average, field, len(traffic.labels), ceil(1 / error))
+        _refuse(average, args, len(traffic.labels), ceil(1 / error))
     else:
         say_wrapped(
             f"Accept values with a chance of an error up to {average.threshold:.4f}:"
@@ -305,7 +387,7 @@ def _with_interval(figure: Figure, form: str) -> str:
     return f"{figure.value:{form}} ({figure.low:{form}}–{figure.high:{form}})"
 
 
-def _cautions(traffic: FieldTraffic) -> Iterator[str]:
+def _cautions(traffic: FieldTraffic, outside: int) -> Iterator[str]:
     """Yield what may make the promises below claim too much."""
     yield "Answers that have no passages are not counted."
     if traffic.unlabelled:
@@ -315,8 +397,15 @@ def _cautions(traffic: FieldTraffic) -> Iterator[str]:
         )
     if traffic.left_out:
         yield (
-            f"{plural(traffic.left_out, 'label')} of values drawn with --since or --span-name are"
-            " left out, because they say nothing of the other values: ask with the same options."
+            f"{plural(traffic.left_out, 'label')} of values drawn with --since, --span-name or"
+            " --where are left out, because they say nothing of the other values: ask with the same"
+            " options."
+        )
+    if outside:
+        yield (
+            f"{plural(outside, 'span')} with such values lack the tag, which another span of the"
+            " request has: llmeval.accepts takes them for values of no group. Set tags by"
+            " annotation_context."
         )
     if traffic.in_lists:
         yield (
@@ -325,7 +414,7 @@ def _cautions(traffic: FieldTraffic) -> Iterator[str]:
         )
 
 
-def _refuse(promise: Promise, field: str, labels: int, fewest: int) -> None:
+def _refuse(promise: Promise, args: argparse.Namespace, labels: int, fewest: int) -> None:
     """Say why nothing is promised, and how many labels may change that.
 
     ``fewest`` is the number below which no labels can, however good the values are.
@@ -338,8 +427,8 @@ def _refuse(promise: Promise, field: str, labels: int, fewest: int) -> None:
             if labels < FEWEST
             else f"{plural(needed - labels, 'more label')} would do if they are like those so far"
         )
-        command = f"llmeval label --for accept --field {printable(field)} --labels {needed}"
-        say_wrapped(f"{said}: {command}")
+        command = f"llmeval label --for accept --field {printable(args.field)} --labels {needed}"
+        say_wrapped(f"{said}: {command}{repeated(args)}")
 
 
 def _share(text: str) -> float:

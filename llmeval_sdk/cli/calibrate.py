@@ -136,7 +136,8 @@ def _chances(args: argparse.Namespace) -> list[Pair]:
     ]
     if not pairs:
         raise ConfigurationError(
-            "no value that was drawn at random has a label: llmeval label --for accept --field …"
+            "no value that was drawn at random from all requests has a label:"
+            " llmeval label --for accept --field …"
         )
     return pairs
 

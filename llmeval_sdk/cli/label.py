@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from llmeval_sdk import registry
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_store, add_where, open_store, since
+from llmeval_sdk.cli.options import Help, add_store, add_where, open_store, repeated, since
 from llmeval_sdk.cli.output import say, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import SpanData
@@ -36,6 +36,7 @@ from llmeval_sdk.store.labelling import (
 )
 from llmeval_sdk.store.labels import EXTRACTION_JUDGE
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.selection import frame_of
 from llmeval_sdk.text.terminal import plural, printable
 
 
@@ -159,23 +160,17 @@ def _label_values(reader: StoreReader, args: argparse.Namespace) -> int:
         raise ConfigurationError("--for accept is about a field: it has no judge and no --list")
     if not args.field:
         raise ConfigurationError("--for accept needs --field, such as --field total")
-    if args.where:
-        raise ConfigurationError(
-            "--for accept draws from all traffic, which its promise is about: it takes no --where"
-        )
-    field = args.field
-    drawn = reader.read(
-        lambda store: draw_values(store, field, args.labels, args.since or 0, args.span_name)
-    )
+    field, frame = args.field, frame_of(reader.selection, args.since)
+    drawn = reader.read(lambda store: draw_values(store, field, args.labels, frame, args.span_name))
     if not drawn.total:
-        raise ConfigurationError(reader.read(lambda store: unknown_field(store, field)))
+        raise ConfigurationError(reader.read(lambda store: unknown_field(store, field, frame)))
     session = _Session([_DrawnValue(reader, *value, drawn) for value in drawn.waiting])
     session.run_until_quit()
     _say_pruned(session, len(drawn.waiting))
     labelled = drawn.count - len(drawn.waiting) + session.stored
     say(f"\n{session.stored} labels stored, {labelled} of {drawn.count} values that were drawn"
         f" have one.")  # fmt: skip
-    say(f"`llmeval accept --field {printable(field)}` says what they promise.")
+    say(f"`llmeval accept --field {printable(field)}{repeated(args)}` says what they promise.")
     return 0
 
 
@@ -311,7 +306,7 @@ class _DrawnValue:
     def store(self, span: SpanData, value: str) -> None:
         label = human_label(
             span, EXTRACTION_JUDGE, value, field=self.path, purpose=ACCEPT,
-            drawn=self.drawn.draw._asdict(), inclusion_probability=self.drawn.chance,
+            drawn=self.drawn.draw.as_metadata(), inclusion_probability=self.drawn.chance,
             submitter={"id": _user()},
         )  # fmt: skip
         add_feedback(self.reader.location, label)

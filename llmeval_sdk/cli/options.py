@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 import sys
 import textwrap
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,6 +20,7 @@ from llmeval_sdk.store.filters import length_of, read_time
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.selection import may_lack, selection_of
 from llmeval_sdk.store.traffic import Pricing
+from llmeval_sdk.text.terminal import printable
 
 
 # Prices for reports: those that come along, one's own, and those that a command names.
@@ -119,6 +121,13 @@ def add_where(parser: argparse._ActionsContainer) -> None:
         help="only requests of which this holds, such as tag:tenant=acme, model~gpt-4o or"
         " 'score:groundedness<0.5'; may be repeated",
     )
+
+
+def repeated(args: argparse.Namespace) -> str:
+    """Return ``--span-name`` and ``--where`` as they were given, for a command that is shown."""
+    name = ("--span-name", args.span_name) if args.span_name else ()
+    given = [*name, *(word for text in args.where for word in ("--where", text))]
+    return "".join(f" {shlex.quote(printable(word))}" for word in given)
 
 
 def open_selected(

@@ -1,8 +1,9 @@
 """The thresholds below which values of a field need no look, kept in the file of state.
 
 ``llmeval accept --save`` writes them. Each is of one field, of the spans with one name or of all,
-and of the version of the score that it was found for: where that has moved on, nothing is accepted,
-because nobody knows what the new score means. The same holds for a file that cannot be read.
+of a group by one or two tags or of all traffic, and of the version of the score that it was found
+for: where that has moved on, nothing is accepted, because nobody knows what the new score means.
+The same holds for a file that cannot be read.
 """
 
 from __future__ import annotations
@@ -10,22 +11,27 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from dataclasses import field as dataclass_field
 from hashlib import blake2b
 from math import isfinite
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple, TypeAlias
 
-from llmeval_sdk.errors import DataError
+from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.evaluation.groups import NO_TAGS, read_where
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.model.structure import general_path
 from llmeval_sdk.store.state import WatchedText, change_text, parsed_text
 
 
-FORMAT = 1
+FORMAT, FORMAT_OF_GROUPS = 1, 2
+"""A file without a group has the first, so that release 0.1.0 reads it."""
 TEXT = "acceptances"
 """The text of the file of state that holds them."""
 MAX_CHARACTERS = 1 << 20
 MAX_THRESHOLDS = 2_000
+MAX_TAGS = 2
+"""The most tags that a group is told by."""
 _NOUN = "the thresholds of accepted values"
 
 Decision = Literal["accepted", "refused", "audit"]
@@ -33,6 +39,18 @@ PromiseName = Literal["sure", "average"]
 AUDIT_PROBABILITY = 0.01
 """The chance that a value which would be accepted is refused, so that somebody looks at it. Labels
 of such values are the only ones that show whether accepted values have become worse."""
+
+
+Group: TypeAlias = "tuple[tuple[str, object], ...]"
+"""Tags with the value that each must have, in the order of their names; empty for all traffic."""
+
+
+class Key(NamedTuple):
+    """What a threshold is for."""
+
+    span_name: str | None
+    field: str
+    group: Group = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +78,26 @@ class SavedThreshold:
     """The version of the score."""
     saved_ns: int
     """When it was saved, in nanoseconds since the epoch."""
+    where: Mapping[str, str] = dataclass_field(default_factory=dict)
+    """The group, as in ``{"tag:tenant": "acme"}``; empty for all traffic."""
 
     @property
-    def key(self) -> tuple[str | None, str]:
+    def key(self) -> Key:
         """What the threshold is for."""
-        return self.span_name, self.field
+        return Key(self.span_name, self.field, _group_in(self.where))
 
 
-Thresholds = Mapping[tuple[str | None, str], SavedThreshold]
-"""The thresholds, each by the name of its spans and its field."""
+def _group_in(where: Mapping[str, str]) -> Group:
+    """Return a group as a part of a key; raises `ConfigurationError` for what is none."""
+    tests = read_where(where or None, _NOUN)
+    group = tuple(sorted((tag, value) for tag, listed in tests for value in listed))
+    if len(group) != len(tests) or len(group) > MAX_TAGS:
+        raise ConfigurationError(f"{_NOUN}: a group has one value of at most {MAX_TAGS} tags")
+    return group
+
+
+Thresholds = Mapping[Key, SavedThreshold]
+"""The thresholds, each by what it is for."""
 
 
 def read(path: Path) -> Thresholds:
@@ -81,7 +110,7 @@ def read(path: Path) -> Thresholds:
 
 
 def save(path: Path, threshold: SavedThreshold) -> None:
-    """Put a threshold in the place of the former one for the same spans and field.
+    """Put a threshold in the place of the former one for the same spans, field and group.
 
     Raises:
         DataError: the file cannot be written, or there are too many thresholds.
@@ -93,25 +122,84 @@ def save(path: Path, threshold: SavedThreshold) -> None:
             raise DataError(
                 f"{path} holds {MAX_THRESHOLDS:,} thresholds already, which is all it may"
             )
-        return _written(thresholds)
+        written = _written(thresholds)
+        if len(written) > MAX_CHARACTERS:
+            raise DataError(
+                f"{_NOUN} in {path} would have more than {MAX_CHARACTERS:,} characters: names of"
+                " fields, spans or tags are too long"
+            )
+        return written
 
     change_text(path, TEXT, change, _NOUN)
 
 
-def remove(path: Path, span_name: str | None, field: str) -> bool:
+def remove(path: Path, key: Key) -> bool:
     """Remove a threshold, so that no value is accepted by it; say whether there was one.
 
     Raises:
         DataError: the file cannot be read or written.
     """
-    if (span_name, field) not in read(path):
+    if key not in read(path):
         return False
 
     def change(text: str) -> str:
-        return _written({k: kept for k, kept in _parsed(text).items() if k != (span_name, field)})
+        return _written({k: kept for k, kept in _parsed(text).items() if k != key})
 
     change_text(path, TEXT, change, _NOUN)
     return True
+
+
+class Decided(NamedTuple):
+    """A decision, and by which thresholds it was made."""
+
+    decision: Decision
+    saved_ns: tuple[int, ...] = ()
+    """When the thresholds were saved below which all values lie; empty for what is refused."""
+
+
+_MOST_SPECIFIC_FIRST = (
+    *((is_named, count) for is_named in (True, False) for count in range(MAX_TAGS, 0, -1)),
+    (True, 0),
+    (False, 0),
+)
+"""Whether a threshold is of one span name, and the number of tags of its group."""
+
+
+class _Index:
+    """The thresholds as they are looked up, in microseconds also where there are many groups."""
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._thresholds = thresholds
+        self._tags: dict[tuple[str, int], set[tuple[str, ...]]] = {}
+        """By field and number of tags, the names of the tags by which groups are told."""
+        for _, field, group in thresholds:
+            names = tuple(tag for tag, _ in group)
+            self._tags.setdefault((field, len(names)), set()).add(names)
+
+    def most_specific(
+        self, span_name: str, field: str, tags: Mapping[str, str]
+    ) -> SavedThreshold | None:
+        """Return the threshold that fits a value best; of two that fit equally, the lower one."""
+        for is_named, count in _MOST_SPECIFIC_FIRST:
+            fitting = [
+                saved
+                for names in self._tags.get((field, count), ())
+                if (saved := self._thresholds.get(
+                    Key(
+                        span_name if is_named else None,
+                        field,
+                        tuple((tag, _text_of(tags.get(tag))) for tag in names),
+                    )
+                )) is not None
+            ]  # fmt: skip
+            if fitting:
+                return min(fitting, key=lambda saved: saved.threshold)
+        return None
+
+
+def _text_of(value: object) -> str | None:
+    """Return the value of a tag as filters compare it; ``None`` where no threshold can name it."""
+    return str(value) if type(value) in (str, int) else None
 
 
 class Acceptances:
@@ -123,11 +211,18 @@ class Acceptances:
     """
 
     def __init__(self, path: Path, complain: Callable[[str], object]) -> None:
-        self._text = WatchedText(path, TEXT, _parsed, noun=_NOUN, complain=complain)
+        self._text = WatchedText(
+            path, TEXT, lambda text: _Index(_parsed(text)), noun=_NOUN, complain=complain
+        )
 
     def decide(
-        self, scored: Evaluation | None, span_name: str, span_id: str, field: str | None
-    ) -> Decision:
+        self,
+        scored: Evaluation | None,
+        span_name: str,
+        span_id: str,
+        field: str | None,
+        tags: Mapping[str, str] = NO_TAGS,
+    ) -> Decided:
         """Say whether the values of an answer, or that of one field, need no look.
 
         Args:
@@ -137,25 +232,28 @@ class Acceptances:
                 gives the same decision.
             field: A path such as ``lines[2].amount``, or a field such as ``lines.amount`` for all
                 items of its list; ``None`` stands for all fields.
+            tags: The tags of the span, which say in which groups it is.
         """
+        refused = Decided("refused")
         entries = scored.metadata.get("fields") if scored is not None else None
         if scored is None or not isinstance(entries, list):
-            return "refused"
+            return refused
         thresholds = self._text.read()
         asked = [entry for entry in entries if entry["path"] == field]
         if not asked and not scored.metadata.get("fields_cut"):  # else there are more of them
             asked = [entry for entry in entries if field in (None, general_path(entry["path"]))]
         if not asked or any(entry.get("values_cut") for entry in asked):
-            return "refused"
+            return refused
+        used: dict[int, None] = {}
         for entry in asked:
-            name = general_path(entry["path"])
-            saved = thresholds.get((span_name, name)) or thresholds.get((None, name))
+            saved = thresholds.most_specific(span_name, general_path(entry["path"]), tags)
             if saved is None or entry["chance"] is None or entry["chance"] > saved.threshold:
-                return "refused"
+                return refused
             if saved.version != scored.evaluator_version:
                 self._text.say(outdated(saved, scored.evaluator_version))
-                return "refused"
-        return "audit" if _is_audited(span_id, field) else "accepted"
+                return refused
+            used[saved.saved_ns] = None
+        return Decided("audit" if _is_audited(span_id, field) else "accepted", tuple(used))
 
 
 def outdated(saved: SavedThreshold, version: str) -> str:
@@ -171,7 +269,7 @@ def _is_audited(span_id: str, field: str | None) -> bool:
     return int.from_bytes(digest.digest(), "big") < AUDIT_PROBABILITY * (1 << 64)
 
 
-def _parsed(text: str) -> dict[tuple[str | None, str], SavedThreshold]:
+def _parsed(text: str) -> dict[Key, SavedThreshold]:
     """Read what `save` wrote; raises `DataError` for anything else."""
     if not text:
         return {}
@@ -179,8 +277,10 @@ def _parsed(text: str) -> dict[tuple[str | None, str], SavedThreshold]:
         raise DataError(f"{_NOUN} have more than {MAX_CHARACTERS:,} characters")
     try:
         plain = json.loads(text)
-        if plain["format"] != FORMAT:
-            raise DataError(f"{_NOUN} have format {plain['format']!r:.20}, not {FORMAT}")
+        if plain["format"] not in (FORMAT, FORMAT_OF_GROUPS):
+            raise DataError(
+                f"{_NOUN} have format {plain['format']!r:.20}, not {FORMAT} or {FORMAT_OF_GROUPS}"
+            )
         saved = [SavedThreshold(**entry) for entry in plain["thresholds"][:MAX_THRESHOLDS]]
         is_sound = all(map(_is_sound, saved))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -191,7 +291,12 @@ def _parsed(text: str) -> dict[tuple[str | None, str], SavedThreshold]:
 
 
 def _written(thresholds: Thresholds) -> str:
-    plain = {"format": FORMAT, "thresholds": [asdict(each) for each in thresholds.values()]}
+    entries = [asdict(each) for each in thresholds.values()]
+    has_groups = any(entry["where"] for entry in entries)
+    for entry in entries:
+        if not entry["where"]:
+            del entry["where"]
+    plain = {"format": FORMAT_OF_GROUPS if has_groups else FORMAT, "thresholds": entries}
     return json.dumps(plain, allow_nan=False)
 
 
@@ -204,4 +309,7 @@ def _is_sound(saved: SavedThreshold) -> bool:
         and all(type(each) is str for each in (saved.field, saved.version))
         and type(saved.span_name) in (str, type(None))
         and saved.promise in ("sure", "average")
+        and type(saved.where) is dict
+        and all(type(each) is str for each in saved.where.values())
+        and _group_in(saved.where) is not None  # raises for what is no group
     )

@@ -35,6 +35,8 @@ EXTRACTION_RISK = "extraction_risk"
 ACCEPTANCE = "acceptance"
 """The evaluation that says whether values were accepted unseen: ``accepted``, ``refused`` or
 ``audit``, which is a value that would have been accepted and was refused at random."""
+THRESHOLDS = "thresholds"
+"""Key of its metadata: when the thresholds were saved by which the values were accepted."""
 _CHANCES = frozenset((EXTRACTION_RISK,))
 """Scores that say how likely an error is, on the scale of chances."""
 

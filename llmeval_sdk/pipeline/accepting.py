@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from operator import is_
 
 from llmeval_sdk.evaluation.acceptances import AUDIT_PROBABILITY, Acceptances
+from llmeval_sdk.evaluation.groups import NO_TAGS
 from llmeval_sdk.model import Evaluation, values
 from llmeval_sdk.pipeline.runtime import in_force
 from llmeval_sdk.pipeline.submit import submit_evaluation
@@ -23,6 +25,11 @@ def accepts(span: Span, *, field: str | None = None) -> bool:
     A value can be accepted if the chance of an error that ``extraction_risk`` gives it lies at or
     below the threshold that ``llmeval accept --save`` found for its field. The result is ``False``
     if there is no threshold or no score, and if anything goes wrong.
+
+    Of several thresholds the most specific one counts: for the name of the span and a group that
+    its tags say it is in (two tags before one), then for a group, then for the name, then for all.
+    Of two that fit equally it is the lower one. The tags are those of the span, which include
+    those of ``annotation_context``. A value whose group has no threshold goes by a broader one.
 
     One in a hundred of the values that could be accepted is refused at random, as an audit. Label
     audited values by `submit_feedback` with ``field``: these labels show whether accepted values
@@ -43,10 +50,11 @@ def accepts(span: Span, *, field: str | None = None) -> bool:
     """
     try:
         scored = _score_of(span)
-        decision = _acceptances().decide(scored, span.name, span.span_id, field)
-        submit_evaluation(
-            label=values.ACCEPTANCE, value=decision, span=span, metadata=_details(scored, field)
+        decision, saved_ns = _acceptances().decide(
+            scored, span.name, span.span_id, field, span.tags or NO_TAGS
         )
+        details = _details(scored, field, saved_ns)
+        submit_evaluation(label=values.ACCEPTANCE, value=decision, span=span, metadata=details)
     except Exception as error:
         if not swallow("accepts", error, calls_out=True):
             raise
@@ -78,7 +86,12 @@ def _acceptances() -> Acceptances:
     return known
 
 
-def _details(scored: Evaluation | None, field: str | None) -> dict[str, object]:
+def _details(
+    scored: Evaluation | None, field: str | None, saved_ns: Sequence[int]
+) -> dict[str, object]:
     """Return what is stored with a decision."""
     chance = scored.value if scored is not None else None
-    return {values.FIELD: field, "greatest_chance": chance, "audit_probability": AUDIT_PROBABILITY}
+    return {
+        values.FIELD: field, "greatest_chance": chance, "audit_probability": AUDIT_PROBABILITY,
+        values.THRESHOLDS: list(saved_ns),
+    }  # fmt: skip

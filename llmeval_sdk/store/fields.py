@@ -20,7 +20,9 @@ from llmeval_sdk.model.structure import general_path
 from llmeval_sdk.statistics.acceptance import LabelledScore
 from llmeval_sdk.statistics.calibration import Calibration
 from llmeval_sdk.store.encode import loads
-from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of, is_good
+from llmeval_sdk.store.filters import Filter
+from llmeval_sdk.store.frames import ALL_TRAFFIC, DRAWN_FROM, Frame, frame_in
+from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of, is_good, json_object
 from llmeval_sdk.store.latest import is_latest
 from llmeval_sdk.store.selection import read_by
 from llmeval_sdk.text.terminal import printable
@@ -132,13 +134,14 @@ def scored_field(connection: sqlite3.Connection, seq: int) -> ScoredField | None
     return None if row is None else _field_in(connection, row)
 
 
-def unknown_field(connection: sqlite3.Connection, field: str) -> str:
-    """Say that a field has no scored value in a store, and which one was probably meant."""
+def unknown_field(connection: sqlite3.Connection, field: str, frame: Frame = ALL_TRAFFIC) -> str:
+    """Say that a field has no scored value in a frame, and which one was probably meant."""
     known = [summary.field for summary in field_summaries(connection)]
     hint = did_you_mean(field, known)
     named = ", ".join(printable(name, 60) for name in dict.fromkeys(known[:10]))
+    part = f" where {Frame(frame.where)}" if frame.where else ""
     return (
-        f"no value of the field {field!r} was scored in this store{hint and f': {hint}'}."
+        f"no value of the field {field!r} was scored in this store{part}{hint and f': {hint}'}."
         f" Its fields: {named or 'none'}"
     )
 
@@ -320,10 +323,37 @@ class Draw(NamedTuple):
 
     up_to: int
     """The last row of the table of fields that was there."""
-    since_ns: int
-    """The values were scored from this time on, in nanoseconds since the epoch."""
+    frame: Frame
+    """The conditions on their requests, and the time from which on they were scored."""
     span_name: str | None
     """The name of their spans; ``None`` stands for all names."""
+
+    def covers(self, frame: Frame, span_name: str | None) -> bool:
+        """Say whether the values of a frame and a name are all, or a part, of these values."""
+        return self.span_name in (None, span_name) and self.frame.covers(frame)
+
+    def as_metadata(self) -> dict[str, Any]:
+        """Return what a label says of its draw, which `_draw_in` reads.
+
+        Labels drawn from all requests say no more than release 0.1.0 reads.
+        """
+        where = {"where": sorted(self.frame.where)} if self.frame.where else {}
+        return {
+            "up_to": self.up_to, "since_ns": self.frame.since_ns, "span_name": self.span_name,
+            **where,
+        }  # fmt: skip
+
+
+def _draw_in(metadata: str | None) -> Draw | None:
+    """Return the draw that a label's metadata name; ``None`` for that of an app that draws itself.
+
+    A part of the traffic that cannot be read covers nothing.
+    """
+    drawn = json_object(metadata)
+    up_to, name = drawn.get("up_to"), drawn.get("span_name")
+    if not isinstance(up_to, int) or not isinstance(drawn.get("since_ns"), int):
+        return None
+    return Draw(up_to, frame_in({DRAWN_FROM: drawn}), None if name is None else str(name))
 
 
 class _Value(NamedTuple):
@@ -343,8 +373,11 @@ class _Value(NamedTuple):
     @property
     def lot(self) -> bytes:
         """Its place in the order of all draws, which nothing that is said of the value moves."""
-        text = f"{self.span_id} {self.path}"
-        return blake2b(text.encode("utf-8", "replace"), digest_size=8).digest()
+        return _lot(self.key)
+
+
+def _lot(key: tuple[str, str]) -> bytes:
+    return blake2b(f"{key[0]} {key[1]}".encode("utf-8", "replace"), digest_size=8).digest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -381,54 +414,64 @@ class FieldTraffic:
     version: str
     """The version of the score; empty where there are no values."""
     left_out: int = 0
-    """How many values were labelled in draws from a later period, or from spans of one name, which
-    say nothing of the others."""
+    """How many values were labelled in draws from a later period, from spans of one name or from a
+    part of the traffic, which say nothing of the others."""
 
 
 def draw_values(
     connection: sqlite3.Connection,
     field: str,
     count: int,
-    since_ns: int = 0,
+    frame: Frame = ALL_TRAFFIC,
     span_name: str | None = None,
 ) -> Drawn:
-    """Draw values of a field at random, the same ones as long as the traffic is the same."""
-    traffic, _ = _traffic(connection, field, since_ns, span_name)
+    """Draw values of a field at random, the same ones as long as the traffic is the same.
+
+    ``frame`` has the conditions of the connection's selection, as `selection.frame_of` says them.
+    """
+    traffic, _ = _traffic(connection, field, frame.since_ns, span_name)
     chosen = sorted(traffic, key=lambda value: value.lot)[:count]
     labelled, _ = _labels_for_accept(connection)
     waiting = tuple((value.seq, value.path) for value in chosen if value.key not in labelled)
-    draw = Draw(max((value.seq for value in traffic), default=0), since_ns, span_name)
+    draw = Draw(max((value.seq for value in traffic), default=0), frame, span_name)
     return Drawn(draw, len(traffic), len(chosen), waiting)
 
 
 def field_traffic(
-    connection: sqlite3.Connection, field: str, since_ns: int = 0, span_name: str | None = None
+    connection: sqlite3.Connection,
+    field: str,
+    frame: Frame = ALL_TRAFFIC,
+    span_name: str | None = None,
 ) -> FieldTraffic:
-    """Return the values of a field, with the largest random sample of them that has labels."""
-    traffic, version = _traffic(connection, field, since_ns, span_name)
+    """Return the values of a field, with the largest random sample of them that has labels.
+
+    ``frame`` has the conditions of the connection's selection, as `selection.frame_of` says them.
+    What was drawn from more than these values is a random sample of them as well.
+    """
+    traffic, version = _traffic(connection, field, frame.since_ns, span_name)
     labelled, keys_by_draw = _labels_for_accept(connection)
     lots = {value.key: value.lot for value in traffic}
-    draws = sorted(keys_by_draw, key=lambda draw: -len(keys_by_draw[draw]))[:MAX_DRAWS]
+    counts: dict[Draw | None, int] = {}
+    left_out = 0
+    for draw, keys in keys_by_draw.items():
+        count = sum(key in lots for key in keys)
+        if draw is None or draw.covers(frame, span_name):
+            counts[draw] = count
+        else:
+            left_out += count
     labels: list[LabelledScore] = []
-    unlabelled = left_out = 0
-    for draw in draws:
-        seen = [lots[key] for key in keys_by_draw[draw] if key in lots]
-        if not seen:
-            continue
-        if draw is not None and not (
-            draw.span_name in (None, span_name) and draw.since_ns <= since_ns
-        ):
-            left_out += len(seen)
-            continue
-        last = max(seen)
+    unlabelled = 0
+    for draw in sorted(counts, key=lambda draw: -counts[draw])[:MAX_DRAWS]:
+        keys = keys_by_draw[draw]
+        last = max(map(_lot, keys))  # also of values outside of the frame, which were shown as well
         sample = [
             value
             for value in traffic
             if (
-                value.key in keys_by_draw[None]
+                value.key in keys
                 if draw is None
                 else value.seq <= draw.up_to
-                and value.time_ns >= draw.since_ns
+                and value.time_ns >= draw.frame.since_ns
                 and lots[value.key] <= last
             )
         ]
@@ -450,6 +493,23 @@ def field_traffic(
     )
 
 
+def spans_without(
+    connection: sqlite3.Connection, field: str, where: Filter, since_ns: int, span_name: str | None
+) -> int:
+    """Return how many selected spans with values of a field do not meet conditions on tags.
+
+    Other spans of their requests do.
+    """
+    arguments = {
+        **where.arguments(), "risk": values.EXTRACTION_RISK, "field": field, "since": since_ns,
+        "span_name": span_name,
+    }  # fmt: skip
+    tests = " AND ".join(f"({part.test_sql(place)})" for place, part in enumerate(where.conditions))
+    statement = _WITHOUT.format(tests=tests or "1")
+    (count,) = connection.execute(statement, arguments).fetchone()
+    return int(count)
+
+
 class LabelledChance(NamedTuple):
     """A value that was drawn at random, with its chance of an error and a person's label."""
 
@@ -466,11 +526,16 @@ class LabelledChance(NamedTuple):
 
 
 def labelled_chances(connection: sqlite3.Connection) -> list[LabelledChance]:
-    """Return the values, of any field, that were drawn at random and labelled, each once."""
+    """Return the values, of any field, that were drawn at random and labelled, each once.
+
+    What was drawn from the requests of a filter is left out: its chance holds among these alone.
+    """
     latest: dict[tuple[str, str], LabelledChance] = {}
     about = {"judge": EXTRACTION_JUDGE, "purpose": ACCEPT, "risk": values.EXTRACTION_RISK}
-    for span_id, path, chance, value, drawn, version in connection.execute(_CHANCES, about):
+    for span_id, path, chance, value, drawn, version, origin in connection.execute(_CHANCES, about):
         good = is_good(value)
+        if (draw := _draw_in(origin)) is not None and draw.frame.where:
+            continue
         if good is not None and isinstance(drawn, float) and 0 < drawn <= 1:
             one = LabelledChance(span_id, path, chance, good, drawn, str(version or "1"))
             latest[span_id, path] = one
@@ -478,16 +543,29 @@ def labelled_chances(connection: sqlite3.Connection) -> list[LabelledChance]:
 
 
 def audited_labels(
-    connection: sqlite3.Connection, field: str, since_ns: int, span_name: str | None = None
+    connection: sqlite3.Connection,
+    field: str,
+    saved_ns: int,
+    span_name: str | None = None,
+    *,
+    is_of_group: bool = False,
 ) -> list[bool]:
-    """Return the labels of a field's audited values: ``True`` for each that is right.
+    """Return the labels of the values that a threshold accepted and that were audited.
 
-    Audited values are drawn at random from those that would have been accepted, so their labels
-    show how often accepted values are wrong.
+    ``True`` stands for each that is right. Audited values are drawn at random from those that would
+    have been accepted, so their labels show how often accepted values are wrong.
+
+    Args:
+        connection: a store that is open.
+        field: the threshold's field.
+        saved_ns: when it was saved, by which the audits name it.
+        span_name: the name of its spans.
+        is_of_group: whether it is of a group. Audits of release 0.1.0, which named no threshold,
+            are of none.
     """
     about = {
-        "acceptance": values.ACCEPTANCE, "judge": EXTRACTION_JUDGE, "since": since_ns,
-        "span_name": span_name,
+        "acceptance": values.ACCEPTANCE, "judge": EXTRACTION_JUDGE, "saved": saved_ns,
+        "span_name": span_name, "is_of_group": is_of_group,
     }  # fmt: skip
     latest: dict[tuple[str, str], bool] = {}
     for span_id, asked, path, value in connection.execute(_AUDITED, about):
@@ -521,22 +599,22 @@ def _labels_for_accept(
 ) -> tuple[dict[tuple[str, str], bool], dict[Draw | None, set[tuple[str, str]]]]:
     """Return whether each labelled value is right, and the values that were labelled in each draw.
 
-    Values are named by span and path. ``None`` stands for the draw of an app that draws by itself.
+    Values are named by span and path, and may lie outside of the connection's selection. ``None``
+    stands for the draw of an app that draws by itself.
     """
     labelled: dict[tuple[str, str], bool] = {}
     keys_by_draw: dict[Draw | None, set[tuple[str, str]]] = {}
     about = {"judge": EXTRACTION_JUDGE, "purpose": ACCEPT}
-    for span_id, path, value, up_to, since, name in connection.execute(_FOR_ACCEPT, about):
+    for span_id, path, value, drawn in connection.execute(_FOR_ACCEPT, about):
         if (good := is_good(value)) is not None:
             labelled[span_id, path] = good
-            is_known = isinstance(up_to, int) and isinstance(since, int)
-            draw = Draw(up_to, since, name) if is_known else None
-            keys_by_draw.setdefault(draw, set()).add((span_id, path))
+            keys_by_draw.setdefault(_draw_in(drawn), set()).add((span_id, path))
     return labelled, keys_by_draw
 
 
 _CHANCES = f"""
-SELECT l.span_id, f.path, f.chance, l.value, l.inclusion_probability, e.evaluator_version
+SELECT l.span_id, f.path, f.chance, l.value, l.inclusion_probability, e.evaluator_version,
+  {detail_of("l", DRAWN)}
 FROM feedback l JOIN fields f ON f.span_id = l.span_id AND +f.name = :risk
   AND f.path = {field_of("l")}
 JOIN evaluations e ON e.span_id = f.span_id AND e.id = f.id
@@ -546,8 +624,10 @@ ORDER BY l.time_ns, l.seq
 """  # noqa: S608 - constants
 _AUDITED = f"""
 SELECT e.span_id, {field_of("e")}, {field_of("l")}, l.value
-FROM evaluations e JOIN feedback l ON l.span_id = e.span_id AND +l.name = :judge
-WHERE e.name = :acceptance AND e.value = 'audit' AND e.time_ns >= :since
+FROM evaluations e JOIN main.feedback l ON l.span_id = e.span_id AND +l.name = :judge
+WHERE e.name = :acceptance AND e.value = 'audit' AND e.time_ns >= :saved
+  AND CASE WHEN {detail_of("e", values.THRESHOLDS)} IS NULL THEN NOT :is_of_group
+    ELSE :saved IN (SELECT value FROM json_each(e.metadata, '$.{values.THRESHOLDS}')) END
   AND (:span_name IS NULL OR e.span_name = :span_name)
   AND l.error_type IS NULL AND {_IS_OF_PEOPLE}
 ORDER BY l.time_ns, l.seq
@@ -560,10 +640,14 @@ WHERE f.name = :risk AND f.field = :field AND f.time_ns >= :since
 ORDER BY f.seq DESC LIMIT :limit
 """  # noqa: S608 - constants
 _FOR_ACCEPT = f"""
-SELECT l.span_id, {field_of("l")}, l.value, {detail_of("l", f"{DRAWN}.up_to")},
-  {detail_of("l", f"{DRAWN}.since_ns")}, {detail_of("l", f"{DRAWN}.span_name")}
-FROM feedback l
+SELECT l.span_id, {field_of("l")}, l.value, {detail_of("l", DRAWN)}
+FROM main.feedback l
 WHERE l.name = :judge AND l.error_type IS NULL AND {_IS_OF_PEOPLE}
   AND {detail_of("l", PURPOSE)} = :purpose AND {field_of("l")} IS NOT NULL
 ORDER BY l.time_ns, l.seq
 """  # noqa: S608 - constants
+_WITHOUT = """
+SELECT count(DISTINCT f.span_id) FROM fields f JOIN spans r ON r.span_id = f.span_id
+WHERE f.name = :risk AND f.field = :field AND f.time_ns >= :since
+  AND (:span_name IS NULL OR f.span_name = :span_name) AND NOT ifnull({tests}, 0)
+"""

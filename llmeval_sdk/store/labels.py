@@ -69,7 +69,7 @@ def read_label(value: object, metadata: str | None) -> Label | None:
     Returns ``None`` for a user's click, a label of one field, and what is no label.
     """
     number = values.number(value)
-    details = _json_object(metadata)
+    details = json_object(metadata)
     if is_of_user(metadata) or values.FIELD in details or number is None or not 0 <= number <= 1:
         return None
     return _label(number, details)
@@ -77,7 +77,7 @@ def read_label(value: object, metadata: str | None) -> Label | None:
 
 def is_of_user(metadata: str | None) -> bool:
     """Say whether feedback that might be a label of a judge comes from a user of the app."""
-    return _json_object(metadata).get("source") == "user"
+    return json_object(metadata).get("source") == "user"
 
 
 def labels_from(path: str) -> dict[str, Label]:
@@ -95,7 +95,7 @@ def labels_from(path: str) -> dict[str, Label]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        row = _json_object(line)
+        row = json_object(line)
         value = values.number(row.get("label"))
         span_id = row.get("span_id")
         if not isinstance(span_id, str) or value is None or not 0 <= value <= 1:
@@ -117,10 +117,11 @@ def _chance(value: object) -> float | None:
     return None
 
 
-def _json_object(text: str | None) -> Mapping[str, object]:
+def json_object(text: str | None) -> Mapping[str, object]:
+    """Read a JSON object of a stranger's; anything else is an empty one."""
     try:
         value = json.loads(text) if text else {}
-    except (ValueError, RecursionError):
+    except (ValueError, TypeError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -320,7 +321,7 @@ def user_feedback(
     for seq, name, span_id, trace_id, value, metadata, matches in connection.execute(
         _ALL_FEEDBACK, (since_ns or 0,)
     ):
-        is_label = name in judges or values.FIELD in _json_object(metadata)
+        is_label = name in judges or values.FIELD in json_object(metadata)
         if value is not None and (not is_label or is_of_user(metadata)):
             by_name.setdefault(name, {})[trace_id or span_id or seq] = value, bool(matches)
     if not by_name:

@@ -7,6 +7,7 @@ import pytest
 from command_line import run_command
 
 from llmeval_sdk.evaluation import acceptances
+from llmeval_sdk.evaluation.acceptances import Key
 from llmeval_sdk.store.fields import ACCEPT
 from llmeval_sdk.store.labelling import add_feedback, human_label
 from llmeval_sdk.store.reader import StoreReader
@@ -175,7 +176,7 @@ def test_a_saved_threshold_is_what_the_app_goes_by(llmeval, store):
     """`--save` writes what was promised into the file of state."""
     code, said = saved(llmeval, store)
     assert (code, said["now_saved"]) == (0, "sure")
-    kept = acceptances.read(state_path(store.path))[None, "total"]
+    kept = acceptances.read(state_path(store.path))[Key(None, "total")]
     assert (kept.threshold, kept.promise) == (said["sure"]["threshold"], "sure")
     assert (kept.values, kept.error) == (300, 0.02)
 
@@ -241,3 +242,230 @@ def test_a_threshold_stays_where_nothing_takes_its_place(llmeval, store):
     assert done.returncode == 1
     assert "The one that was saved before stays." in " ".join(done.stdout.split())
     assert acceptances.read(state_path(store.path))
+
+
+# Groups of the traffic.
+
+
+ACME = ("--where", "tag:tenant=acme")
+ACME_KEY = Key(None, "total", (("tenant", "acme"),))
+WRONG = {"acme": 95, "beta": 60}
+"""From which number below 100 on the values of a tenant are wrong."""
+
+
+def fill_tenants(store, count=600, *, other="beta", key="tenant", **label):
+    """Store totals of two tenants in turn, each with labels where ``label`` says what they are for."""
+    for number in range(count):
+        tenant = ("acme", other)[number % 2]
+        span = store.span(
+            f"{number:016x}", "read_invoice", trace_id=f"{number:032x}", request="Read it.",
+            tags={key: tenant, "plan": "paid"},
+        )  # fmt: skip
+        place = number // 2 % 100
+        chance = place / 100
+        fields = [{"path": "total", "value": f"{number}.50", "chance": chance}]
+        store.evaluation(span, "extraction_risk", chance, metadata={"fields": fields})
+        if label:
+            value = "no" if place >= WRONG.get(tenant, 60) else "yes"
+            said = human_label(span, "extraction_correctness", value, field="total", **label)
+            add_feedback(store.path, said)
+
+
+def label_group(store, tmp_path, *options, labels=20):
+    asked = ("label", "--for", "accept", "--field", "total", "--labels", labels)
+    return run_command(
+        *asked, "--store", store.path, *options, folder=tmp_path, env={}, keys="y\n" * labels
+    )
+
+
+def test_a_group_is_labelled_and_counted_by_the_filter_of_all_commands(store, llmeval, tmp_path):
+    """Labels keep what they were drawn from; they count there, and elsewhere are left out aloud."""
+    fill_tenants(store)
+    done = label_group(store, tmp_path, *ACME)
+    assert "20 labels stored, 20 of 20 values that were drawn have one" in done.stdout
+    assert "`llmeval accept --field total --where tag:tenant=acme` says" in done.stdout
+    with StoreReader(store.path) as reader:
+        labels = reader.feedback("extraction_correctness")
+    assert {int(each.target.span_id, 16) % 2 for each in labels} == {0}
+    assert {each.evaluation.metadata["inclusion_probability"] for each in labels} == {20 / 300}
+    assert labels[0].evaluation.metadata["drawn"]["where"] == ["tag:tenant=acme"]
+    _, of_acme = accept(llmeval, store, *ACME)
+    _, of_all = accept(llmeval, store)
+    assert (of_acme["where"], of_acme["values"], of_acme["labels"]) == (
+        ["tag:tenant=acme"], 300, 20,
+    )  # fmt: skip
+    assert (of_all["where"], of_all["values"], of_all["labels"]) == ([], 600, 0)
+    text = llmeval("accept", "--field", "total", "--store", store.path).stdout
+    assert "20 labels of values drawn with --since, --span-name or --where are left out" in text
+
+
+def test_labels_drawn_over_all_traffic_count_in_each_group(store, llmeval):
+    """A group with few wrong values has a threshold where all traffic has none."""
+    fill_tenants(store, purpose=ACCEPT)
+    code, of_acme = accept(llmeval, store, *ACME)
+    assert (code, of_acme["labels"]) == (0, 300)
+    assert of_acme["sure"]["share"] > 0.8
+    assert accept(llmeval, store)[1]["sure"]["share"] < of_acme["sure"]["share"]
+    text = llmeval("accept", "--field", "total", "--store", store.path, *ACME).stdout
+    assert text.startswith("total of read_invoice where tag:tenant=acme: 300 values")
+
+
+def test_a_threshold_of_a_group_is_saved_shown_and_removed_beside_that_of_all(store, llmeval):
+    """Each has its own place in the file of state, and its own state when it is asked for."""
+    fill_tenants(store, purpose=ACCEPT)
+    assert accept(llmeval, store, "--error", "5%", "--save", "sure")[0] == 0
+    code, said = accept(llmeval, store, "--error", "2%", "--save", "sure", *ACME)
+    assert (code, said["now_saved"]) == (0, "sure")
+    known = acceptances.read(state_path(store.path))
+    assert set(known) == {Key(None, "total"), ACME_KEY}
+    assert known[ACME_KEY].threshold == said["sure"]["threshold"]
+    shown = accept(llmeval, store, *ACME)[1]["saved"]["saved"]
+    assert (shown["where"], shown["error"]) == ({"tag:tenant": "acme"}, 0.02)
+    assert accept(llmeval, store)[1]["saved"]["saved"]["error"] == 0.05
+    assert accept(llmeval, store, "--where", "tag:tenant=beta")[1]["saved"] is None
+    removed = accept(llmeval, store, "--save", "none", *ACME)[1]
+    assert (removed["removed"], removed["where"]) == (True, ["tag:tenant=acme"])
+    assert set(acceptances.read(state_path(store.path))) == {Key(None, "total")}
+    again = llmeval("accept", "--field", "total", "--save", "none", "--store", store.path, *ACME)
+    assert again.stdout == "There is no saved threshold for 'total' where tag:tenant=acme.\n"
+
+
+def test_a_group_is_one_group_however_its_conditions_are_written(store, llmeval):
+    """Their order, their quotes and how often each stands there do not matter."""
+    fill_tenants(store, purpose=ACCEPT, key="ten ant")
+    first = ("--where", "tag:plan=paid", "--where", "tag:ten ant=acme")
+    again = ("--where", 'tag:"ten ant"="acme"', "--where", "tag:plan=paid", *first)
+    assert accept(llmeval, store, "--save", "sure", *first)[0] == 0
+    assert set(acceptances.read(state_path(store.path))) == {
+        Key(None, "total", (("plan", "paid"), ("ten ant", "acme")))
+    }
+    assert accept(llmeval, store, *again)[1]["saved"]["values"] == 0
+    assert accept(llmeval, store, "--save", "none", *again)[1]["removed"] is True
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ["score:extraction_risk<0.5"], ["latency<2s"], ["tag:tenant~acm"], ["tag:tenant!=beta"],
+        ["tag:tenant"], ["tag:tenant="], ["tag:tenant=acme,beta"], ["user=u-1"],
+        ["tag:user_id=u-1"], ["tag:session_id=s-1"], ["name=read_invoice"],
+        ["tag:tenant=acme", "tag:tenant=beta"], ["tag:a=1", "tag:b=2", "tag:c=3"],
+        ["tag:tenant=acme", "score:extraction_risk<0.5"],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("save", ["sure", "none"])
+def test_a_filter_that_an_app_cannot_decide_at_once_is_not_saved(store, llmeval, where, save):
+    """The sentence says what can be saved, before anything is read."""
+    fill_tenants(store, 2)
+    options = [word for text in where for word in ("--where", text)]
+    done = llmeval("accept", "--field", "total", "--save", save, "--store", store.path, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--save takes one or two tags with one value each" in done.stderr
+    assert "--where tag:tenant=acme" in done.stderr
+    assert not acceptances.read(state_path(store.path))
+
+
+def test_a_filter_that_cannot_be_saved_can_be_counted(store, llmeval):
+    """It has no saved state."""
+    fill_tenants(store, purpose=ACCEPT)
+    _, said = accept(llmeval, store, "--where", "tag:tenant~ACM", "--where", "latency<2s")
+    assert (said["values"], said["labels"], said["saved"]) == (300, 300, None)
+
+
+@pytest.mark.parametrize(
+    "tenant",
+    ["a'b", 'say "x", y', "tag:x=y", "née\u202e", "$(rm)", "\x1b[31mred", "z" * 3_000, "%s"],
+)
+def test_the_value_of_a_tag_may_be_anything(store, tmp_path, tenant):
+    """It is stored as it is, compared as it is, and shown so that it steers no terminal."""
+    fill_tenants(store, 400, other=tenant, purpose=ACCEPT)
+    quoted = tenant.replace('"', '""')
+    options = ("--where", f'tag:tenant="{quoted}"')
+    done = run_command(
+        "accept", "--field", "total", "--error", "5%", "--save", "average", "--store", store.path,
+        *options, folder=tmp_path, env={},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "200 values" in done.stdout
+    assert not set("\x1b\u202e") & set(done.stdout)
+    assert set(acceptances.read(state_path(store.path))) == {
+        Key(None, "total", (("tenant", tenant),))
+    }
+    labelled = label_group(store, tmp_path, *options)
+    assert not set("\x1b\u202e") & set(labelled.stdout)
+
+
+def test_what_is_missing_in_a_group_is_asked_for_with_its_filter(store, llmeval):
+    """The command that is shown can be copied: its words are quoted for a shell."""
+    fill_tenants(store, 60, other="a b")
+    done = llmeval(
+        "accept", "--field", "total", "--error", "5%", "--store", store.path,
+        "--where", "tag:tenant=a b", "--span-name", "read_invoice",
+    )  # fmt: skip
+    assert (
+        "--labels 117 --span-name read_invoice --where 'tag:tenant=a b'"
+        in " ".join(done.stdout.split())
+    )  # fmt: skip
+
+
+def test_a_field_that_a_group_does_not_have_is_named_with_the_group(store, llmeval, tmp_path):
+    """Otherwise the sentence would deny what the store has."""
+    fill_tenants(store, 4)
+    options = ("--where", "tag:tenant=gamma")
+    for done in (
+        llmeval("accept", "--field", "total", "--store", store.path, *options),
+        label_group(store, tmp_path, *options),
+    ):
+        assert done.returncode == 2
+        assert "scored in this store where tag:tenant=gamma" in done.stderr
+
+
+def test_spans_without_the_tag_of_their_request_are_told(store, llmeval):
+    """An app goes by the span's own tags, so that the promise is about other values there."""
+    fill_tenants(store, 40)
+    parent = store.span("f" * 16, "answer", trace_id=f"{1:032x}", tags={"tenant": "acme"})
+    assert parent.tags == {"tenant": "acme"}
+    _, said = accept(llmeval, store, *ACME)
+    assert (said["values"], said["spans_without_tags"]) == (21, 1)
+    text = llmeval("accept", "--field", "total", "--store", store.path, *ACME).stdout
+    assert "1 span with such values lack" in text
+
+
+def audit_of_group(store, number, thresholds, *, right):
+    """Store an audited value of acme, accepted by thresholds that were saved at some times."""
+    span = store.span(
+        f"{number:016x}", "read_invoice", trace_id=f"{number:032x}", request="Read it.",
+        start_ns=LATER_NS, tags={"tenant": "acme"},
+    )  # fmt: skip
+    fields = [{"path": "total", "value": "1.50", "chance": 0.1}]
+    store.evaluation(span, "extraction_risk", 0.1, metadata={"fields": fields})
+    said = (
+        {"field": "total"} if thresholds is None else {"field": "total", "thresholds": thresholds}
+    )
+    store.evaluation(span, "acceptance", "audit", metadata=said)
+    value = "yes" if right else "no"
+    add_feedback(
+        store.path, human_label(span, "extraction_correctness", value, field="total")
+    )  # fmt: skip
+
+
+def test_audits_count_for_the_threshold_by_which_their_values_were_accepted(store, llmeval):
+    """Those of a group say nothing of the threshold for all, which accepted none of them."""
+    fill_tenants(store, purpose=ACCEPT)
+    accept(llmeval, store, "--error", "5%", "--save", "sure")
+    accept(llmeval, store, "--error", "2%", "--save", "sure", *ACME)
+    known = acceptances.read(state_path(store.path))
+    of_all, of_acme = known[Key(None, "total")].saved_ns, known[ACME_KEY].saved_ns
+    for number in range(1_000, 1_030):
+        audit_of_group(store, number, [of_acme], right=number >= 1_010)
+    for number in range(1_030, 1_050):
+        audit_of_group(store, number, [17, of_all], right=True)
+    for number in range(1_050, 1_057):
+        audit_of_group(store, number, None, right=True)  # of release 0.1.0
+    for odd in ("all", [str(of_acme)], [[of_acme]]):
+        audit_of_group(store, 1_060 + len(str(odd)), odd, right=False)
+    code, said = accept(llmeval, store, *ACME)
+    state = said["saved"]
+    assert (code, state["audited"], state["wrong"], state["exceeded"]) == (1, 30, 10, True)
+    state = accept(llmeval, store)[1]["saved"]
+    assert (state["audited"], state["wrong"], state["exceeded"]) == (27, 0, False)

@@ -39,6 +39,14 @@ def test_the_sure_promise_is_rarely_broken_and_accepts_most_of_what_an_oracle_do
     assert average.acceptance >= 0.9
 
 
+def test_the_sure_promise_of_a_group_holds_by_its_labels_and_not_by_those_of_all():
+    """Where a tenant has more wrong values than the others; the full count is `make quality`."""
+    cells = acceptance.simulate_group(40)
+    assert cells["the group"].broken <= 0.1
+    assert cells["all, its part"].broken <= 0.1
+    assert cells["all, as it is"].broken >= 0.5
+
+
 def test_the_bound_is_that_of_clopper_and_pearson():
     """No mistake in 59 proves at most 5 %, the usual rule; one in 93 does, and one in 92 does not."""
     assert at_most(0, 59) <= 0.05 < at_most(0, 58)

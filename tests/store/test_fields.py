@@ -11,13 +11,18 @@ from llmeval_sdk.store.fields import (
     draw_values,
     field_summaries,
     field_traffic,
+    labelled_chances,
     scored_field,
+    spans_without,
     worst_fields,
 )
+from llmeval_sdk.store.filters import read_filter
 from llmeval_sdk.store.forgetting import belongings_of, forget
+from llmeval_sdk.store.frames import ALL_TRAFFIC, Frame
 from llmeval_sdk.store.labelling import add_feedback, human_label
 from llmeval_sdk.store.labels import labels_of
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.selection import selection_of
 
 
 def entry(path, chance, value="41.50", **more):
@@ -41,8 +46,8 @@ def answer(writer, make):
 def read(path):
     """Do one reading of the store."""
 
-    def reading(work):
-        with closing(StoreReader(path)) as reader:
+    def reading(work, where=()):
+        with closing(StoreReader(path, selection=selection_of(where))) as reader:
             return reader.read(work)
 
     return reading
@@ -221,8 +226,9 @@ def test_scores_of_former_versions_are_no_traffic(writer, make, read):
 def label_drawn(path, read):
     """Draw values, and label the first of those that wait as ``right`` says of their span."""
 
-    def label(count, right, most=None, **options):
-        drawn = read(lambda store: draw_values(store, "total", count, **options))
+    def label(count, right, most=None, where=(), since_ns=0, **options):
+        frame = Frame(read_filter(where).texts, since_ns)
+        drawn = read(lambda store: draw_values(store, "total", count, frame, **options), where)
         with closing(StoreReader(path)) as reader:
             for row, field in drawn.waiting[:most]:
                 scored = reader.read(lambda store, row=row: scored_field(store, row))
@@ -230,7 +236,7 @@ def label_drawn(path, read):
                 value = "yes" if right(span) else "no"
                 said = human_label(
                     span, "extraction_correctness", value, field=field, purpose=ACCEPT,
-                    drawn=drawn.draw._asdict(),
+                    drawn=drawn.draw.as_metadata(), inclusion_probability=drawn.chance,
                 )  # fmt: skip
                 add_feedback(path, said)
         return drawn
@@ -263,12 +269,12 @@ def test_labels_of_a_part_are_no_sample_of_the_rest(answer, label_drawn, read):
     label_drawn(30, lambda span: False, since_ns=middle)
     label_drawn(20, lambda span: True, span_name="old")
 
-    def counted(**options):
-        traffic = read(lambda store: field_traffic(store, "total", **options))
+    def counted(frame=ALL_TRAFFIC, **options):
+        traffic = read(lambda store: field_traffic(store, "total", frame, **options))
         return len(traffic.labels), traffic.left_out
 
     assert counted() == (0, 50)
-    assert counted(since_ns=middle) == (30, 0)
+    assert counted(Frame(since_ns=middle)) == (30, 0)
     assert counted(span_name="old") == (20, 0)
 
 
@@ -287,8 +293,149 @@ def test_a_draw_of_one_span_name_says_nothing_of_the_others(answer, label_drawn,
         answer(entry("total", 0.5), name=name)
     label_drawn(10, lambda span: True, span_name="invoice")
     assert read(lambda store: field_traffic(store, "total")).labels == ()
-    of_invoices = read(lambda store: field_traffic(store, "total", 0, "invoice"))
+    of_invoices = read(lambda store: field_traffic(store, "total", span_name="invoice"))
     assert len(of_invoices.labels) == 10
+
+
+ACME, BOTH = ("tag:tenant=acme",), ("tag:tenant=acme", "tag:plan=paid")
+
+
+@pytest.fixture
+def tenants(answer):
+    """Store 90 totals of two tenants, a third of them of acme, which pays for every second."""
+    return [
+        answer(
+            entry("total", 0.5),
+            tags={"tenant": "beta" if number % 3 else "acme", "plan": ("paid", "free")[number % 2]},
+        )
+        for number in range(90)
+    ]
+
+
+@pytest.fixture
+def counted(read):
+    """Return how many labels count in a group, were left out there and are missing."""
+
+    def count(where=(), **options):
+        frame = Frame(read_filter(where).texts)
+        traffic = read(lambda store: field_traffic(store, "total", frame, **options), where)
+        return len(traffic.labels), traffic.left_out, traffic.unlabelled
+
+    return count
+
+
+def test_labels_of_all_traffic_are_a_sample_of_each_group(tenants, label_drawn, counted):
+    """Those of the group's values count there, and in a part of the group those of its values."""
+    label_drawn(60, lambda span: True)
+    of_acme, of_beta = counted(ACME)[0], counted(("tag:tenant=beta",))[0]
+    assert of_acme + of_beta == counted()[0] == 60
+    assert 10 <= of_acme <= 30
+    assert 0 < counted(BOTH)[0] < of_acme
+    assert counted(ACME)[1:] == counted(BOTH)[1:] == (0, 0)
+
+
+def test_labels_of_a_group_count_in_it_and_in_parts_of_it_alone(tenants, label_drawn, counted):
+    """They say nothing of other tenants, of all, or of a group that is another part of all."""
+    label_drawn(20, lambda span: True, where=ACME)
+    assert counted(ACME) == (20, 0, 0)
+    assert 0 < counted(BOTH)[0] < 20
+    assert counted() == (0, 20, 0)
+    assert counted(("tag:tenant=beta",)) == (0, 0, 0)
+    assert counted(("tag:plan=paid",))[0] == 0
+    assert counted(("tag:tenant=acme,beta",)) == (0, 20, 0)
+
+
+def test_what_was_labelled_in_a_draw_over_all_waits_in_no_draw_of_a_group(
+    tenants, label_drawn, counted
+):
+    """The labels of both are one sample of the group, because all draws go in one order."""
+    label_drawn(60, lambda span: True)
+    known = counted(ACME)[0]
+    drawn = label_drawn(30, lambda span: True, where=ACME)
+    assert len(drawn.waiting) == 30 - known
+    assert counted(ACME) == (30, 0, 0)
+
+
+def test_values_that_were_shown_and_skipped_are_missing_in_their_group(
+    tenants, label_drawn, read, path, counted
+):
+    """Also those after the last label of the group, as long as another one was labelled later."""
+    drawn = read(lambda store: draw_values(store, "total", 45))
+    with closing(StoreReader(path)) as reader:
+        for row, field in drawn.waiting:
+            span = reader.span(reader.read(lambda c, row=row: scored_field(c, row)).span_id)
+            if span.tags["tenant"] == "acme":
+                skipped = span
+                continue
+            add_feedback(path, human_label(
+                span, "extraction_correctness", "yes", field=field, purpose=ACCEPT,
+                drawn=drawn.draw.as_metadata(),
+            ))  # fmt: skip
+        add_feedback(path, human_label(
+            skipped, "extraction_correctness", "yes", field="total", purpose=ACCEPT,
+            drawn=drawn.draw.as_metadata(),
+        ))  # fmt: skip
+    labels, _, missing = counted(ACME)
+    assert labels == 1
+    assert missing >= 5
+
+
+def test_many_draws_of_groups_do_not_hide_the_draw_over_all(answer, label_drawn, counted):
+    """Each of thirty tenants has more labels of its own than there are of all traffic."""
+    for number in range(240):
+        answer(entry("total", 0.5), tags={"tenant": f"t{number % 30}"})
+    label_drawn(6, lambda span: True)
+    for number in range(30):
+        label_drawn(8, lambda span: True, where=(f"tag:tenant=t{number}",))
+    labels, left_out, _ = counted()
+    assert labels == 6
+    assert left_out == 240 - 6
+
+
+@pytest.mark.parametrize(
+    "where", [5, "tag:tenant=acme", {"tag": "tenant"}, [["tag:tenant=acme"]], [None], ["x"] * 9_999]
+)
+def test_a_label_whose_part_of_the_traffic_cannot_be_read_counts_nowhere(
+    tenants, path, counted, where
+):
+    """Metadata of feedback come from anywhere, and must not widen what a label stands for."""
+    for span in tenants[:30]:
+        add_feedback(path, human_label(
+            span, "extraction_correctness", "yes", field="total", purpose=ACCEPT,
+            drawn={"up_to": 1_000, "since_ns": 0, "span_name": None, "where": where},
+        ))  # fmt: skip
+    assert counted()[0] == 0
+    assert counted(ACME)[0] == 0
+
+
+@pytest.mark.parametrize("drawn", ["all", 7, [], {"up_to": "1"}, {"up_to": 1, "since_ns": None}])
+def test_what_is_no_draw_is_that_of_an_app_that_draws_itself(tenants, path, counted, drawn):
+    """Such labels are a sample of what they are labels of, in each group as well."""
+    for span in tenants[:30]:
+        add_feedback(path, human_label(
+            span, "extraction_correctness", "yes", field="total", purpose=ACCEPT, drawn=drawn,
+        ))  # fmt: skip
+    assert counted() == (30, 0, 0)
+    assert counted(ACME) == (10, 0, 0)
+
+
+def test_chances_are_not_calibrated_by_labels_of_a_group(tenants, label_drawn, read):
+    """The chance of such a label holds among the group's values, and the calibration is of all."""
+    label_drawn(20, lambda span: True, where=ACME)
+    assert read(labelled_chances) == []
+    label_drawn(20, lambda span: True)
+    assert 0 < len(read(labelled_chances)) <= 20
+
+
+def test_spans_that_lack_the_tag_of_their_request_are_counted(answer, read, make, writer):
+    """A rule of an app knows the tags of the span alone, and a filter those of the request."""
+    child = answer(entry("total", 0.5), tags={"plan": "paid"})
+    parent = make.span(trace=child.trace_id, tags={"tenant": "acme"})
+    writer.write(Batch((parent,), ()))
+    answer(entry("total", 0.5), tags={"tenant": "acme"})
+    where = read_filter(ACME)
+    assert read(lambda store: spans_without(store, "total", where, 0, None), ACME) == 1
+    assert read(lambda store: spans_without(store, "due", where, 0, None), ACME) == 0
 
 
 def test_an_answer_that_is_delivered_twice_has_its_fields_once(writer, make, read):
