@@ -307,7 +307,6 @@ FIGURES = (
         ({"subtotal": "50.00", "tax": "5.18", "total": "44.82"}, {"subtotal", "tax", "total"}),
         ({"quantity": "12", "unit_price": "2.50", "line_amount": "44.82"}, {"line_amount"}),
     ],
-    ids=str,
 )
 def test_of_a_sum_that_does_not_come_out_the_field_that_the_document_corrects_is_to_blame(
     answer, blamed
