@@ -115,12 +115,20 @@ wrong; chance catches 20 %.
 
 {quality}
 
+## Whether the tests notice
+
+{drawn} random changes in each of six rooms (seed {seed}, {mutants_date}): those that a test noticed. The others stand in
+`benchmarks/results/mutants.json`.
+
+{mutants}
+
 ## Measure again
 
 | command | what it measures | minutes |
 | --- | --- | --- |
 | `make bench-peers` | cost, memory, exit, faults | 25 |
 | `make instructions` | instructions, beside the baseline | 2 |
+| `make mutants` | changes of the code that tests notice | 60 |
 | `make quality DATA=folder` | scores and intervals on labelled sets | 30 |
 | `make bench` | our own figures beside their bars | 15 |
 """
@@ -131,6 +139,7 @@ def page(results: Path = RESULTS) -> str:
     peers = read(results, "peers")
     figures = peers["figures"]
     rows = beyond_the_empty_loop(figures["peers"])
+    changed = read(results, "mutants")
     return PAGE.format(
         machine=peers["machine"],
         python=peers["python"],
@@ -143,6 +152,10 @@ def page(results: Path = RESULTS) -> str:
         faults="\n".join(table(rows, FAULTS)),
         instructions="\n".join(instructions(read(results, "instructions"))),
         quality="\n".join(quality(results)),
+        drawn=changed["number"],
+        seed=changed["seed"],
+        mutants_date=changed["date"],
+        mutants="\n".join(mutants(changed["rooms"])),
     )
 
 
@@ -200,6 +213,14 @@ def instructions(baselines: list[dict[str, Any]]) -> Iterator[str]:
     for name, title in TITLES.items():
         counts = [f"{one['instructions'][name]:,}" for one in baselines]
         yield f"| {title} | {' | '.join(counts)} |"
+
+
+def mutants(rooms: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield how many changes of each room the tests noticed, a column for each room."""
+    yield f"| | {' | '.join(rooms)} |"
+    yield f"| --- |{' ---: |' * len(rooms)}"
+    shares = [f"{one['killed_share']:.0%}" for one in rooms.values()]
+    yield f"| noticed | {' | '.join(shares)} |"
 
 
 def quality(results: Path) -> Iterator[str]:

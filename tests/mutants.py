@@ -37,7 +37,7 @@ from typing import NamedTuple
 import coverage
 import libcst as cst
 import pytest
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 from mutmut.mutation.file_mutation import MutationVisitor
 from mutmut.mutation.mutators import mutation_operators
 from mutmut.mutation.pragma_handling import IgnoredCode
@@ -102,6 +102,8 @@ was made, delivered and dropped."""
 class Mutant(NamedTuple):
     """One small change of a file."""
 
+    name: str
+    """A few digits that stay the same when the code elsewhere changes."""
     file: str
     line: int
     source: str
@@ -157,7 +159,7 @@ def draw(files, number, seed):
         wrapper = MetadataWrapper(cst.parse_module(path.read_text("utf-8")))
         places = Places()
         wrapper.visit(places)
-        positions = wrapper.resolve(PositionProvider)
+        positions, parents = map(wrapper.resolve, (PositionProvider, ParentNodeProvider))
         for mutation in places.mutations:
             old, new = mutation.original_node, mutation.mutated_node
             function = mutation.contained_by_top_level_function
@@ -166,18 +168,23 @@ def draw(files, number, seed):
             words += [wrapper.module.code_for_node(node) for node in (old, new)]
             seen[tuple(words)] = seen.get(tuple(words), 0) + 1
             words += [str(seen[tuple(words)]), str(seed)]
-            order = hashlib.sha256("\0".join(words).encode()).digest()
-            span = positions[old]
-            loading = not inside or span.start.line < positions[function.body].start.line
-            lines = () if loading else range(span.start.line, span.end.line + 1)
-            found.append((order, file, span.start.line, wrapper.module, old, new, lines))
+            order = hashlib.sha256("\0".join(words).encode()).hexdigest()
+            statement = old
+            while not isinstance(statement, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+                statement = parents[statement]
+            first, end = positions[statement].start.line, positions[statement].end.line + 1
+            if isinstance(statement, cst.BaseCompoundStatement):
+                body = getattr(statement, "body", statement)  # a ``match`` has cases
+                end = max(positions[body].start.line, first + 1)
+            lines = range(first, end) if inside and statement is not function else ()
+            found.append((order, file, positions[old].start.line, wrapper.module, old, new, lines))
     drawn = []
-    for _, file, line, module, old, new, lines in sorted(found, key=lambda each: each[0]):
+    for order, file, line, module, old, new, lines in sorted(found, key=lambda each: each[0]):
         source = module.deep_replace(old, new).code
         with contextlib.suppress(SyntaxError):
             if ast.dump(ast.parse(source)) != ast.dump(ast.parse(module.code)):
                 compile(source, file, "exec")
-                drawn.append(Mutant(file, line, source, frozenset(lines)))
+                drawn.append(Mutant(order[:10], file, line, source, frozenset(lines)))
         if len(drawn) == number:
             break
     return drawn, len(found)
@@ -312,8 +319,8 @@ def outcome_of(mutant, chosen, copy, seconds):
     return "timed out" if code is None else "killed" if code else "survived"
 
 
-def try_room(name, copy, options, progress):
-    """Draw a room's mutants, try each, and return the account."""
+def try_room(name, copy, options, progress, known):
+    """Draw a room's mutants, try each whose death is not known, and return the account."""
     room = ROOMS[name]
     drawn, possible = draw(room.files, options.number, options.seed)
     task = progress.add_task(f"{name}: measuring", total=len(drawn))
@@ -325,13 +332,25 @@ def try_room(name, copy, options, progress):
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     rows = json.loads(EQUIVALENT.read_text("utf-8"))
     why = {(row["file"], row["diff"]): row["why"] for row in rows}
-    counts, survivors = dict.fromkeys(OUTCOMES, 0), []
+    counts, survivors, killed = dict.fromkeys(OUTCOMES, 0), [], []
     for mutant in drawn:
+        if mutant.name in known:
+            counts["killed"] += 1
+            killed.append(mutant.name)
+            progress.advance(task)
+            continue
         chosen = tests_of(mutant, room, by_line, seconds, options.seconds)
         outcome = outcome_of(mutant, chosen, copy, seconds)
         counts[outcome] += 1
-        if outcome != "killed":
-            row = {"file": mutant.file, "line": mutant.line, "diff": mutant.diff}
+        if outcome == "killed":
+            killed.append(mutant.name)
+        else:
+            row = {
+                "name": mutant.name,
+                "file": mutant.file,
+                "line": mutant.line,
+                "diff": mutant.diff,
+            }
             row |= {"outcome": outcome, "tests": len(chosen)}
             if (mutant.file, mutant.diff) in why:
                 row["equivalent"] = why[mutant.file, mutant.diff]
@@ -342,7 +361,8 @@ def try_room(name, copy, options, progress):
             progress.print(f"{mutant.file}:{mutant.line} {outcome}, tests: {len(chosen)}")
     account = {"date": today(), "drawn": len(drawn), "possible": possible, **counts}
     share = round(counts["killed"] / len(drawn), 3)
-    return account | {"killed_share": share, "survivors": survivors}
+    names = {"killed_names": " ".join(killed)}
+    return account | {"killed_share": share, "survivors": survivors} | names
 
 
 def today():
@@ -359,6 +379,8 @@ def main():
     parser.add_argument("--number", type=int, default=150, help="mutants a room")
     parser.add_argument("--seed", type=int, default=20261128)
     parser.add_argument("--seconds", type=float, default=20, help="of tests a mutant, at most")
+    again = "after new tests: only those that were not killed when all were tried"
+    parser.add_argument("--again", action="store_true", help=again)
     parser.add_argument("--verbose", action="store_true", help="print each mutant")
     parser.add_argument("--json", type=Path, default=RESULT)
     options = parser.parse_args()
@@ -373,7 +395,9 @@ def main():
         sys.path.insert(0, str(copy))
         os.environ["PYTHONPATH"] = str(copy)
         for name in options.rooms:
-            result["rooms"][name] = try_room(name, copy, options, progress)
+            known = result["rooms"].get(name, {}) if options.again else {}
+            killed = known.get("killed_names", "").split()
+            result["rooms"][name] = try_room(name, copy, options, progress, killed)
             rooms = {each: result["rooms"][each] for each in ROOMS if each in result["rooms"]}
             result = {
                 "date": today(), "seed": options.seed, "number": options.number,

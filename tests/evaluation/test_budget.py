@@ -48,6 +48,7 @@ def limiter(clock=None, ledger=None, **limits):
         {"concurrency": 0},
         {"concurrency": 2.5},
         {"judges": {"polite": 5}},
+        {"per": "tenant"},
     ],
     ids=str,
 )
@@ -478,12 +479,29 @@ def test_spares_that_nobody_needs_are_given_back():
     assert own.used().reserved_usd == pytest.approx(0.2, rel=0.3)
 
 
-def test_a_call_that_no_spare_pays_for_has_a_reservation_of_its_own():
-    """Never less is held than what a call may use."""
+@pytest.mark.parametrize("want", [{"usd": 5.0, "tokens": 10}, {"usd": 0.01, "tokens": 10_000}])
+def test_a_call_that_no_spare_pays_for_has_a_reservation_of_its_own(want):
+    """Never less is held than what a call may use, be it money or tokens."""
     own = limiter(usd_per_day=1_000.0)
-    many(own, 20, usd=0.01)
-    (large,) = many(own, 1, usd=5.0)
-    assert large.usd == 5.0
+    many(own, 20, usd=0.01, tokens=10)
+    (large,) = many(own, 1, **want)
+    assert {"usd": large.usd, "tokens": large.tokens} == want
+
+
+@pytest.mark.parametrize(
+    ("limits", "want", "used"),
+    [
+        ({"calls_per_minute": 10}, {}, Used(8, 0, 0.0, 0.0)),
+        ({"tokens_per_minute": 1_000}, {"tokens": 100}, Used(8, 800, 0.0, 0.0)),
+        ({"usd_per_day": 1.0}, {"usd": 0.1}, Used(8, 0, 0.0, pytest.approx(0.8))),
+    ],
+)
+def test_where_little_is_left_nothing_is_reserved_ahead(limits, want, used):
+    """A busy process then holds what it asked for and no more, so that others get the rest."""
+    ledger = MemoryLedger()
+    own, other = (limiter(ledger=ledger, **limits) for _ in range(2))
+    many(own, 8, **want)
+    assert other.used() == used
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
