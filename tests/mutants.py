@@ -8,13 +8,13 @@ its line run against it, the quickest first, until one fails. mutmut's own runne
 only, and none that is decorated: not the constants in which half of our statistics stand.
 
 Left out is what no test could see: annotations, docstrings, names of types (aliases, ``TypeVar``,
-``cast``), ``__all__``, and what a ``raise`` says. Nothing else is, whether it survives or not. A
+``cast``), ``__all__``, what a ``raise`` says, and what is in a ``len()`` or ``isinstance()``, which
+mutmut leaves alone. Nothing else is, whether it survives or not. A
 mutant that is equivalent to the code counts as a survivor; why it is stands in
 ``tests/support/equivalent_mutants.json``. The command fails where less than 70 % are killed.
 """
 
 import argparse
-import ast
 import contextlib
 import datetime
 import difflib
@@ -182,20 +182,19 @@ def draw(files, number, seed):
     for order, file, line, module, old, new, lines in sorted(found, key=lambda each: each[0]):
         source = module.deep_replace(old, new).code
         with contextlib.suppress(SyntaxError):
-            if ast.dump(ast.parse(source)) != ast.dump(ast.parse(module.code)):
-                compile(source, file, "exec")
-                drawn.append(Mutant(order[:10], file, line, source, frozenset(lines)))
+            compile(source, file, "exec")
+            drawn.append(Mutant(order[:10], file, line, source, frozenset(lines)))
         if len(drawn) == number:
             break
     return drawn, len(found)
 
 
 class Watch:
-    """Lets the chosen tests run in their order, and notes each one's time and whether it failed."""
+    """Lets the chosen tests run in their order, and notes each one's time."""
 
     def __init__(self, chosen=(), measured=None):
         self.chosen = {test: rank for rank, test in enumerate(chosen)}
-        self.measured, self.seconds, self.failed = measured, {}, []
+        self.measured, self.seconds = measured, {}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
@@ -213,8 +212,6 @@ class Watch:
     def pytest_runtest_logreport(self, report):
         """Add up the time of a test with that of its fixtures."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
-        if report.failed:
-            self.failed.append(report.nodeid)
 
 
 def run_tests(copy, arguments, *, watch, limit, note=None):
