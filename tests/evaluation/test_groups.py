@@ -250,6 +250,35 @@ def test_ten_thousand_tenants_have_two_hundred_accounts_and_one_more():
     assert sum(granted(keeper, f"later{number}") for number in range(1_000)) == MAX_GROUPS + 1
 
 
+def test_a_tenant_keeps_its_limit_however_many_come_after_it():
+    """Neither does a busy account make way for a new one, nor is its tenant sent to another."""
+    keeper = limiter(Budget(calls_per_minute=2, usd_per_day=None, per="tag:tenant"))
+    assert granted(keeper, "first", usd=0.0)
+    assert granted(keeper, "first", usd=0.0)
+    for number in range(MAX_GROUPS):
+        assert granted(keeper, f"t{number}", usd=0.0)
+    assert not granted(keeper, "first", usd=0.0)
+
+
+def test_what_tenants_without_an_account_spent_together_is_kept():
+    """The account that they share holds their bills, as any other does."""
+    keeper = limiter(Budget(calls_per_minute=None, usd_per_day=0.1, per="tag:tenant"))
+    assert all(granted(keeper, f"t{number}") for number in range(MAX_GROUPS))
+    keeper.settle(keeper.reserve("any", usd=0.1, tags={"tenant": "one more"}), usd=0.1)
+    assert not granted(keeper, "yet another")
+
+
+def test_of_exactly_two_hundred_accounts_those_of_two_days_ago_make_way():
+    """A new tenant then has an account of its own, and so has the next."""
+    now = [CLOCK]
+    budget = Budget(calls_per_minute=1, usd_per_day=None, per="tag:tenant")
+    keeper = limiter(budget, now=lambda: now[0])
+    assert all(granted(keeper, f"t{number}", usd=0.0) for number in range(MAX_GROUPS))
+    now[0] += 2 * 86_400
+    assert granted(keeper, "new", usd=0.0)
+    assert granted(keeper, "newer", usd=0.0)
+
+
 REFUSED = {
     "no group": lambda: Budget(groups=[Budget()]),
     "no budget": lambda: Budget(groups=["acme"]),
