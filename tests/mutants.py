@@ -48,6 +48,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "benchmarks/results/mutants.json"
 EQUIVALENT = ROOT / "tests/support/equivalent_mutants.json"
 FLOOR = 0.7
+NONE_RAN = 70
 OUTCOMES = ("killed", "timed out", "survived", "no test")
 
 
@@ -106,16 +107,17 @@ class Mutant(NamedTuple):
     """A few digits that stay the same when the code elsewhere changes."""
     file: str
     line: int
+    before: str
     source: str
-    """The whole changed file."""
+    """The whole file, and as it is changed."""
     lines: frozenset[int]
     """The lines whose tests run; none where the place runs when the module is loaded."""
 
     @property
     def diff(self):
         """The lines that differ."""
-        before = (ROOT / self.file).read_text("utf-8").splitlines()
-        found = list(difflib.unified_diff(before, self.source.splitlines(), n=0, lineterm=""))[3:]
+        texts = self.before.splitlines(), self.source.splitlines()
+        found = list(difflib.unified_diff(*texts, n=0, lineterm=""))[3:]
         kept = {sign: [line[1:] for line in found if line[0] == sign] for sign in "-+"}
         return "\n".join(
             textwrap.indent(textwrap.dedent("\n".join(lines)), f"{sign} ", lambda _: True)
@@ -183,18 +185,18 @@ def draw(files, number, seed):
         source = module.deep_replace(old, new).code
         with contextlib.suppress(SyntaxError):
             compile(source, file, "exec")
-            drawn.append(Mutant(order[:10], file, line, source, frozenset(lines)))
+            drawn.append(Mutant(order[:10], file, line, module.code, source, frozenset(lines)))
         if len(drawn) == number:
             break
     return drawn, len(found)
 
 
 class Watch:
-    """Lets the chosen tests run in their order, and notes each one's time."""
+    """Lets the chosen tests run in their order; notes each one's time, and which failed."""
 
     def __init__(self, chosen=(), measured=None):
         self.chosen = {test: rank for rank, test in enumerate(chosen)}
-        self.measured, self.seconds = measured, {}
+        self.measured, self.seconds, self.failed = measured, {}, []
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
@@ -212,26 +214,42 @@ class Watch:
     def pytest_runtest_logreport(self, report):
         """Add up the time of a test with that of its fixtures."""
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.duration
+        if report.failed:
+            self.failed.append(report.nodeid)
+
+    def run(self, arguments):
+        """Run pytest; return its exit, and what was noted."""
+        if self.measured:
+            self.measured.start()
+        code = int(pytest.main(arguments, plugins=[self]))
+        if self.measured:
+            self.measured.stop()
+            self.measured.save()
+        paths = {name: getattr(module, "__file__", "") for name, module in sys.modules.items()}
+        loaded = [name for name, path in paths.items() if "site-packages" in (path or "")]
+        return code, {"seconds": self.seconds, "failed": self.failed, "loaded": loaded}
 
 
-def run_tests(copy, arguments, *, watch, limit, note=None):
-    """Run tests in a process of their own; return its exit, ``None`` where it took too long."""
+def run_tests(copy, arguments, *, watch, limit):
+    """Run tests in a process of their own.
+
+    Returns its exit, which is ``None`` where it took too long, and what it noted.
+    """
+    noted = copy.parent / "noted.json"
+    noted.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
-        code = 70
+        code = NONE_RAN
         try:
             os.setsid()
             out = os.open(copy.parent / "output.txt", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
             for stream in (1, 2):
                 os.dup2(out, stream)
-            base = ("-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0")
-            base += ("--timeout=0", f"--basetemp={copy.parent / 'tmp'}")
-            base += ("-W", "ignore::pytest.PytestAssertRewriteWarning")  # it was loaded before
-            if watch.measured:
-                watch.measured.start()
-            code = int(pytest.main([*base, *arguments], plugins=[watch]))
-            if note:
-                note(watch)
+            base = ["-p", "no:cacheprovider", "-p", "no:xdist", "--hypothesis-seed=0"]
+            base += ["--timeout=0", f"--basetemp={copy.parent / 'tmp'}"]
+            base += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # it was loaded before
+            code, said = watch.run([*base, *arguments])
+            noted.write_text(json.dumps(said), "utf-8")
         except BaseException:
             traceback.print_exc()
         finally:
@@ -246,37 +264,35 @@ def run_tests(copy, arguments, *, watch, limit, note=None):
         os.killpg(child, signal.SIGKILL)
     if status is None:
         os.waitpid(child, 0)
-        return None
-    return os.waitstatus_to_exitcode(status)
+        return None, {}
+    said = json.loads(noted.read_text("utf-8")) if noted.exists() else {}
+    return os.waitstatus_to_exitcode(status), said
 
 
-def measure(copy, room):
-    """Return which tests run each line of a room, and each test's time; all of them have to pass."""
-    place, data = copy.parent / "measured.json", copy.parent / "coverage.data"
-    files = [str(path.resolve()) for pattern in room.files for path in copy.glob(pattern)]
+def must_pass(copy, arguments, watch):
+    """Run tests of the unchanged code, which have to pass, and return what was noted."""
+    code, said = run_tests(copy, arguments, watch=watch, limit=1800)
+    if code != 0:
+        print((copy.parent / "output.txt").read_text("utf-8", "replace")[-5000:])
+        sys.exit(f"tests fail without any change (exit {code})")
+    return said
+
+
+def measure(copy, rooms):
+    """Return which tests run each line of some rooms, and the time of each test."""
+    data = copy.parent / "coverage.data"
+    patterns = [pattern for room in rooms for pattern in room.files]
+    files = [str(path.resolve()) for pattern in patterns for path in copy.glob(pattern)]
     measured = coverage.Coverage(data_file=str(data), include=files, config_file=False)
-
-    def note(watch):
-        if watch.measured:
-            measured.stop()
-            measured.save()
-        paths = {name: getattr(module, "__file__", "") for name, module in sys.modules.items()}
-        loaded = [name for name, path in paths.items() if "site-packages" in (path or "")]
-        place.write_text(json.dumps([watch.seconds, loaded]), "utf-8")
-
-    for watch in (Watch(measured=measured), Watch()):  # the second without coverage, for the times
-        code = run_tests(copy, room.tests, watch=watch, limit=1800, note=note)
-        if code != 0:
-            print((copy.parent / "output.txt").read_text("utf-8", "replace")[-5000:])
-            sys.exit(f"the tests fail without any change (exit {code})")
-        seconds, loaded = json.loads(place.read_text("utf-8"))
-        for name in loaded:  # what each mutant's process then need not load itself
-            with contextlib.suppress(Exception):
-                importlib.import_module(name)
+    tests = dict.fromkeys(test for room in rooms for test in room.tests)
+    said = must_pass(copy, [*tests], Watch(measured=measured))
+    for name in said["loaded"]:  # what each mutant's process then need not load itself
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
     found = coverage.CoverageData(str(data))
     found.read()
     by_line = {str(Path(file).relative_to(copy)): found.contexts_by_lineno(file) for file in files}
-    return by_line, seconds
+    return by_line, said["seconds"]
 
 
 def tests_of(mutant, room, by_line, seconds, most):
@@ -297,39 +313,34 @@ def tests_of(mutant, room, by_line, seconds, most):
 
 
 def outcome_of(mutant, chosen, copy, seconds):
-    """Run a mutant's tests in the copy, and put the file back."""
+    """Run a mutant's tests in the copy, and put the file back; also say which test failed."""
     if not chosen:
-        return "no test"
+        return "no test", []
     path = copy / mutant.file
     before, unchanged = path.stat(), path.read_bytes()
     path.write_text(mutant.source, "utf-8")
     limit = 10 + 4 * sum(seconds[test] for test in chosen)
     files = sorted({test.partition("::")[0] for test in chosen})
     try:
-        code = run_tests(copy, ["-x", *files], watch=Watch(chosen), limit=limit)
+        code, said = run_tests(copy, ["-x", *files], watch=Watch(chosen), limit=limit)
     finally:
         path.write_bytes(unchanged)
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    if code in {5, 70}:
+    if code in {5, NONE_RAN}:
         print((copy.parent / "output.txt").read_text("utf-8", "replace")[-5000:])
         raise RuntimeError(f"{mutant.file}:{mutant.line}: none of its tests could run ({code})")
-    return "timed out" if code is None else "killed" if code else "survived"
+    outcome = "timed out" if code is None else "killed" if code else "survived"
+    return outcome, said.get("failed", [])
 
 
-def try_room(name, copy, options, progress, known):
+def try_room(name, copy, measured, options, progress, known):
     """Draw a room's mutants, try each whose death is not known, and return the account."""
-    room = ROOMS[name]
+    room, (by_line, seconds) = ROOMS[name], measured
     drawn, possible = draw(room.files, options.number, options.seed)
-    task = progress.add_task(f"{name}: measuring", total=len(drawn))
-    progress.refresh()
-    sys.dont_write_bytecode = False
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    by_line, seconds = measure(copy, room)
-    sys.dont_write_bytecode = True  # a changed file must leave nothing behind
-    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    task = progress.add_task(name, total=len(drawn))
     rows = json.loads(EQUIVALENT.read_text("utf-8"))
     why = {(row["file"], row["diff"]): row["why"] for row in rows}
-    counts, survivors, killed = dict.fromkeys(OUTCOMES, 0), [], []
+    counts, survivors, killed, killers = dict.fromkeys(OUTCOMES, 0), [], [], {}
     for mutant in drawn:
         if mutant.name in known:
             counts["killed"] += 1
@@ -337,18 +348,14 @@ def try_room(name, copy, options, progress, known):
             progress.advance(task)
             continue
         chosen = tests_of(mutant, room, by_line, seconds, options.seconds)
-        outcome = outcome_of(mutant, chosen, copy, seconds)
+        outcome, failed = outcome_of(mutant, chosen, copy, seconds)
         counts[outcome] += 1
         if outcome == "killed":
             killed.append(mutant.name)
+            killers |= dict.fromkeys(failed)
         else:
-            row = {
-                "name": mutant.name,
-                "file": mutant.file,
-                "line": mutant.line,
-                "diff": mutant.diff,
-            }
-            row |= {"outcome": outcome, "tests": len(chosen)}
+            row = {"name": mutant.name, "file": mutant.file, "line": mutant.line}
+            row |= {"diff": mutant.diff, "outcome": outcome, "tests": len(chosen)}
             if (mutant.file, mutant.diff) in why:
                 row["equivalent"] = why[mutant.file, mutant.diff]
             survivors.append(row)
@@ -356,6 +363,8 @@ def try_room(name, copy, options, progress, known):
         progress.update(task, advance=1, description=f"{name}: {said}", refresh=True)
         if options.verbose:
             progress.print(f"{mutant.file}:{mutant.line} {outcome}, tests: {len(chosen)}")
+    if killers:  # each has to pass where nothing is changed, or it has killed nothing
+        must_pass(copy, sorted({test.partition("::")[0] for test in killers}), Watch(killers))
     account = {"date": today(), "drawn": len(drawn), "possible": possible, **counts}
     share = round(counts["killed"] / len(drawn), 3)
     names = {"killed_names": " ".join(killed)}
@@ -391,10 +400,16 @@ def main():
         os.chdir(copy)
         sys.path.insert(0, str(copy))
         os.environ["PYTHONPATH"] = str(copy)
+        sys.dont_write_bytecode = False
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        progress.print("first the tests run without any change, with coverage")
+        measured = measure(copy, [ROOMS[name] for name in options.rooms])
+        sys.dont_write_bytecode = True  # a changed file must leave nothing behind
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         for name in options.rooms:
             known = result["rooms"].get(name, {}) if options.again else {}
             killed = known.get("killed_names", "").split()
-            result["rooms"][name] = try_room(name, copy, options, progress, killed)
+            result["rooms"][name] = try_room(name, copy, measured, options, progress, killed)
             rooms = {each: result["rooms"][each] for each in ROOMS if each in result["rooms"]}
             result = {
                 "date": today(), "seed": options.seed, "number": options.number,

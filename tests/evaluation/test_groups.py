@@ -219,6 +219,24 @@ def test_a_budget_of_a_group_is_inside_that_of_all():
     assert sum(granted(keeper, "initech") for _ in range(9)) == 2
 
 
+@pytest.mark.parametrize(
+    ("group", "named"),
+    [
+        ({"per": "tag:tenant"}, "tag:tenant=acme"),
+        ({"where": {"tag:tenant": ["b", "acme"]}}, "where tag:tenant=acme|b"),
+        (
+            {"where": {"tag:tenant": "acme", "tag:tier": "gold"}, "per": "user"},
+            "where tag:tenant=acme and tag:tier=gold, user=u1",
+        ),
+    ],
+)
+def test_a_refusal_names_the_group_whose_limit_it_is(group, named):
+    """Whoever reads it knows for whom to raise which limit."""
+    keeper = limiter(Budget(calls_per_minute=0, usd_per_day=None, **group))
+    refused = keeper.reserve("any", tags={"tenant": "acme", "tier": "gold", "user_id": "u1"})
+    assert refused.detail == f"{named}: 0 calls a minute are used up"
+
+
 def test_a_larger_budget_of_one_tenant_does_not_lift_that_of_each():
     """Each of the limits counts by itself."""
     keeper = limiter(
