@@ -72,7 +72,7 @@ PAGE = """\
 # Measurements
 
 One shared virtual machine ({machine}; Python {python}), {date}.
-`make measurements` writes this page from `benchmarks/results/`, where the commands below keep what they measured.
+`make measurements` writes this page from what the commands below keep in `benchmarks/results/`.
 Look at ratios: times are those of one moment.
 
 ## Where we are worse
@@ -97,13 +97,13 @@ not ended after {limit:.0f} s is killed.
 
 {faults}
 
-`make faults` has more faults, `make kills` kills 1,000 processes, `make soak` watches memory for ten minutes.
+`make faults`, `make kills` and `make soak` have more.
 
 ## Instructions
 
-Times show a regression of 5 % only on a quiet machine, the number of instructions shows it on any. Cachegrind counts
-them; what starting takes is subtracted, and two runs agree within 0.1 %. The request has a retrieval of five new
-passages and the default scores. With these builds, CI fails above 5 % more.
+Times show a regression of 5 % only on a quiet machine, instructions on any. Cachegrind counts them; what starting
+takes is subtracted, and two runs agree within 0.1 %. The request has a retrieval of five new passages and the default
+scores. With these builds, CI fails above 5 % more.
 
 {instructions}
 
@@ -115,10 +115,9 @@ wrong; chance catches 20 %.
 
 {quality}
 
-## Whether the tests notice
+## Tests
 
-{drawn} random changes in each of six rooms (seed {seed}, {mutants_date}): those that a test noticed. The others stand in
-`benchmarks/results/mutants.json`.
+Noticed of {drawn} random changes (seed {seed}; `benchmarks/results/mutants.json`):
 
 {mutants}
 
@@ -128,7 +127,7 @@ wrong; chance catches 20 %.
 | --- | --- | --- |
 | `make bench-peers` | cost, memory, exit, faults | 25 |
 | `make instructions` | instructions, beside the baseline | 2 |
-| `make mutants` | changes of the code that tests notice | 60 |
+| `make mutants` | tests | 60 |
 | `make quality DATA=folder` | scores and intervals on labelled sets | 30 |
 | `make bench` | our own figures beside their bars | 15 |
 """
@@ -139,7 +138,7 @@ def page(results: Path = RESULTS) -> str:
     peers = read(results, "peers")
     figures = peers["figures"]
     rows = beyond_the_empty_loop(figures["peers"])
-    changed = read(results, "mutants")
+    noticed = read(results, "mutants")
     return PAGE.format(
         machine=peers["machine"],
         python=peers["python"],
@@ -152,10 +151,9 @@ def page(results: Path = RESULTS) -> str:
         faults="\n".join(table(rows, FAULTS)),
         instructions="\n".join(instructions(read(results, "instructions"))),
         quality="\n".join(quality(results)),
-        drawn=changed["number"],
-        seed=changed["seed"],
-        mutants_date=changed["date"],
-        mutants="\n".join(mutants(changed["rooms"])),
+        drawn=noticed["number"],
+        seed=noticed["seed"],
+        mutants="\n".join(mutants(noticed["rooms"])),
     )
 
 
