@@ -119,6 +119,7 @@ def test_an_explanation_says_what_was_decisive():
     assert (below("a", 1) & above("b", 1)).explain(said(a=3, b=2)) == "a 3.00 >= 1"
     assert below("a", 0.7).explain(said(a=0.699)) == "a 0.699 < 0.7"
     assert above("a", 0.7).explain(said(a=0.7)) == "a 0.70 <= 0.7"
+    assert flagged("a", "LOW").explain(said(a=Evaluation("a", 0.2, label="LOW"))) == "a is LOW"
     assert flagged("a", "LOW", "HIGH").explain(said(a="ok")) == "a is ok, not LOW or HIGH"
 
 
@@ -164,6 +165,11 @@ TOLD = {
     "above() takes a number as its threshold": lambda: above("x", None),
     "flagged() takes an evaluator's name first": lambda: flagged(""),
     "between() takes a number as its threshold": lambda: between("x", "0", 1),
+    "Cascade takes a judge or its name first, not 3": lambda: Cascade(3),
+    "Cascade takes a judge or its name first, not ''": lambda: Cascade(""),
+    "Cascade('j'): low is a probability": lambda: Cascade("j", low=-0.1),
+    "Cascade('j'): high is a probability": lambda: Cascade("j", high=1.1),
+    "Cascade('j'): low=0.9 must not be above high=0.8": lambda: Cascade("j", low=0.9),
     "Escalation('j'): where= takes tag:KEY": lambda: Escalation("j", share=0.1, where={"t": "a"}),
     "Escalation('j'): per= takes tag:KEY": lambda: Escalation("j", share=0.1, per="tenant"),
     "Escalation('j'): share is a share from above 0 to 1": lambda: Escalation("j", share=0),
