@@ -119,3 +119,9 @@ def test_a_threshold_is_proposed_that_catches_the_wanted_share():
     low, high = caught_below(said, labels, 0.3).interval
     assert 0 < low < 0.5 < high < 1
     assert threshold_for(said, [1.0] * 4, 0.9) is None
+
+
+def test_a_steep_map_ends_at_0_and_1():
+    """However large the logits are that it makes."""
+    steep = Calibration(slope=1_000.0)
+    assert (steep(0.0), steep(0.5), steep(1.0)) == (0.0, 0.5, 1.0)

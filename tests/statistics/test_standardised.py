@@ -130,3 +130,35 @@ def test_a_missing_free_score_is_the_mean_of_the_others():
         assert getattr(whole, name) == pytest.approx(getattr(filled, name), abs=1e-9), name
     assert whole.mean(0.7) == pytest.approx(filled.mean(0.7))
     assert whole.variance(0.7) == pytest.approx(filled.variance(0.7))
+
+
+def test_the_free_score_corrects_each_version_for_what_was_not_judged():
+    """Only the good half of the second version is judged; its free scores tell of the other half."""
+    first, second = Tally(), Tally()
+    for place in range(200):
+        x = place / 200
+        first.add(Seen(x, 1.0, x))
+        second.add(Seen(x if place >= 100 else None, 1.0, x))
+    found = standardised_difference({"all": first}, {"all": second})
+    assert found.difference.mean == pytest.approx(0.0)
+    assert found.plain == pytest.approx(0.0)
+    assert found.variance > 0
+
+
+def test_strata_count_by_how_many_requests_they_hold():
+    """Of both versions together, judged or not; small ones are joined or left out."""
+
+    def stratum(good, judged, others=0):
+        tally = Tally()
+        for place in range(judged):
+            tally.add(Seen(float(place < good)))
+        for _ in range(others):
+            tally.add(Seen(None))
+        return tally
+
+    first = {"a": stratum(50, 50), "b": stratum(50, 100, 100), "c": stratum(5, 10)}
+    second = {"a": stratum(25, 50), "b": stratum(75, 100, 300), "d": stratum(0, 40)}
+    found = standardised_difference(first, second)
+    assert found.difference.mean == pytest.approx((100 * -0.5 + 600 * 0.25) / 700)
+    assert found.compared == pytest.approx(700 / 750)
+    assert found.strata == 2

@@ -70,3 +70,24 @@ def test_nothing_judged_has_no_estimate():
     tally = Tally()
     tally.add(Seen(None, 1.0, 0.5))
     assert tallied_mean(tally) is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_scores_that_come_from_elsewhere_make_the_same_tally(seed):
+    """A report sums up the free scores of all requests apart from the verdicts, and joins both."""
+    rng = Random(seed)
+    whole, judged, scored, passed_over = Tally(), Tally(), Tally(), 0
+    for _ in range(300):
+        x = rng.random() if rng.random() < 0.9 else None
+        value = rng.random() if rng.random() < 0.4 else None
+        one = Seen(value, rng.choice((1.0, 0.2)), x)
+        whole.add(one)
+        if value is None:
+            passed_over += 1
+        else:
+            judged.add(one._replace(predictor=None))
+        if x is not None:
+            scored.add(one)
+    found = tallied_mean(judged.with_scores(scored, passed_over))
+    assert found.method == "model-assisted"
+    assert (found.mean, found.low, found.high) == close(tallied_mean(whole.whole()))
