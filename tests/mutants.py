@@ -30,6 +30,7 @@ import tempfile
 import textwrap
 import time
 import traceback
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple
@@ -75,7 +76,9 @@ MONEY = (*evaluation("budget", "ledger", "groups", "usage", "calls"), *pipeline(
 SURVIVAL = "tests/pipeline/spool/test_survival.py"
 ROOMS = {
     "statistics": Room(
-        ("llmeval_sdk/statistics/*.py",), ("tests/statistics", *evaluation("calibrations"))
+        ("llmeval_sdk/statistics/*.py",),
+        ("tests/statistics", "tests/store/test_selection.py", "tests/store/test_populations.py",
+         *evaluation("calibrations")),
     ),
     "budget": Room(
         ("llmeval_sdk/evaluation/budget.py", "llmeval_sdk/evaluation/limiter.py"),
@@ -338,37 +341,56 @@ def try_room(name, copy, measured, options, progress, known):
     room, (by_line, seconds) = ROOMS[name], measured
     drawn, possible = draw(room.files, options.number, options.seed)
     task = progress.add_task(name, total=len(drawn))
-    rows = json.loads(EQUIVALENT.read_text("utf-8"))
-    why = {(row["file"], row["diff"]): row["why"] for row in rows}
-    counts, survivors, killed, killers = dict.fromkeys(OUTCOMES, 0), [], [], {}
+    chosen, outcomes, failed = {}, {}, {}
+
+    def attempt(mutant, but=()):
+        tests = tests_of(mutant, room, by_line, seconds, options.seconds)
+        chosen[mutant] = [test for test in tests if test not in but]
+        outcomes[mutant], failed[mutant] = outcome_of(mutant, chosen[mutant], copy, seconds)
+
     for mutant in drawn:
         if mutant.name in known:
-            counts["killed"] += 1
-            killed.append(mutant.name)
-            progress.advance(task)
-            continue
-        chosen = tests_of(mutant, room, by_line, seconds, options.seconds)
-        outcome, failed = outcome_of(mutant, chosen, copy, seconds)
-        counts[outcome] += 1
-        if outcome == "killed":
-            killed.append(mutant.name)
-            killers |= dict.fromkeys(failed)
+            outcomes[mutant] = "killed"
         else:
+            attempt(mutant)
+            if options.verbose:
+                said = f"{outcomes[mutant]}, tests: {len(chosen[mutant])}"
+                progress.print(f"{mutant.file}:{mutant.line} {said}")
+        counts = Counter(outcomes.values())
+        said = ", ".join(f"{counts[each]} {each}" for each in OUTCOMES)
+        progress.update(task, advance=1, description=f"{name}: {said}", refresh=True)
+    killers = dict.fromkeys(test for tests in failed.values() for test in tests)
+    if killers:  # a test that fails in this order without any change has killed nothing
+        files = sorted({test.partition("::")[0] for test in killers})
+        _, said = run_tests(copy, files, watch=Watch(killers), limit=1800)
+        fooled = set(said["failed"])
+        for mutant in [each for each, tests in failed.items() if fooled.intersection(tests)]:
+            attempt(mutant, but=fooled)
+        for test in sorted(fooled):
+            progress.print(f"left out, since it fails without any change: {test}")
+    return account_of(drawn, possible, outcomes, chosen)
+
+
+def account_of(drawn, possible, outcomes, chosen):
+    """Return what is kept of a room."""
+    rows = json.loads(EQUIVALENT.read_text("utf-8"))
+    why = {(row["file"], row["diff"]): row["why"] for row in rows}
+    survivors = []
+    for mutant in drawn:
+        if outcomes[mutant] != "killed":
             row = {"name": mutant.name, "file": mutant.file, "line": mutant.line}
-            row |= {"diff": mutant.diff, "outcome": outcome, "tests": len(chosen)}
+            row |= {"diff": mutant.diff, "outcome": outcomes[mutant], "tests": len(chosen[mutant])}
             if (mutant.file, mutant.diff) in why:
                 row["equivalent"] = why[mutant.file, mutant.diff]
             survivors.append(row)
-        said = ", ".join(f"{counts[each]} {each}" for each in OUTCOMES)
-        progress.update(task, advance=1, description=f"{name}: {said}", refresh=True)
-        if options.verbose:
-            progress.print(f"{mutant.file}:{mutant.line} {outcome}, tests: {len(chosen)}")
-    if killers:  # each has to pass where nothing is changed, or it has killed nothing
-        must_pass(copy, sorted({test.partition("::")[0] for test in killers}), Watch(killers))
-    account = {"date": today(), "drawn": len(drawn), "possible": possible, **counts}
-    share = round(counts["killed"] / len(drawn), 3)
-    names = {"killed_names": " ".join(killed)}
-    return account | {"killed_share": share, "survivors": survivors} | names
+    counts = Counter(outcomes.values())
+    killed = [mutant.name for mutant in drawn if outcomes[mutant] == "killed"]
+    return {
+        "date": today(), "drawn": len(drawn), "possible": possible,
+        **{outcome: counts[outcome] for outcome in OUTCOMES},
+        "killed_share": round(len(killed) / len(drawn), 3),
+        "survivors": survivors, "killed_names": " ".join(killed),
+    }  # fmt: skip
 
 
 def today():
