@@ -152,8 +152,10 @@ class Places(MutationVisitor):
         return super()._skip_node_and_children(node)
 
 
-def draw(files, number, seed):
+def draw(files, number, seed, known=()):
     """Return a random sample of the mutants of some files, and how many there are.
+
+    Those whose names are known already are not made.
 
     Each mutant has a place in the order by a hash of what it changes, so that a change of the code
     elsewhere leaves the sample as it is.
@@ -185,12 +187,15 @@ def draw(files, number, seed):
             found.append((order, file, positions[old].start.line, wrapper.module, old, new, lines))
     drawn = []
     for order, file, line, module, old, new, lines in sorted(found, key=lambda each: each[0]):
+        if len(drawn) == number:
+            break
+        if order[:10] in known:
+            drawn.append(Mutant(order[:10], file, line, "", "", frozenset(lines)))
+            continue
         source = module.deep_replace(old, new).code
         with contextlib.suppress(SyntaxError):
             compile(source, file, "exec")
             drawn.append(Mutant(order[:10], file, line, module.code, source, frozenset(lines)))
-        if len(drawn) == number:
-            break
     return drawn, len(found)
 
 
@@ -339,7 +344,7 @@ def outcome_of(mutant, chosen, copy, seconds):
 def try_room(name, copy, measured, options, progress, known):
     """Draw a room's mutants, try each whose death is not known, and return the account."""
     room, (by_line, seconds) = ROOMS[name], measured
-    drawn, possible = draw(room.files, options.number, options.seed)
+    drawn, possible = draw(room.files, options.number, options.seed, known)
     task = progress.add_task(name, total=len(drawn))
     chosen, outcomes, failed = {}, {}, {}
 
