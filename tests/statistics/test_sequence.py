@@ -132,6 +132,7 @@ def test_the_evidence_of_a_first_period_by_hand(chance):
         gain = math.prod(1 - stake * (value - bound) / chance for value in values)
         gains.append(math.log(gain))
         total += part * gain / 720
+    assert evidence.judged == 20
     assert evidence.total == pytest.approx(total)
     assert evidence.gains == pytest.approx(gains)
     assert evidence.since_ns == HOUR
@@ -160,3 +161,22 @@ def test_a_period_of_very_many_requests_keeps_its_evidence():
     good = Evidence(0.8)
     good.add(HOUR, 1.0, [Seen(1.0)] * 40_000)
     assert all(math.isfinite(gain) and gain < -700 for gain in good.gains)
+
+
+def test_a_free_score_that_predicts_makes_contributions_alike():
+    """From the second period on, by a line through the judged requests of those before."""
+    plain, helped = Evidence(0.8), Evidence(0.8)
+    rng = random.Random(8)
+    for hour in range(1, 6):
+        for evidence, has_score in ((plain, False), (helped, True)):
+            rows = [(rng.random(), rng.random() < 0.5) for _ in range(300)]
+            seen = [
+                Seen(x if judged else None, 0.5, x if has_score else None) for x, judged in rows
+            ]
+            evidence.add(hour * HOUR, 1.0, seen)
+    past = helped.past
+    assert helped.variance() < 0.9 * plain.variance()
+    middle, centre = past.x / past.weight, past.y / past.weight
+    slope = (past.xy / past.weight - middle * centre) / (past.xx / past.weight - middle**2)
+    assert slope == pytest.approx(1.0)
+    assert past.weight < 5 * 300

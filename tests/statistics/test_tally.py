@@ -91,3 +91,15 @@ def test_scores_that_come_from_elsewhere_make_the_same_tally(seed):
     found = tallied_mean(judged.with_scores(scored, passed_over))
     assert found.method == "model-assisted"
     assert (found.mean, found.low, found.high) == close(tallied_mean(whole.whole()))
+
+
+def test_what_was_selected_and_lost_is_stood_for_by_the_rest():
+    """If only half of what was selected got a score, each of those had half the chance."""
+    whole, half = Tally(), Tally()
+    for place in range(60):
+        value, chance, x = float(place % 3 > 0), 0.8 if place % 2 else 0.4, place / 60
+        whole.add(Seen(value, chance, x))
+        half.add(Seen(value, chance / 2, x))
+    whole.scale_chances(0.5)
+    for name in Tally.__slots__:
+        assert getattr(whole, name) == pytest.approx(getattr(half, name)), name
