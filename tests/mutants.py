@@ -199,6 +199,11 @@ def draw(files, number, seed, known=()):
     return drawn, len(found)
 
 
+def names_of(item):
+    """Return by what names a test can be chosen: with its parameters, or for all of them."""
+    return {item.nodeid, item.nodeid.partition("[")[0]}
+
+
 class Watch:
     """Lets the chosen tests run in their order; notes each one's time, and which failed."""
 
@@ -211,8 +216,8 @@ class Watch:
         """Leave out what keeps the time of the machine, and what was not chosen."""
         items[:] = [item for item in items if not item.get_closest_marker("alone")]
         if self.chosen:
-            items[:] = [item for item in items if item.nodeid in self.chosen]
-            items.sort(key=lambda item: self.chosen[item.nodeid])
+            items[:] = [item for item in items if self.chosen.keys() & names_of(item)]
+            items.sort(key=lambda item: min(self.chosen.get(one, 1e9) for one in names_of(item)))
 
     def pytest_runtest_logstart(self, nodeid):
         """Tell the coverage whose lines follow."""
@@ -277,13 +282,17 @@ def run_tests(copy, arguments, *, watch, limit):
     return os.waitstatus_to_exitcode(status), said
 
 
-def must_pass(copy, arguments, watch):
-    """Run tests of the unchanged code, which have to pass, and return what was noted."""
+def warm(copy, arguments, chosen=(), measured=None):
+    """Run tests of the unchanged code, which have to pass; return the time of each."""
+    watch = Watch(chosen, measured)
     code, said = run_tests(copy, arguments, watch=watch, limit=1800)
     if code != 0:
         print((copy.parent / "output.txt").read_text("utf-8", "replace")[-5000:])
         sys.exit(f"tests fail without any change (exit {code})")
-    return said
+    for name in said["loaded"]:  # what each mutant's process then need not load itself
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    return said["seconds"]
 
 
 def measure(copy, rooms):
@@ -293,14 +302,11 @@ def measure(copy, rooms):
     files = [str(path.resolve()) for pattern in patterns for path in copy.glob(pattern)]
     measured = coverage.Coverage(data_file=str(data), include=files, config_file=False)
     tests = dict.fromkeys(test for room in rooms for test in room.tests)
-    said = must_pass(copy, [*tests], Watch(measured=measured))
-    for name in said["loaded"]:  # what each mutant's process then need not load itself
-        with contextlib.suppress(Exception):
-            importlib.import_module(name)
+    seconds = warm(copy, [*tests], measured=measured)
     found = coverage.CoverageData(str(data))
     found.read()
     by_line = {str(Path(file).relative_to(copy)): found.contexts_by_lineno(file) for file in files}
-    return by_line, said["seconds"]
+    return by_line, seconds
 
 
 def tests_of(mutant, room, by_line, seconds, most):
@@ -320,14 +326,13 @@ def tests_of(mutant, room, by_line, seconds, most):
     return chosen
 
 
-def outcome_of(mutant, chosen, copy, seconds):
+def outcome_of(mutant, chosen, copy, limit):
     """Run a mutant's tests in the copy, and put the file back; also say which test failed."""
     if not chosen:
         return "no test", []
     path = copy / mutant.file
     before, unchanged = path.stat(), path.read_bytes()
     path.write_text(mutant.source, "utf-8")
-    limit = 10 + 4 * sum(seconds[test] for test in chosen)
     files = sorted({test.partition("::")[0] for test in chosen})
     try:
         code, said = run_tests(copy, ["-x", *files], watch=Watch(chosen), limit=limit)
@@ -341,26 +346,38 @@ def outcome_of(mutant, chosen, copy, seconds):
     return outcome, said.get("failed", [])
 
 
-def try_room(name, copy, measured, options, progress, known):
-    """Draw a room's mutants, try each whose death is not known, and return the account."""
+def try_room(name, copy, measured, options, progress, before):
+    """Draw a room's mutants, try each, and return the account.
+
+    With ``before``, the account of an earlier run, only what was not killed then is tried, against
+    the tests of ``options.again``.
+    """
     room, (by_line, seconds) = ROOMS[name], measured
+    known = before.get("killed_names", "").split()
+    earlier = {row["name"]: row for row in before.get("survivors", ())}
     drawn, possible = draw(room.files, options.number, options.seed, known)
     task = progress.add_task(name, total=len(drawn))
-    chosen, outcomes, failed = {}, {}, {}
+    rows, outcomes, failed = {}, {}, {}
 
     def attempt(mutant, but=()):
-        tests = tests_of(mutant, room, by_line, seconds, options.seconds)
-        chosen[mutant] = [test for test in tests if test not in but]
-        outcomes[mutant], failed[mutant] = outcome_of(mutant, chosen[mutant], copy, seconds)
+        tests = options.again or tests_of(mutant, room, by_line, seconds, options.seconds)
+        tests = [test for test in tests if test not in but]
+        limit = 60 if options.again else 10 + 4 * sum(seconds[test] for test in tests)
+        outcomes[mutant], failed[mutant] = outcome_of(mutant, tests, copy, limit)
+        rows[mutant.name] = row_of(mutant, outcomes[mutant], len(tests))
+        if earlier and outcomes[mutant] != "killed":
+            rows[mutant.name] = earlier[mutant.name]
+            outcomes[mutant] = earlier[mutant.name]["outcome"]
 
     for mutant in drawn:
         if mutant.name in known:
             outcomes[mutant] = "killed"
+        elif before and mutant.name not in earlier:
+            sys.exit(f"{mutant.file} has changed: run it without --again")
         else:
             attempt(mutant)
             if options.verbose:
-                said = f"{outcomes[mutant]}, tests: {len(chosen[mutant])}"
-                progress.print(f"{mutant.file}:{mutant.line} {said}")
+                progress.print(f"{mutant.file}:{mutant.line} {outcomes[mutant]}")
         counts = Counter(outcomes.values())
         said = ", ".join(f"{counts[each]} {each}" for each in OUTCOMES)
         progress.update(task, advance=1, description=f"{name}: {said}", refresh=True)
@@ -373,20 +390,26 @@ def try_room(name, copy, measured, options, progress, known):
             attempt(mutant, but=fooled)
         for test in sorted(fooled):
             progress.print(f"left out, since it fails without any change: {test}")
-    return account_of(drawn, possible, outcomes, chosen)
+    return account_of(drawn, possible, outcomes, rows)
 
 
-def account_of(drawn, possible, outcomes, chosen):
+def row_of(mutant, outcome, tests):
+    """Return what is kept of one mutant that was not killed."""
+    row = {"name": mutant.name, "file": mutant.file, "line": mutant.line}
+    return row | {"diff": mutant.diff, "outcome": outcome, "tests": tests}
+
+
+def account_of(drawn, possible, outcomes, rows):
     """Return what is kept of a room."""
-    rows = json.loads(EQUIVALENT.read_text("utf-8"))
-    why = {(row["file"], row["diff"]): row["why"] for row in rows}
+    table = json.loads(EQUIVALENT.read_text("utf-8"))
+    why = {(one["file"], one["diff"]): one["why"] for one in table}
     survivors = []
     for mutant in drawn:
         if outcomes[mutant] != "killed":
-            row = {"name": mutant.name, "file": mutant.file, "line": mutant.line}
-            row |= {"diff": mutant.diff, "outcome": outcomes[mutant], "tests": len(chosen[mutant])}
-            if (mutant.file, mutant.diff) in why:
-                row["equivalent"] = why[mutant.file, mutant.diff]
+            row = rows[mutant.name] | {"line": mutant.line, "outcome": outcomes[mutant]}
+            row.pop("equivalent", None)
+            if (row["file"], row["diff"]) in why:
+                row["equivalent"] = why[row["file"], row["diff"]]
             survivors.append(row)
     counts = Counter(outcomes.values())
     killed = [mutant.name for mutant in drawn if outcomes[mutant] == "killed"]
@@ -412,8 +435,8 @@ def main():
     parser.add_argument("--number", type=int, default=150, help="mutants a room")
     parser.add_argument("--seed", type=int, default=20261128)
     parser.add_argument("--seconds", type=float, default=20, help="of tests a mutant, at most")
-    again = "after new tests: only those that were not killed when all were tried"
-    parser.add_argument("--again", action="store_true", help=again)
+    again = "after new tests: try what was not killed, against these tests only"
+    parser.add_argument("--again", nargs="+", metavar="FILE::TEST", help=again)
     parser.add_argument("--verbose", action="store_true", help="print each mutant")
     parser.add_argument("--json", type=Path, default=RESULT)
     options = parser.parse_args()
@@ -429,14 +452,17 @@ def main():
         os.environ["PYTHONPATH"] = str(copy)
         sys.dont_write_bytecode = False
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-        progress.print("first the tests run without any change, with coverage")
-        measured = measure(copy, [ROOMS[name] for name in options.rooms])
+        progress.print("first the tests run without any change")
+        measured = {}, {}
+        if options.again:
+            warm(copy, sorted({test.partition("::")[0] for test in options.again}), options.again)
+        else:
+            measured = measure(copy, [ROOMS[name] for name in options.rooms])
         sys.dont_write_bytecode = True  # a changed file must leave nothing behind
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
         for name in options.rooms:
-            known = result["rooms"].get(name, {}) if options.again else {}
-            killed = known.get("killed_names", "").split()
-            result["rooms"][name] = try_room(name, copy, measured, options, progress, killed)
+            before = result["rooms"][name] if options.again else {}
+            result["rooms"][name] = try_room(name, copy, measured, options, progress, before)
             rooms = {each: result["rooms"][each] for each in ROOMS if each in result["rooms"]}
             result = {
                 "date": today(), "seed": options.seed, "number": options.number,

@@ -293,8 +293,9 @@ def test_of_exactly_two_hundred_accounts_those_of_two_days_ago_make_way():
     keeper = limiter(budget, now=lambda: now[0])
     assert all(granted(keeper, f"t{number}", usd=0.0) for number in range(MAX_GROUPS))
     now[0] += 2 * 86_400
-    assert granted(keeper, "new", usd=0.0)
-    assert granted(keeper, "newer", usd=0.0)
+    for tenant in ("new", "newer"):
+        assert granted(keeper, tenant, usd=0.0)
+        assert keeper.used(f"tag:tenant={tenant}").calls == 1
 
 
 REFUSED = {
