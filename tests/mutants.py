@@ -9,9 +9,9 @@ only, and none that is decorated: not the constants in which half of our statist
 
 Left out is what no test could see: annotations, docstrings, names of types (aliases, ``TypeVar``,
 ``cast``), ``__all__``, what a ``raise`` says, and what is in a ``len()`` or ``isinstance()``, which
-mutmut leaves alone. Nothing else is, whether it survives or not. A
-mutant that is equivalent to the code counts as a survivor; why it is stands in
-``tests/support/equivalent_mutants.json``. The command fails where less than 70 % are killed.
+mutmut leaves alone. Nothing else is, whether it survives or not. A mutant that is equivalent to the
+code counts as a survivor; why it is stands in ``tests/support/equivalent_mutants.json``. The
+command fails where less than 70 % are killed; those that time out or have no test are not.
 """
 
 import argparse
