@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin valgrind instructions measurements clean
+.PHONY: help environment core coverage mutants demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin valgrind instructions measurements clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -57,6 +57,8 @@ test-faults: $(VENV)/.dev  ## Run the tests of faults: networks, forks, signals,
 # An environment of its own for each that needs a heavy library: what it holds, and what pip installs.
 HOLDS_coverage := the tests with coverage
 INSTALLS_coverage := -e '.[all]' --group tests --group bench --group coverage
+HOLDS_mutants := mutmut and the tests
+INSTALLS_mutants := -e '.[all]' --group bench --group mutants
 HOLDS_ragas := Ragas and what it needs
 INSTALLS_ragas := -e '.[ragas]' --group tests
 PINS_ragas := llmeval_sdk/plugins/ragas/pins.txt
@@ -79,7 +81,7 @@ HOLDS_docs := Zensical and mkdocstrings
 INSTALLS_docs := --group docs
 HOLDS_workflows := what checks the workflow files
 INSTALLS_workflows := --group workflows
-ENVIRONMENTS := coverage ragas datadog servers fleet ray viewer quality docs release workflows
+ENVIRONMENTS := coverage mutants ragas datadog servers fleet ray viewer quality docs release workflows
 
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
@@ -90,6 +92,9 @@ $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints
 
 coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time; print the branch coverage.
 	@$(VENV)-coverage/bin/python tests/all.py --coverage --timeout=180 $(ARGS)
+
+mutants: $(VENV)-mutants/.ready  ## Change 150 random places in each of six rooms and count which changes a test sees (an hour; ARGS='--rooms budget').
+	@$(VENV)-mutants/bin/python tests/mutants.py $(ARGS)
 
 ragas-lock:  ## Write the hashes of all that `llmeval ragas setup` installs anew, after a change of its pins.
 	@$(PYTHON) -m venv $(VENV)-lock && $(PIP) --python $(VENV)-lock/bin/python install uv

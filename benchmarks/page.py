@@ -72,7 +72,7 @@ PAGE = """\
 # Measurements
 
 One shared virtual machine ({machine}; Python {python}), {date}.
-`make measurements` writes this page from `benchmarks/results/`, where the commands below keep what they measured.
+`make measurements` writes this page from what the commands below keep in `benchmarks/results/`.
 Look at ratios: times are those of one moment.
 
 ## Where we are worse
@@ -97,13 +97,13 @@ not ended after {limit:.0f} s is killed.
 
 {faults}
 
-`make faults` has more faults, `make kills` kills 1,000 processes, `make soak` watches memory for ten minutes.
+`make faults`, `make kills` and `make soak` have more.
 
 ## Instructions
 
-Times show a regression of 5 % only on a quiet machine, the number of instructions shows it on any. Cachegrind counts
-them; what starting takes is subtracted, and two runs agree within 0.1 %. The request has a retrieval of five new
-passages and the default scores. With these builds, CI fails above 5 % more.
+Times show a regression of 5 % only on a quiet machine, instructions on any. Cachegrind counts them; what starting
+takes is subtracted, and two runs agree within 0.1 %. The request has a retrieval of five new passages and the default
+scores. With these builds, CI fails above 5 % more.
 
 {instructions}
 
@@ -115,12 +115,19 @@ wrong; chance catches 20 %.
 
 {quality}
 
+## Tests
+
+Noticed of {drawn} random changes (seed {seed}; `benchmarks/results/mutants.json`):
+
+{mutants}
+
 ## Measure again
 
 | command | what it measures | minutes |
 | --- | --- | --- |
 | `make bench-peers` | cost, memory, exit, faults | 25 |
 | `make instructions` | instructions, beside the baseline | 2 |
+| `make mutants` | tests | 60 |
 | `make quality DATA=folder` | scores and intervals on labelled sets | 30 |
 | `make bench` | our own figures beside their bars | 15 |
 """
@@ -131,6 +138,7 @@ def page(results: Path = RESULTS) -> str:
     peers = read(results, "peers")
     figures = peers["figures"]
     rows = beyond_the_empty_loop(figures["peers"])
+    noticed = read(results, "mutants")
     return PAGE.format(
         machine=peers["machine"],
         python=peers["python"],
@@ -143,6 +151,9 @@ def page(results: Path = RESULTS) -> str:
         faults="\n".join(table(rows, FAULTS)),
         instructions="\n".join(instructions(read(results, "instructions"))),
         quality="\n".join(quality(results)),
+        drawn=noticed["number"],
+        seed=noticed["seed"],
+        mutants="\n".join(mutants(noticed["rooms"])),
     )
 
 
@@ -200,6 +211,14 @@ def instructions(baselines: list[dict[str, Any]]) -> Iterator[str]:
     for name, title in TITLES.items():
         counts = [f"{one['instructions'][name]:,}" for one in baselines]
         yield f"| {title} | {' | '.join(counts)} |"
+
+
+def mutants(rooms: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield how many changes of each room the tests noticed, a column for each room."""
+    yield f"| | {' | '.join(rooms)} |"
+    yield f"| --- |{' ---: |' * len(rooms)}"
+    shares = [f"{one['killed_share']:.0%}" for one in rooms.values()]
+    yield f"| noticed | {' | '.join(shares)} |"
 
 
 def quality(results: Path) -> Iterator[str]:

@@ -48,6 +48,7 @@ def limiter(clock=None, ledger=None, **limits):
         {"concurrency": 0},
         {"concurrency": 2.5},
         {"judges": {"polite": 5}},
+        {"per": "tenant"},
     ],
     ids=str,
 )
@@ -115,7 +116,9 @@ def test_less_than_one_call_a_minute_is_one_call_in_longer(rate, gap):
 
 
 def test_zero_allows_nothing():
-    """A limit of 0 is a switch."""
+    """A limit of 0 is a switch, and no wait is promised."""
+    no_calls = limiter(calls_per_minute=0).reserve("polite")
+    assert no_calls == Refused("over_budget", "all judges: 0 calls a minute are used up", None)
     assert isinstance(limiter(calls_per_minute=0).reserve("polite"), Refused)
     assert isinstance(limiter(tokens_per_minute=0).reserve("polite", tokens=1), Refused)
     assert isinstance(limiter(usd_per_day=0).reserve("polite", usd=0.01), Refused)
@@ -227,6 +230,71 @@ def test_a_bill_that_comes_after_its_hold_ran_out_still_counts():
     keep.settle(late, usd=0.8)
     assert keep.used().usd == 0.8
     assert isinstance(keep.reserve("polite", usd=0.3), Refused)
+
+
+def test_a_bill_at_the_moment_at_which_its_hold_runs_out_counts():
+    """The books have let go of the money by then, and the bill brings it back."""
+    clock = Clock()
+    keep = limiter(clock, usd_per_day=1.0)
+    late = keep.reserve("polite", usd=1.0)
+    clock.now += HOLD_SECONDS
+    keep.release(keep.reserve("polite", usd=0.1))
+    keep.settle(late, usd=0.8)
+    assert keep.used().usd == 0.8
+
+
+def test_a_bill_counts_in_books_that_were_emptied_meanwhile():
+    """Whoever deletes the ledger begins anew, and a late bill is part of that."""
+    clock, ledger = Clock(), MemoryLedger()
+    keep = limiter(clock, ledger, usd_per_day=1.0)
+    late = keep.reserve("polite", usd=1.0)
+    ledger.update(lambda text: ("", None))
+    clock.now += HOLD_SECONDS + 1
+    keep.settle(late, usd=0.8)
+    assert keep.used().usd == 0.8
+
+
+def test_a_refusal_says_when_enough_calls_will_have_left_the_minute():
+    """Not before as many are free as are wanted, and not later."""
+    clock = Clock()
+    keep = limiter(clock, calls_per_minute=10)
+    for calls in (3, 3, 4):
+        assert isinstance(keep.reserve("polite", calls=calls), Reservation)
+        clock.now += 10
+    refused = keep.reserve("polite", calls=5)
+    assert refused.retry_after == 41  # the second three were made 20 s ago
+    clock.now += refused.retry_after
+    assert isinstance(keep.reserve("polite", calls=5), Reservation)
+
+
+def test_all_the_money_of_a_day_may_be_wanted_tomorrow():
+    """It does not fit into what is left, and does at midnight."""
+    clock = Clock(NOON)
+    keep = limiter(clock, usd_per_day=1.0)
+    keep.settle(keep.reserve("polite", usd=0.5))
+    refused = keep.reserve("polite", usd=1.0)
+    assert refused.retry_after == DAY_SECONDS / 2
+    clock.now += refused.retry_after
+    assert isinstance(keep.reserve("polite", usd=1.0), Reservation)
+
+
+def test_what_is_free_is_granted_when_the_money_is_gone():
+    """A bill may exceed what was reserved; models that cost nothing go on."""
+    keep = limiter(usd_per_day=1.0)
+    keep.settle(keep.reserve("polite", usd=1.0), usd=1.2)
+    assert isinstance(keep.reserve("polite", usd=0.01), Refused)
+    assert isinstance(keep.reserve("polite", usd=0.0), Reservation)
+
+
+def test_a_part_of_a_call_above_one_a_minute_is_none():
+    """A call and a half in a minute is one, at any moment of it."""
+    clock = Clock()
+    keep = limiter(clock, calls_per_minute=1.5)
+    assert isinstance(keep.reserve("polite"), Reservation)
+    clock.now += 50
+    assert isinstance(keep.reserve("polite"), Refused)
+    clock.now += 11
+    assert isinstance(keep.reserve("polite"), Reservation)
 
 
 def test_a_judge_has_its_own_limits_inside_the_whole():
@@ -478,12 +546,29 @@ def test_spares_that_nobody_needs_are_given_back():
     assert own.used().reserved_usd == pytest.approx(0.2, rel=0.3)
 
 
-def test_a_call_that_no_spare_pays_for_has_a_reservation_of_its_own():
-    """Never less is held than what a call may use."""
+@pytest.mark.parametrize("want", [{"usd": 5.0, "tokens": 10}, {"usd": 0.01, "tokens": 10_000}])
+def test_a_call_that_no_spare_pays_for_has_a_reservation_of_its_own(want):
+    """Never less is held than what a call may use, be it money or tokens."""
     own = limiter(usd_per_day=1_000.0)
-    many(own, 20, usd=0.01)
-    (large,) = many(own, 1, usd=5.0)
-    assert large.usd == 5.0
+    many(own, 20, usd=0.01, tokens=10)
+    (large,) = many(own, 1, **want)
+    assert {"usd": large.usd, "tokens": large.tokens} == want
+
+
+@pytest.mark.parametrize(
+    ("limits", "want", "used"),
+    [
+        ({"calls_per_minute": 10}, {}, Used(8, 0, 0.0, 0.0)),
+        ({"tokens_per_minute": 1_000}, {"tokens": 100}, Used(8, 800, 0.0, 0.0)),
+        ({"usd_per_day": 1.0}, {"usd": 0.1}, Used(8, 0, 0.0, pytest.approx(0.8))),
+    ],
+)
+def test_where_little_is_left_nothing_is_reserved_ahead(limits, want, used):
+    """A busy process then holds what it asked for and no more, so that others get the rest."""
+    ledger = MemoryLedger()
+    own, other = (limiter(ledger=ledger, **limits) for _ in range(2))
+    many(own, 8, **want)
+    assert other.used() == used
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

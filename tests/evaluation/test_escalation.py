@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation.escalation import Escalation, above, below, default_escalation, flagged
+from llmeval_sdk.evaluation.admission import Ruling
+from llmeval_sdk.evaluation.escalation import (
+    Cascade,
+    Escalation,
+    above,
+    below,
+    between,
+    compared_by,
+    default_escalation,
+    flagged,
+)
 from llmeval_sdk.model import Evaluation, Failure
 
 
@@ -86,6 +98,13 @@ def test_a_condition_knows_what_it_reads():
     assert (below("a", 1) | flagged("b") & ~above("c", 0)).names() == {"a", "b", "c"}
 
 
+def test_it_is_known_which_scores_are_compared_with_a_number():
+    """Through all that joins conditions; a flag compares none."""
+    rule = (below("a", 1) | flagged("b", "LOW")) & ~between("c", 0, 1)
+    assert compared_by(rule) == {"a", "c"}
+    assert compared_by(flagged("b")) == frozenset()
+
+
 def test_an_explanation_says_what_was_decisive():
     """Of an "or" the parts that hold are told; of one that does not, all are."""
     rule = below("recall", 0.7) | flagged("warning", "HIT")
@@ -99,6 +118,9 @@ def test_an_explanation_says_what_was_decisive():
     assert (below("a", 1) & above("b", 1)).explain(said(a=0, b=2)) == "a 0.00 < 1 and b 2.00 > 1"
     assert (below("a", 1) & above("b", 1)).explain(said(a=3, b=2)) == "a 3.00 >= 1"
     assert below("a", 0.7).explain(said(a=0.699)) == "a 0.699 < 0.7"
+    assert above("a", 0.7).explain(said(a=0.7)) == "a 0.70 <= 0.7"
+    assert flagged("a", "LOW").explain(said(a=Evaluation("a", 0.2, label="LOW"))) == "a is LOW"
+    assert flagged("a", "LOW", "HIGH").explain(said(a="ok")) == "a is ok, not LOW or HIGH"
 
 
 def test_pythons_own_or_is_refused():
@@ -134,6 +156,34 @@ def test_what_cannot_be_meant_raises(wrong):
     """Set-up mistakes are loud."""
     with pytest.raises(ConfigurationError):
         wrong()
+
+
+TOLD = {
+    "below() takes an evaluator's name first": lambda: below("", 1),
+    "below() takes a number as its threshold": lambda: below("x", "0.7"),
+    "above() takes an evaluator's name first": lambda: above("", 1),
+    "above() takes a number as its threshold": lambda: above("x", None),
+    "flagged() takes an evaluator's name first": lambda: flagged(""),
+    "between() takes a number as its threshold": lambda: between("x", "0", 1),
+    "Cascade takes a judge or its name first, not 3": lambda: Cascade(3),
+    "Cascade takes a judge or its name first, not ''": lambda: Cascade(""),
+    "Cascade('j'): low is a probability": lambda: Cascade("j", low=-0.1),
+    "Cascade('j'): high is a probability": lambda: Cascade("j", high=1.1),
+    "Cascade('j'): low=0.9 must not be above high=0.8": lambda: Cascade("j", low=0.9),
+    "Escalation('j'): where= takes tag:KEY": lambda: Escalation("j", share=0.1, where={"t": "a"}),
+    "Escalation('j'): per= takes tag:KEY": lambda: Escalation("j", share=0.1, per="tenant"),
+    "Escalation('j'): share is a share from above 0 to 1": lambda: Escalation("j", share=0),
+    "Escalation('j'): control_rate is a share from 0 to 1": lambda: Escalation(
+        "j", share=0.1, control_rate=-1
+    ),
+}
+
+
+@pytest.mark.parametrize("told", TOLD)
+def test_a_mistake_is_told_with_what_it_is_in(told):
+    """By the name of the function, or of the judge, and of the argument."""
+    with pytest.raises(ConfigurationError, match=f"^{re.escape(told)}"):
+        TOLD[told]()
 
 
 def test_a_heuristic_cannot_be_escalated_to():
@@ -197,3 +247,27 @@ def test_the_default_escalation_is_low_or_cut_off_recall():
     assert not rule.decide(said(context_recall_heuristic=0.7, recall_warning=None), "t").run
     assert not rule.decide(said(recall_warning="HIGH_THRESHOLD_FILTERING"), "t").run
     assert not rule.decide({}, "t").run
+
+
+def test_without_a_threshold_the_default_escalation_asks_below_seven_tenths():
+    """What is judged costs money, so the default is part of what is promised."""
+    rule = default_escalation()
+    assert rule.decide(said(context_recall_heuristic=0.69), "t").run
+    assert not rule.decide(said(context_recall_heuristic=0.7), "t").run
+
+
+def test_a_cascade_of_another_judge_is_uncertain_in_the_same_range():
+    """An address that stands for a judge keeps both bounds and the control sample."""
+    cascade = Cascade("polite", low=0.3, high=0.6, control_rate=0.11)
+    other = cascade.asking("safety")
+    assert (other.name, other.when, other.control) == ("safety", between("safety", 0.3, 0.6), 0.11)
+
+
+def test_what_a_share_is_not_of_is_not_judged_and_says_why():
+    """Neither by chance nor for the control sample."""
+    of_answers = Escalation("j", share=1.0, of="answers")
+    ruling = of_answers.decide(said(extraction_risk=0.9), "t")
+    assert ruling == Ruling(run=False, probability=0.0, why="the share is of answers")
+    silent = Escalation("j", share=1.0).decide(said(abstention_risk=0.9), "t")
+    assert (silent.run, silent.probability) == (False, 0.0)
+    assert "by='abstention_risk'" in silent.why

@@ -64,6 +64,21 @@ def test_the_reasons_come_in_order():
     assert refused[2].detail == "x 0.90 >= 0.5"
 
 
+def test_a_judge_that_cannot_run_says_what_is_missing():
+    """The setting, where one is missing; else that it is switched off."""
+    unnamed = JudgeGate().decide(JUDGE, record(), {}, off="no_judge_model")
+    assert "LLMEVAL_JUDGE_MODEL" in unnamed.detail
+    off = JudgeGate().decide(JUDGE, record(), {}, off="circuit_open")
+    assert off == Refused("circuit_open", "polite is switched off")
+
+
+def test_a_judge_whose_escalations_are_about_other_tags_is_not_asked():
+    """It says so, whatever the scores are."""
+    other = Escalation("polite", when=below("x", 0.5), where={"tag:tenant": "acme"})
+    refused = JudgeGate(None, [other]).decide(JUDGE, record(), said(x=0.1))
+    assert refused == Refused("not_escalated", "no escalation is about its tags")
+
+
 def test_rules_apply_to_escalated_judges_too():
     """A judge with an escalation runs when it is escalated and the rules let it."""
     gate = JudgeGate(rules({"sample_rate": 0.5, "evaluator": "polite"}), [LOW])

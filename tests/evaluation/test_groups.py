@@ -219,6 +219,24 @@ def test_a_budget_of_a_group_is_inside_that_of_all():
     assert sum(granted(keeper, "initech") for _ in range(9)) == 2
 
 
+@pytest.mark.parametrize(
+    ("group", "named"),
+    [
+        ({"per": "tag:tenant"}, "tag:tenant=acme"),
+        ({"where": {"tag:tenant": ["b", "acme"]}}, "where tag:tenant=acme|b"),
+        (
+            {"where": {"tag:tenant": "acme", "tag:tier": "gold"}, "per": "user"},
+            "where tag:tenant=acme and tag:tier=gold, user=u1",
+        ),
+    ],
+)
+def test_a_refusal_names_the_group_whose_limit_it_is(group, named):
+    """Whoever reads it knows for whom to raise which limit."""
+    keeper = limiter(Budget(calls_per_minute=0, usd_per_day=None, **group))
+    refused = keeper.reserve("any", tags={"tenant": "acme", "tier": "gold", "user_id": "u1"})
+    assert refused.detail == f"{named}: 0 calls a minute are used up"
+
+
 def test_a_larger_budget_of_one_tenant_does_not_lift_that_of_each():
     """Each of the limits counts by itself."""
     keeper = limiter(
@@ -248,6 +266,36 @@ def test_ten_thousand_tenants_have_two_hundred_accounts_and_one_more():
     assert len(keeper._ledger._text) < 50_000
     now[0] += 2 * 86_400
     assert sum(granted(keeper, f"later{number}") for number in range(1_000)) == MAX_GROUPS + 1
+
+
+def test_a_tenant_keeps_its_limit_however_many_come_after_it():
+    """Neither does a busy account make way for a new one, nor is its tenant sent to another."""
+    keeper = limiter(Budget(calls_per_minute=2, usd_per_day=None, per="tag:tenant"))
+    assert granted(keeper, "first", usd=0.0)
+    assert granted(keeper, "first", usd=0.0)
+    for number in range(MAX_GROUPS):
+        assert granted(keeper, f"t{number}", usd=0.0)
+    assert not granted(keeper, "first", usd=0.0)
+
+
+def test_what_tenants_without_an_account_spent_together_is_kept():
+    """The account that they share holds their bills, as any other does."""
+    keeper = limiter(Budget(calls_per_minute=None, usd_per_day=0.1, per="tag:tenant"))
+    assert all(granted(keeper, f"t{number}") for number in range(MAX_GROUPS))
+    keeper.settle(keeper.reserve("any", usd=0.1, tags={"tenant": "one more"}), usd=0.1)
+    assert not granted(keeper, "yet another")
+
+
+def test_of_exactly_two_hundred_accounts_those_of_two_days_ago_make_way():
+    """A new tenant then has an account of its own, and so has the next."""
+    now = [CLOCK]
+    budget = Budget(calls_per_minute=1, usd_per_day=None, per="tag:tenant")
+    keeper = limiter(budget, now=lambda: now[0])
+    assert all(granted(keeper, f"t{number}", usd=0.0) for number in range(MAX_GROUPS))
+    now[0] += 2 * 86_400
+    for tenant in ("new", "newer"):
+        assert granted(keeper, tenant, usd=0.0)
+        assert keeper.used(f"tag:tenant={tenant}").calls == 1
 
 
 REFUSED = {

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmeval_sdk.evaluation.escalation import Escalation
-from llmeval_sdk.evaluation.sampling import Quota, RecentScores
+from llmeval_sdk.evaluation.sampling import Quota, RecentScores, escalation_draw
 from llmeval_sdk.model import Evaluation
 from llmeval_sdk.statistics.allocation import Allocation, default_control
 
@@ -118,6 +118,28 @@ def test_a_record_without_a_score_is_judged_at_the_budget_rate(risk):
     decisions = [quota.decide(risk, f"t{i}") for i in range(3000)]
     assert {decision.probability for decision in decisions} == {0.2}
     assert abs(sum(decision.run for decision in decisions) / 3000 - 0.2) < 0.04
+
+
+def test_a_record_of_the_control_sample_says_so():
+    """Whoever reads why a safe record was judged learns that it was for the average."""
+    decisions = []
+    for key in map(str, range(200)):
+        quota = Quota(0.2, 0.1)
+        quota.warm([i / 100 for i in range(100)])
+        decisions.append(quota.decide(0.01, key))
+    assert {decision.run for decision in decisions} == {True, False}
+    below = "0.01 is below the top 11% of recent scores"
+    assert {each.why for each in decisions if not each.run} == {below}
+    assert {each.why for each in decisions if each.run} == {f"{below}, control sample"}
+    assert quota.decide(None, "t").why == "unknown: random 0.2"
+
+
+@pytest.mark.parametrize("risk", [None, 0.5])
+def test_a_draw_that_equals_the_chance_is_not_admitted(risk):
+    """Draws begin at 0 and end below 1: to be admitted one has to be below the chance."""
+    quota = Quota(escalation_draw("t"), 0.0)
+    assert not quota.decide(risk, "t").run
+    assert quota.decide(risk, "t").probability == escalation_draw("t")
 
 
 def test_equal_scores_are_chosen_by_lot():

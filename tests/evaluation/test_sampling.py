@@ -162,9 +162,9 @@ def test_a_bad_rate_in_python_raises(rate):
 
 def test_a_name_that_is_no_name_raises():
     """Only names and None can be matched."""
-    with pytest.raises(ConfigurationError, match="evaluator"):
+    with pytest.raises(ConfigurationError, match="SamplingRule: evaluator must"):
         SamplingRule(0.5, evaluator="")
-    with pytest.raises(ConfigurationError, match="span_name"):
+    with pytest.raises(ConfigurationError, match="SamplingRule: span_name must"):
         SamplingRule(0.5, span_name=3)
     with pytest.raises(ConfigurationError, match="SamplingRule"):
         SamplingRules.of([{"sample_rate": 0.5}])
@@ -239,3 +239,66 @@ def test_the_two_draws_of_an_id_are_independent():
     """Being in the control sample says nothing about being sampled, so chances multiply."""
     both = sum(sampling_draw(t) < 0.5 and escalation_draw(t) < 0.5 for t in TRACES) / len(TRACES)
     assert abs(both - 0.25) < 0.035
+
+
+@pytest.mark.parametrize(
+    ("key", "sampled", "escalated"),
+    [
+        ("0af7651916cd43dd8448eb211c80319c", 0.5759908542100994, 0.5281840357061591),
+        ("a", 0.33270821551061536, 0.13298777900627534),
+        ("ü\ud800", 0.39752425368492106, 0.8185521193219022),
+    ],
+)
+def test_draws_are_the_same_in_every_release(key, sampled, escalated):
+    """Hosts of one trace may run different releases, and have to keep or leave it together."""
+    assert (sampling_draw(key), escalation_draw(key)) == (sampled, escalated)
+
+
+def test_a_draw_that_equals_the_rate_is_not_drawn():
+    """The smallest draw is 0 and the largest is below 1, so that a rate is met exactly."""
+    draw = sampling_draw(TRACES[0])
+    rules = SamplingRules((SamplingRule(draw),))
+    assert rules.decide("a", of("s", TRACES[0])) == (False, draw)
+
+
+@pytest.mark.parametrize("name", [None, "", 3])
+def test_an_unusable_span_name_closes_its_rule_and_is_named(name):
+    """As an evaluator's does: reading rules never raises."""
+    rules = parsed({"sample_rate": 1, "evaluator": "polite", "span_name": name})
+    assert rules.rate("polite", of("answer")) == 0
+    assert rules.rate("safety", of("answer")) == 1
+    assert rules.problems == (
+        (
+            f"sampling rule 1: span_name {name!r} is no name (leave the key out to match any);"
+            " counted as 0 for evaluator 'polite'"
+        ),
+    )
+
+
+def test_a_problem_says_for_what_its_rule_counts_as_0():
+    """Whoever reads it knows what is no longer judged, and all that is wrong."""
+    rules = parsed(
+        {"evaluator": "polite", "span_name": "answer"},
+        {"sample_rate": 1, "evaluator": 3},
+        {"sample_rate": 2, "evaluator": "a", "evaluator_label": "b"},
+    )
+    assert rules.problems == (
+        (
+            "sampling rule 1: sample_rate is missing;"
+            " counted as 0 for evaluator 'polite' and span 'answer'"
+        ),
+        (
+            "sampling rule 2: evaluator_label 3 is no name (leave the key out to match any);"
+            " counted as 0 for all"
+        ),
+        (
+            "sampling rule 3: evaluator and evaluator_label differ;"
+            " sample_rate 2 is no number from 0 to 1; counted as 0 for all"
+        ),
+    )
+
+
+def test_a_rule_about_tags_can_be_kept_in_a_set():
+    """Equal rules are one, also where their condition is a mapping."""
+    rules = {SamplingRule(0.5, where={"tag:tenant": "acme"}) for _ in range(2)}
+    assert len(rules) == 1

@@ -18,6 +18,7 @@ from llmeval_sdk.model import SpanData
 from llmeval_sdk.model.protocols import complete_exporter
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.batch_exporter import MAX_BATCH, Delivery
+from llmeval_sdk.pipeline.stats import ExporterStats, Stats
 
 
 @llmeval.workflow
@@ -356,3 +357,53 @@ def test_a_send_in_the_main_thread_ends_with_the_exit():
         collector.hang.clear()
     account = delivery.stats(1, {})
     assert (account.delivered, account.unknown) == (0, 1)
+
+
+def test_the_losses_name_each_kind_with_its_number():
+    """Over all exporters and judges; what another process delivers is not lost."""
+    stats = Stats(
+        exporters={
+            "local": ExporterStats(dropped={"queue_full": 3, "spooled": 9}, in_memory=2),
+            "otlp": ExporterStats(
+                dropped={"queue_full": 4, "refused": 1}, undelivered=5, unknown=6, in_memory=1
+            ),
+        },
+        not_run={"safety": {"shutdown": 7, "timeout": 1}, "polite": {"shutdown": 1}},
+    )
+    assert stats.losses == (
+        "5 records not delivered in time, 8 dropped (queue_full 7, refused 1),"
+        " 6 records that may not have arrived,"
+        " 3 records kept in memory only, which end with this process, 8 judgements not made in time"
+    )
+
+
+def test_where_nothing_was_lost_nothing_is_told():
+    """Neither what was delivered, nor what the spool keeps for another process."""
+    fine = ExporterStats(created=9, delivered=4, dropped={"spooled": 5})
+    assert Stats(exporters={"otlp": fine}, not_run={"safety": {"not_sampled": 3}}).losses == ""
+
+
+def test_the_counters_of_two_configurations_add_up():
+    """Key by key and exporter by exporter; both have to be complete, and problems are the same."""
+    otlp = ExporterStats(created=3, delivered=1, dropped={"refused": 2})
+    one = Stats(spans=1, exporters={"otlp": otlp}, judged={"safety": 2}, problems={"judge": 1})
+    two = Stats(
+        spans=2,
+        exporters={
+            "otlp": ExporterStats(created=5, dropped={"refused": 1, "shutdown": 2}, unknown=2),
+            "local": ExporterStats(created=1, undelivered=1),
+        },
+        judged={"safety": 3, "polite": 1},
+        problems={"judge": 1},
+        complete=False,
+    )
+    both = one + two
+    assert (both.spans, both.complete) == (3, False)
+    assert both.exporters["otlp"] == ExporterStats(
+        created=8, delivered=1, dropped={"refused": 3, "shutdown": 2}, unknown=2
+    )
+    assert both.exporters["local"] == two.exporters["local"]
+    assert all(account.balanced for account in both.exporters.values())
+    assert both.judged == {"safety": 5, "polite": 1}
+    assert both.problems == {"judge": 1}
+    assert (both.delivered, both.undelivered) == (1, 1)

@@ -186,3 +186,10 @@ def test_a_promise_that_is_kept_is_seldom_called_exceeded():
 def test_a_share_has_moved_if_it_matters_and_is_no_chance(before, count, now, now_count, moved):
     """Five points at least, and more than chance explains."""
     assert has_moved(before, count, now, now_count) is moved
+
+
+def test_the_missing_labels_of_an_average_promise_are_exactly_enough():
+    """Of one in two hundred, 199 labels say something and 198 do not."""
+    labels = drawn(198)
+    assert average_acceptance(TRAFFIC, labels, 0.005).missing == 1
+    assert average_acceptance(TRAFFIC, drawn(199), 0.005).missing != 1

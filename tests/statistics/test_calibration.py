@@ -51,6 +51,8 @@ def test_fewer_than_fifty_labels_change_nothing():
     """They would add more error than they remove."""
     assert calibrated(*judged(0, 49)).is_identity
     assert not calibrated(*judged(0, 120)).is_identity
+    assert calibrated([0.9] * 49, [0.0] * 49).is_identity
+    assert not calibrated([0.9] * 50, [0.0] * 50).is_identity
 
 
 def test_a_shape_that_two_numbers_cannot_follow_gets_a_map_from_many_labels():
@@ -99,6 +101,7 @@ def test_scores_by_hand():
     """Two bins, four records."""
     found = reliability([0.1, 0.1, 0.9, 0.9], [0.0, 1.0, 1.0, 1.0])
     assert [each.count for each in found.bins] == [2, 2]
+    assert [(each.low, each.high) for each in found.bins] == [(0.1, 0.2), (0.9, 1.0)]
     assert found.brier == pytest.approx((0.01 + 0.81 + 0.01 + 0.01) / 4)
     assert found.calibration_error == pytest.approx(0.5 * 0.4 + 0.5 * 0.1)
     assert reliability([], []) is None
@@ -119,3 +122,9 @@ def test_a_threshold_is_proposed_that_catches_the_wanted_share():
     low, high = caught_below(said, labels, 0.3).interval
     assert 0 < low < 0.5 < high < 1
     assert threshold_for(said, [1.0] * 4, 0.9) is None
+
+
+def test_a_steep_map_ends_at_0_and_1():
+    """However large the logits are that it makes."""
+    steep = Calibration(slope=1_000.0)
+    assert (steep(0.0), steep(0.5), steep(1.0)) == (0.0, 0.5, 1.0)

@@ -8,6 +8,7 @@ import pytest
 from benchmarks.quality import labelling
 from benchmarks.quality.labels import JUDGES
 from llmeval_sdk.statistics import Candidate, choose
+from llmeval_sdk.statistics.labels import FAILED_OFF, PASSED_OFF, RISKY_OFF
 
 
 def records(count, seed=1):
@@ -49,3 +50,37 @@ def test_all_records_are_chosen_for_certain_where_there_are_few():
     few = [Candidate("a", 1.0, 1.0), Candidate("b", 0.0, 0.5, 0.3), Candidate("c", 1.0, 0.5, 0.3)]
     assert {each.id: each.chance for each in choose(few, 10)} == {"a": 1.0, "b": 1.0, "c": 1.0}
     assert choose([], 10) == []
+
+
+def test_a_chance_follows_how_often_people_are_taken_to_disagree():
+    """More for a verdict that fails, for a higher risk, and for a record that stands for many."""
+    kinds = {  # what is the same for ten records: verdict, chance, risk
+        "passed, safe": (1.0, 1.0, 0.0), "passed, at the pass mark": (0.5, 1.0, 0.0),
+        "passed, unknown": (1.0, 1.0, None), "passed, risky": (1.0, 1.0, 1.0),
+        "failed": (0.0, 1.0, 0.0), "passed, of ten": (1.0, 0.1, 0.0),
+    }  # fmt: skip
+    candidates = [
+        Candidate(f"{kind}/{number}", *made) for kind, made in kinds.items() for number in range(10)
+    ]
+    chances = {}
+    for seed in range(200):
+        for each in choose(candidates, 5, key=str(seed)):
+            chances.setdefault(each.id.partition("/")[0], set()).add(each.chance)
+
+    def off(often):
+        return (often * (1 - often)) ** 0.5
+
+    rank = (10 + 10 + 10 + 100) / (10 + 10 + 10 + 10 + 100)  # of the riskiest, by who has a score
+    sizes = {
+        "passed, safe": off(PASSED_OFF), "passed, at the pass mark": off(PASSED_OFF),
+        "passed, unknown": off(PASSED_OFF + RISKY_OFF * 0.25),
+        "passed, risky": off(PASSED_OFF + RISKY_OFF * rank**2),
+        "failed": off(FAILED_OFF), "passed, of ten": 10 * off(PASSED_OFF),
+    }  # fmt: skip
+    for seed in range(30):
+        chosen = choose(candidates, 5, key=str(seed))
+        units = {
+            each.chance / sizes[each.id.partition("/")[0]] for each in chosen if each.chance < 1
+        }
+        assert max(units) == pytest.approx(min(units))
+    assert chances.keys() == kinds.keys()

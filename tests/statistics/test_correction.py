@@ -96,3 +96,23 @@ def test_probabilities_are_calibrated_and_few_labels_change_nothing():
     assert abs(fitted(1 / (1 + math.exp(-0.8))) - 0.5) < 0.08
     assert fitted.slope < 0.85
     assert calibrated(probabilities[:49], labels[:49]) == Calibration(labels=49)
+
+
+def test_a_running_interval_is_the_published_one():
+    """Waudby-Smith and others (2021), Theorem 2.2, narrowest at the size that was asked for."""
+    alpha = 0.05
+
+    def found(count, tightest=2_000):
+        seen = [Seen(1.0), Seen(0.0)] * (count // 2)
+        return confidence_sequence(seen, tightest=tightest, bounds=None)
+
+    widths = {}
+    for count in (200, 500, 2_000, 8_000, 20_000):
+        variance = 0.25
+        rate = (-2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)) / (2_000 * variance)
+        grown = count * variance * rate + 1
+        half = math.sqrt(2 * grown / (count**2 * rate) * math.log(math.sqrt(grown) / alpha))
+        one = found(count)
+        assert (one.mean, one.low, one.high) == pytest.approx((0.5, 0.5 - half, 0.5 + half))
+        widths[count] = one.width * math.sqrt(count)
+    assert min(widths, key=widths.get) == 2_000

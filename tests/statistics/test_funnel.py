@@ -1,7 +1,16 @@
 """The arithmetic of who was judged and why not."""
 
+import pytest
+
 from llmeval_sdk.pipeline.stats import Stats
-from llmeval_sdk.statistics.reasons import NOT_RUN_REASONS, funnel
+from llmeval_sdk.statistics.reasons import (
+    FAILED,
+    NOT_RUN_REASONS,
+    NOT_SELECTED,
+    REASONS,
+    explain,
+    funnel,
+)
 
 
 def test_each_step_holds_the_next():
@@ -35,3 +44,21 @@ def test_stats_have_a_funnel_for_each_judge():
         "a": "10 > 3 > 3 > 3 > 3",
         "b": "1 > 1 > 0 > 0 > 0",
     }
+
+
+@pytest.mark.parametrize("reason", [*NOT_RUN_REASONS, "of a later release"])
+def test_each_reason_has_words_and_says_what_to_do(reason):
+    """In whole sentences, also where nobody has to do anything."""
+    row = explain(reason)
+    for words in (row.meaning, row.advice):
+        assert words
+        assert words[0].isupper() or words.startswith("`")
+        assert words.endswith(".")
+
+
+def test_reasons_fall_into_those_that_chose_and_those_that_failed():
+    """A judgement that began and gave nothing is no choice, and the other way round."""
+    assert {"not_escalated", "not_sampled"} <= NOT_SELECTED
+    assert {"timeout", "error"} <= FAILED
+    assert not NOT_SELECTED & FAILED
+    assert REASONS.keys() == set(NOT_RUN_REASONS)

@@ -1,6 +1,7 @@
 """Evidence against a bound: rarely false, soon there, and the same after a restart."""
 
 import json
+import math
 import random
 
 import pytest
@@ -113,3 +114,69 @@ def test_constant_scores_and_empty_hours_are_no_trouble():
         evidence.add(hour * HOUR, 1.0, [Seen(1.0, 0.2, 0.5)] * 10 if hour % 2 else [])
     assert evidence.total < 1
     assert evidence.since_ns is None
+
+
+@pytest.mark.parametrize("chance", [1.0, 0.5])
+def test_the_evidence_of_a_first_period_by_hand(chance):
+    """Three gamblers bet on drops of 5, 10 and 25 points, each record multiplies what they have.
+
+    An hour brings one part in 720 of a wealth; what was not judged counts as the bound.
+    """
+    values, bound = [1.0] * 12 + [0.0] * 8, 0.8
+    evidence = Evidence(bound)
+    evidence.add(HOUR, 1.0, [Seen(value, chance) for value in values] + [Seen(None, chance)] * 9)
+    variance = bound * (1 - bound) / chance
+    total, gains = 0.0, []
+    for drop, part in ((0.05, 0.6), (0.10, 0.25), (0.25, 0.15)):
+        stake = drop / (variance + drop**2)
+        gain = math.prod(1 - stake * (value - bound) / chance for value in values)
+        gains.append(math.log(gain))
+        total += part * gain / 720
+    assert evidence.judged == 20
+    assert evidence.total == pytest.approx(total)
+    assert evidence.gains == pytest.approx(gains)
+    assert evidence.since_ns == HOUR
+    assert evidence.variance() == pytest.approx(
+        sum(((value - bound) / chance) ** 2 for value in values) / 29
+    )
+
+
+def test_what_points_to_no_drop_says_of_no_time_that_it_began():
+    """Good verdicts lose the bets; the next bad ones begin anew."""
+    evidence = Evidence(0.8)
+    evidence.add(HOUR, 1.0, [Seen(1.0)] * 20)
+    assert evidence.since_ns is None
+    evidence.add(2 * HOUR, 1.0, [Seen(0.0)] * 20)
+    assert evidence.since_ns == 2 * HOUR
+
+
+def test_a_period_of_very_many_requests_keeps_its_evidence():
+    """Neither does a product overflow nor is it lost: logarithms add up to the same."""
+    whole, parts = Evidence(0.8), Evidence(0.8)
+    bad = [Seen(0.0)] * 4_000
+    whole.add(HOUR, 1.0, bad)
+    parts.add(HOUR, 1.0, bad[:10])
+    assert all(math.isfinite(gain) for gain in whole.gains)
+    assert whole.gains == pytest.approx([400 * gain for gain in parts.gains])
+    good = Evidence(0.8)
+    good.add(HOUR, 1.0, [Seen(1.0)] * 40_000)
+    assert all(math.isfinite(gain) and gain < -700 for gain in good.gains)
+
+
+def test_a_free_score_that_predicts_makes_contributions_alike():
+    """From the second period on, by a line through the judged requests of those before."""
+    plain, helped = Evidence(0.8), Evidence(0.8)
+    rng = random.Random(8)
+    for hour in range(1, 6):
+        for evidence, has_score in ((plain, False), (helped, True)):
+            rows = [(rng.random(), rng.random() < 0.5) for _ in range(300)]
+            seen = [
+                Seen(x if judged else None, 0.5, x if has_score else None) for x, judged in rows
+            ]
+            evidence.add(hour * HOUR, 1.0, seen)
+    past = helped.past
+    assert helped.variance() < 0.9 * plain.variance()
+    middle, centre = past.x / past.weight, past.y / past.weight
+    slope = (past.xy / past.weight - middle * centre) / (past.xx / past.weight - middle**2)
+    assert slope == pytest.approx(1.0)
+    assert past.weight < 5 * 300

@@ -1,5 +1,6 @@
 """Two versions on the same mix of requests: rarely different when equal, soon when not."""
 
+import math
 import random
 
 import pytest
@@ -130,3 +131,68 @@ def test_a_missing_free_score_is_the_mean_of_the_others():
         assert getattr(whole, name) == pytest.approx(getattr(filled, name), abs=1e-9), name
     assert whole.mean(0.7) == pytest.approx(filled.mean(0.7))
     assert whole.variance(0.7) == pytest.approx(filled.variance(0.7))
+
+
+def test_the_free_score_corrects_each_version_for_what_was_not_judged():
+    """Only the good half of the second version is judged; its free scores tell of the other half."""
+    first, second = Tally(), Tally()
+    for place in range(200):
+        x = place / 200
+        first.add(Seen(x, 1.0, x))
+        second.add(Seen(x if place >= 100 else None, 1.0, x))
+    found = standardised_difference({"all": first}, {"all": second})
+    assert found.difference.mean == pytest.approx(0.0)
+    assert found.plain == pytest.approx(0.0)
+    assert found.variance > 0
+
+
+def test_strata_count_by_how_many_requests_they_hold():
+    """Of both versions together, judged or not; small ones are joined or left out."""
+
+    def stratum(good, judged, others=0):
+        tally = Tally()
+        for place in range(judged):
+            tally.add(Seen(float(place < good)))
+        for _ in range(others):
+            tally.add(Seen(None))
+        return tally
+
+    first = {"a": stratum(50, 50), "b": stratum(50, 100, 100), "c": stratum(5, 10)}
+    second = {"a": stratum(25, 50), "b": stratum(75, 100, 300), "d": stratum(0, 40)}
+    found = standardised_difference(first, second)
+    assert found.difference.mean == pytest.approx((100 * -0.5 + 600 * 0.25) / 700)
+    assert found.compared == pytest.approx(700 / 750)
+    assert found.strata == 2
+
+
+def test_small_strata_of_each_version_are_joined_on_its_own_side():
+    """Ten groups of six requests each are compared as one stratum."""
+    sides = ({}, {})
+    for group in range(10):
+        for side, good in zip(sides, (5, 2), strict=True):
+            tally = side.setdefault(group, Tally())
+            for place in range(6):
+                tally.add(Seen(float(place < good)))
+    found = standardised_difference(*sides)
+    assert found.strata == 1
+    assert found.difference.mean == pytest.approx(-0.5)
+    assert found.difference.is_clear
+
+
+def test_the_interval_may_be_looked_at_any_time():
+    """It is the boundary of a normal mixture, narrowest at a standard error of two points."""
+    ratios = {}
+    for count in (100, 625, 1_250, 2_500, 20_000):
+        sides = [Tally(), Tally()]
+        for side in sides:
+            for place in range(count):
+                side.add(Seen(float(place % 2)))
+        found = standardised_difference({"all": sides[0]}, {"all": sides[1]})
+        information, factor = 1 / found.variance, -2 * math.log(0.05)
+        r = 1 / (0.02**2 * (factor + math.log(factor + 1)))
+        grown = information + r
+        half = math.sqrt(grown * math.log(grown / (r * 0.05**2))) / information
+        assert found.difference.high == pytest.approx(min(half, 1.0))
+        assert found.difference.low == pytest.approx(-min(half, 1.0))
+        ratios[count] = half * math.sqrt(information)
+    assert min(ratios, key=ratios.get) == 1_250

@@ -1,5 +1,6 @@
 """The folder: whose files they are, who may take them over, and what is refused."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -194,3 +195,54 @@ def test_a_half_made_file_goes_after_a_while(tmp_path):
     os.utime(half, (0, 0))
     assert list(folder(path).adopt(living=False)) == []
     assert not half.exists()
+
+
+def test_what_is_planted_in_the_folder_does_not_use_up_its_room(tmp_path):
+    """A link to something large counts with nothing, and no file is made smaller than 64 KiB."""
+    path = tmp_path / "spool"
+    path.mkdir(mode=0o700)
+    (tmp_path / "large").write_bytes(bytes(4 * SIZE))
+    (path / "1-aa.ring").symlink_to(tmp_path / "large")
+    small = Folder(str(path), file_bytes=1, max_bytes=SIZE)
+    assert small.has_files
+    file = small.create(left=False)
+    assert (path / file.name).stat().st_size == 1 << 16
+    file.release()
+
+
+def test_a_folder_says_whether_files_are_there(tmp_path):
+    """Without making one; what is no spool file does not count."""
+    path = tmp_path / "spool"
+    assert not folder(path).has_files
+    assert not path.exists()
+    path.mkdir(mode=0o700)
+    (path / "notes.txt").touch()
+    assert not folder(path).has_files
+    leave(path, "one")
+    assert folder(path).has_files
+
+
+def refuse(monkeypatch, number):
+    """Let the reservation of disk space fail with an error."""
+
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "posix_fallocate", fail)
+
+
+def test_on_a_full_disk_no_file_is_made(tmp_path, monkeypatch):
+    """A write to a page without space would end the process, so the spool is not used."""
+    refuse(monkeypatch, errno.ENOSPC)
+    with pytest.raises(SpoolError) as refused:
+        folder(tmp_path / "spool").create(left=False)
+    assert refused.value.reason == "file"
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_where_space_cannot_be_reserved_it_is_written(tmp_path, monkeypatch):
+    """Some file systems cannot reserve; zeros take the space as well."""
+    refuse(monkeypatch, errno.EOPNOTSUPP)
+    file = folder(tmp_path / "spool").create(left=False)
+    assert (tmp_path / "spool" / file.name).stat().st_blocks * 512 >= SIZE
+    file.release()

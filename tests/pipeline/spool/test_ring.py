@@ -194,3 +194,28 @@ def test_any_sequence_of_appends_and_frees_keeps_the_rest(steps):
             one.free(place)
             del held[place]
     assert contents(one) == list(held.values())
+
+
+def test_a_file_begins_as_every_release_writes_it():
+    """A spool that an earlier release left is read by the next one."""
+    one = ring(left=True)
+    assert one.memory[:12] == b"llmevalR" + (1).to_bytes(4, "little")
+    assert int.from_bytes(one.memory[16:20], "little") == 1
+    one.append(b"record")
+    assert contents(Ring.read(one.memory)) == [b"record"]
+
+
+def test_only_the_record_at_which_processes_ended_is_poisoned():
+    """Each record has its own count, which surviving it sets back."""
+    one = ring()
+    (good,), (bad,) = one.append(b"good"), one.append(b"bad")
+    for _ in range(2):
+        one.begin(bad)
+        one.begin(good)
+        one.through(good)
+    assert (one.is_poisoned(good), one.is_poisoned(bad)) == (False, True)
+    one.through(bad)
+    assert not one.is_poisoned(bad)
+    one.clear(bad)
+    one.begin(bad)
+    assert contents(one) == [b"good"]

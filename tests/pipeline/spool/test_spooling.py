@@ -4,6 +4,7 @@ import os
 
 from llmeval_sdk.pipeline.recovery import Spooling
 from llmeval_sdk.pipeline.spool import Folder
+from llmeval_sdk.process import shield
 
 
 class Watched(Folder):
@@ -75,3 +76,85 @@ def test_what_a_killed_process_held_without_a_slot_is_counted_by_who_adopts_its_
     reader = spooling_of(folder)
     assert len(list(reader.tend())) == 100 - unsaved
     assert reader.killed.value == unsaved
+
+
+def written_by_a_child(folder, *records):
+    """Let a process keep records and end."""
+    child = os.fork()
+    if child == 0:
+        writer = spooling_of(folder)
+        for record in records:
+            writer.keep(record)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def test_a_record_that_was_handed_on_leaves_the_spool(tmp_path):
+    """Once nothing behind it can lose it any more; the next process then finds nothing."""
+    own = spooling_of(small_folder(tmp_path))
+    kept = [own.keep(b"one"), own.keep(b"two")]
+    own.handed_on(kept[0], (), own.missed)
+    assert not own.is_idle
+    for _ in range(2):
+        assert list(own.tend()) == []
+    assert own.is_idle
+    ring = kept[1].file.ring
+    assert [ring.take(first)[1] for first in ring.records()] == [b"two"]
+    own.close(delivered=True)
+    assert own.stats() == {"kept": 2, "left": 1}
+
+
+def test_a_torn_record_is_counted_and_those_around_it_are_taken_over(tmp_path):
+    """One that no machine wrote as a whole is cleared, and is no mistake of ours."""
+    folder = small_folder(tmp_path)
+    written_by_a_child(folder, b"one", b"two", b"three")
+    (path,) = folder.path.iterdir()
+    content = path.read_bytes()
+    assert content.count(b"two") == 1
+    path.write_bytes(content.replace(b"two", b"owt"))
+    reader = spooling_of(folder)
+    problems = shield.caught.snapshot()
+    assert [kept.item for kept in reader.tend()] == [b"one", b"three"]
+    assert reader.stats() == {"torn": 1, "adopted": 2}
+    assert shield.caught.snapshot() == problems
+
+
+def test_what_a_living_process_writes_later_is_taken_over_as_well(tmp_path):
+    """Whoever delivers for it looks again and again, until it has ended."""
+    folder = small_folder(tmp_path)
+    reading, writing = os.pipe()
+    told, telling = os.pipe()
+    child = os.fork()
+    if child == 0:
+        writer = Spooling(folder, (), pack=bytes, unpack=bytes, left=True, living=False)
+        for record in (b"one", b"two"):
+            writer.keep(record)
+            os.write(telling, b".")
+            os.read(reading, 1)
+        os._exit(0)
+    reader = Spooling(folder, (), pack=bytes, unpack=bytes, left=False, living=True)
+    found = []
+    for _ in range(2):
+        os.read(told, 1)
+        found.append([kept.item for kept in reader.tend()])
+        os.write(writing, b".")
+    assert found == [[b"one"], [b"two"]]
+    os.waitpid(child, 0)
+    for end in (reading, writing, told, telling):
+        os.close(end)
+
+
+def test_a_child_that_may_be_killed_says_when_its_file_fills(tmp_path):
+    """It then hands over; and it takes over nothing of other processes."""
+    folder = small_folder(tmp_path)
+    written_by_a_child(folder, b"of another")
+    calls = []
+    own = spooling_of(folder)
+    assert own.open(crowded=lambda: calls.append(len(kept)))
+    kept = []
+    while not calls:
+        kept.append(own.keep(b"record"))
+    ring = kept[0].file.ring
+    assert len(kept) - 1 == calls[0] == (ring._slots + 1) // 2
+    assert list(own.tend()) == []
+    own.close(delivered=False)
