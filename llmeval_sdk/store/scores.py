@@ -427,15 +427,19 @@ def _histogram(
 
 
 def scores_by_span(connection: sqlite3.Connection, name: str) -> dict[str, float]:
-    """Return an evaluator's scores by span id."""
-    rows: Iterator[tuple[str, float]] = connection.execute(_BY_SPAN, (name,))
-    return dict(rows)
+    """Return an evaluator's scores by span id; of several of one span, the greatest."""
+    scores: dict[str, float] = {}
+    for span_id, value in connection.execute(_BY_SPAN, (name,)):
+        if span_id not in scores or value > scores[span_id]:
+            scores[span_id] = value
+    return scores
 
 
 _BY_SPAN = """
 SELECT span_id, value FROM evaluations
-WHERE name = ? AND typeof(value) IN ('real', 'integer') AND span_id != ''
+WHERE name = ? AND typeof(value) IN ('real', 'integer') AND span_id != '' ORDER BY time_ns
 """
+"""By time, as the rows were mostly written; by value each of them is on another page."""
 
 # The newest evaluations of one evaluator.
 
