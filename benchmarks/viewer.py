@@ -201,7 +201,7 @@ def pages(port: int, path: Path) -> None:
         longest = max(longest, took)
         if "Still counting" not in text:
             break
-        time.sleep(0.2)
+        time.sleep(1.0)  # as a browser does
     note = (
         f"longest of those that say that it counts, which took {time.perf_counter() - begun:.1f} s"
     )
