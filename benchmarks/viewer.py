@@ -194,9 +194,18 @@ def pages(port: int, path: Path) -> None:
         row(name, median(times), 200)
     row("scores, first time", fetch(port, "/scores")[0], None, "newest 20,000 of each evaluator")
     row("scores", median(fetch(port, "/scores")[0] for _ in range(3)), None)
-    first = fetch(port, filtered := "/scores?where=tag:release%3D1.5")[0]
-    again = median(fetch(port, filtered)[0] for _ in range(3))
-    row("scores where a tag is", again, None, f"first time {first:.0f} ms")
+    counted = "/scores?where=tag:release%3D1.5"
+    begun, longest = time.perf_counter(), 0.0
+    while True:
+        took, text = fetch(port, counted)
+        longest = max(longest, took)
+        if "Still counting" not in text:
+            break
+        time.sleep(1.0)  # as a browser does
+    note = (
+        f"longest of those that say that it counts, which took {time.perf_counter() - begun:.1f} s"
+    )
+    row("scores where a tag is", longest, 300, note)
 
 
 def writing(path: Path, seconds: float) -> None:

@@ -22,13 +22,16 @@ _R = TypeVar("_R")
 
 MOST = 4
 """Processes that work at once."""
+AHEAD = 7
+"""Items that wait or are done beside those that are worked on, so that no process is idle while the
+caller is busy with what it has: an import writes the lines of five items at a time."""
 
 
 def mapped(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
     """Yield what ``work`` makes of each item, in their order, made by other processes.
 
     A single item, and every one on a machine with one processor, is worked on here: a process takes
-    half a second to begin. No more items are taken than are worked on, and two.
+    half a second to begin. No more items are taken than are worked on, and `AHEAD`.
 
     Args:
         work: A function of a module; what it takes, returns and raises can be pickled.
@@ -49,7 +52,7 @@ def mapped(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
     try:
         for item in chain(first, rest):
             waiting.append(pool.submit(work, item))
-            if len(waiting) > workers + 1:
+            if len(waiting) >= workers + AHEAD:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

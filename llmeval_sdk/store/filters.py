@@ -138,16 +138,20 @@ class Condition:
         rows, test = self._rows(), self.test_sql(place)
         of = "main.spans AS r INDEXED BY spans_summed"
         if rows.table != "spans":
-            of = f"main.{rows.table} AS r"
+            of, test = f"main.{rows.table} AS r", f"r.name = :name{place} AND {test}"
         test = f"GROUP BY r.trace_id HAVING {test}" if rows.is_sum else f"AND {test}"
         return f"SELECT r.trace_id FROM {of} WHERE {rows.where} {test}"  # noqa: S608 - constants
 
     def of_span_sql(self, span: str, place: int) -> str:
-        """Return the whole condition as one on a span, whose request is looked at."""
+        """Return the whole condition as one on a span, whose request is looked at.
+
+        The + keeps SQLite from reading all that was said under the name for each of the spans.
+        """
         rows, test = self._rows(), self.test_sql(place)
         of = "spans AS r"
         if rows.table != "spans":
             of = f"spans AS t JOIN {rows.table} AS r ON r.span_id = t.span_id"
+            test = f"+r.name = :name{place} AND {test}"
         at = f"{'r' if rows.table == 'spans' else 't'}.trace_id = {span}.trace_id"
         test = f"GROUP BY r.trace_id HAVING {test}" if rows.is_sum else f"AND {test}"
         exists = f"EXISTS (SELECT 1 FROM {of} WHERE {at} AND {rows.where} {test})"  # noqa: S608
@@ -171,16 +175,17 @@ class Condition:
         return _ROWS["odd tag" if is_odd else self.field]
 
     def test_sql(self, place: int) -> str:
-        """Return the condition, without its negation, as one on a row that is called ``r``."""
+        """Return the condition, without its negation, as one on a row that is called ``r``.
+
+        The row is one under the condition's name.
+        """
         value, texts = self._rows().value.replace(":name", f":name{place}"), f":values{place}"
         test = _test_of_outcome if self.field in _OUTCOMES else _test_of_text
         if self.operator == HAS:
-            sql = f"{value} IS NOT NULL"
-        elif self.operator in _ORDER or self.field in _NUMBERS:
-            sql = f"llmeval_number({value}) {self.operator} :number{place}"
-        else:
-            sql = test(value, self.operator, texts)
-        return f"r.name = :name{place} AND {sql}" if self.field in _OUTCOMES else sql
+            return f"{value} IS NOT NULL"
+        if self.operator in _ORDER or self.field in _NUMBERS:
+            return f"llmeval_number({value}) {self.operator} :number{place}"
+        return test(value, self.operator, texts)
 
 
 def _shortened(text: str) -> str:

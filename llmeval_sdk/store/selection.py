@@ -128,6 +128,7 @@ class Selection:
             "CREATE TABLE selection.requests (request TEXT PRIMARY KEY, slice TEXT, second TEXT)"
             " WITHOUT ROWID"
         )
+        connection.execute("CREATE TABLE selection.largest (slice TEXT)")
         if self.is_part:
             selected = self.where.requests_sql(self.until)
             connection.execute(
@@ -160,13 +161,9 @@ class Selection:
         """Note the group of each request: by what its first span has, else any span of it."""
         columns = ("slice", "second")[: len(self.by)]
         kept = ", ".join(f"{name} = ifnull({name}, excluded.{name})" for name in columns)
-        first = [_cut("NULL" if by == "model" else value_sql(by)) for by in self.by]
-        self._note_slices(connection, columns, first, "parent_id IS NULL", kept)
-        further = [_cut("NULL" if by in ("model", "request") else value_sql(by)) for by in self.by]
-        has_any = " OR ".join(f"{value} IS NOT NULL" for value in further)
-        self._note_slices(
-            connection, columns, further, f"parent_id IS NOT NULL AND ({has_any})", kept
-        )
+        values = [_cut(_OF_FIRST.get(by) or value_sql(by)) for by in self.by]
+        has_any = " OR ".join(f"{value} IS NOT NULL" for value in values)
+        self._note_slices(connection, columns, values, f"(parent_id IS NULL OR {has_any})", kept)
         for column, by in zip(columns, self.by, strict=True):
             if by == "model":
                 kept = f"""{column} = CASE WHEN ifnull({column}, excluded.{column})
@@ -178,10 +175,7 @@ class Selection:
                 f"UPDATE selection.requests SET slice = ifnull(slice, '{NONE}')"  # noqa: S608
                 f" || char({ord(BETWEEN)}) || ifnull(second, '{NONE}')"
             )
-        (count,) = connection.execute(
-            "SELECT count(DISTINCT slice) FROM selection.requests"
-        ).fetchone()
-        if count > MAX_SLICES:
+        if connection.execute(_LARGEST, (MAX_SLICES + 1,)).rowcount > MAX_SLICES:
             connection.execute(_POOL, (MAX_SLICES,))
         if self.only is not None:
             is_one = isinstance(self.only, str)
@@ -204,7 +198,7 @@ class Selection:
             f"""
 INSERT INTO selection.requests (request, {", ".join(columns)})
 SELECT trace_id, {", ".join(values)} FROM main.spans INDEXED BY spans_summed
-WHERE {which} {among} ORDER BY trace_id
+WHERE {which} {among} ORDER BY trace_id, parent_id IS NOT NULL
 ON CONFLICT (request) DO UPDATE SET {kept}
 """  # noqa: S608 - constants, and the name of a tag in quotes
         )
@@ -214,10 +208,16 @@ _CACHE_KIB = 65_536
 """For the pages that are looked up at random: a million traces take as much."""
 _MAX_LENGTH = 200
 """Characters of a value by which requests are grouped."""
+_OF_FIRST = {"model": "NULL", "request": "CASE WHEN parent_id IS NULL THEN name END"}
+"""What a span has to say of its request where groups are by these, but for the models it called."""
+_LARGEST = """
+INSERT INTO selection.largest
+SELECT slice FROM selection.requests WHERE slice IS NOT NULL
+GROUP BY slice ORDER BY count(*) DESC, slice LIMIT ?
+"""
 _POOL = f"""
-UPDATE selection.requests SET slice = '{OTHERS}' WHERE slice NOT IN (
-  SELECT slice FROM selection.requests WHERE slice IS NOT NULL
-  GROUP BY slice ORDER BY count(*) DESC, slice LIMIT ?)
+UPDATE selection.requests SET slice = '{OTHERS}'
+WHERE slice NOT IN (SELECT slice FROM selection.largest ORDER BY rowid LIMIT ?)
 """  # noqa: S608 - constants
 
 _KEEP = f"""

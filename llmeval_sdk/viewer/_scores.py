@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
@@ -39,8 +40,8 @@ from llmeval_sdk.viewer._charts import (
     quantile,
     words_by_period,
 )
-from llmeval_sdk.viewer._render import cell_of, page, where_of
-from llmeval_sdk.viewer._site import state_of
+from llmeval_sdk.viewer._render import cell_of, page
+from llmeval_sdk.viewer._site import read_aside, state_of
 from llmeval_sdk.viewer._traces import RANGES
 
 
@@ -86,25 +87,32 @@ class Chart:
 def overview(request: Request) -> Response:
     """Answer with every evaluator's figures."""
     since = _since(request)
-    with request.app.state.site.readers.lend(where_of(request)) as reader:
-        known = reader.read(known_names)
-        judges = [_judge(reader, name, since) for name in known.judges]
-        heuristics = [_figures(reader, name, since, judge=False)[0] for name in known.heuristics]
-        people = _label_counts(reader, known)
-        lost = reader.read(undelivered)
-        state = reader.read(state_of)
-    agreement = next((h for h in heuristics if h.name == AGREEMENT and h.count), None)
+    read = read_aside(request, "Scores", lambda reader: _of_all(reader, since), "scores")
+    if isinstance(read, Response):
+        return read
+    agreement = next((h for h in read["heuristics"] if h.name == AGREEMENT and h.count), None)
     return page(
         request, "scores.html",
-        judges=judges,
-        heuristics=[h for h in heuristics if h.count + h.failed],
         agreement=agreement and _charts.drawn(
             _charts.categories(agreement.categories), "How far extractions agree"
         ),
-        agreement_figures=agreement, people=people, steps=STEPS, state=state,
-        accounts=_accounts(request), lost=lost,
-        ranges=RANGES, range=request.query_params.get("range", ""),
+        agreement_figures=agreement, steps=STEPS, accounts=_accounts(request),
+        ranges=RANGES, range=request.query_params.get("range", ""), **read,
     )  # fmt: skip
+
+
+def _of_all(reader: StoreReader, since: int | None) -> dict[str, Any]:
+    """Read what the page of all evaluators shows."""
+    known = reader.read(known_names)
+    judges = [_judge(reader, name, since) for name in known.judges]
+    heuristics = [_figures(reader, name, since, judge=False)[0] for name in known.heuristics]
+    return {
+        "judges": judges,
+        "heuristics": [h for h in heuristics if h.count + h.failed],
+        "people": _label_counts(reader, known),
+        "lost": reader.read(undelivered),
+        "state": reader.read(state_of),
+    }
 
 
 def _accounts(request: Request) -> Mapping[str, ExporterStats]:
@@ -116,43 +124,48 @@ def _accounts(request: Request) -> Mapping[str, ExporterStats]:
 def detail(request: Request) -> Response:
     """Answer with one evaluator's charts."""
     name, since = request.path_params["evaluator"], _since(request)
-    with request.app.state.site.readers.lend(where_of(request)) as reader:
-        known = reader.read(known_names)
-        feedback = (
-            reader.read(lambda c: recent_feedback(c, name, since)) if name in known.labels else None
-        )
-        if name not in known.evaluators:
-            if feedback is None:
-                raise HTTPException(404, "No such evaluator has scored anything in this store.")
-            state = reader.read(state_of)
-            return _feedback_page(request, name, feedback, state)
-        judge = _judge(reader, name, since) if name in known.judges else None
-        if judge is None:
-            summary, recent = _figures(reader, name, since, judge=False)
-        else:
-            summary, recent = judge.figures, judge.recent
-        period = period_of(recent.times)
-        if judge is None:
-            points = [
-                Point(at, mean, count=count) for at, mean, count in means_by_period(recent, period)
-            ]
-            judged: list[Point] = []
-        else:
-            period = max(period, MIN_PERIOD_NS)
-            window = (judge.since, None, None, None)
-            points, judged = points_of(_periods(reader, window, judge, period))
-        state = reader.read(state_of)
+    read = read_aside(request, name, lambda reader: _of_one(reader, name, since), "scores")
+    if isinstance(read, Response):
+        return read
     return page(
         request, "evaluator.html",
-        figures=summary, judge=judge, points=points, judged=judged, period=period, steps=STEPS,
-        charts=[
+        steps=STEPS, ranges=RANGES, range=request.query_params.get("range", ""), **read,
+    )  # fmt: skip
+
+
+def _of_one(reader: StoreReader, name: str, since: int | None) -> dict[str, Any]:
+    """Read what the page of one evaluator shows; raises `HTTPException` if there is none."""
+    known = reader.read(known_names)
+    feedback = (
+        reader.read(lambda c: recent_feedback(c, name, since)) if name in known.labels else None
+    )
+    if name not in known.evaluators:
+        if feedback is None:
+            raise HTTPException(404, "No such evaluator has scored anything in this store.")
+        return _of_feedback(name, feedback, reader.read(state_of))
+    judge = _judge(reader, name, since) if name in known.judges else None
+    if judge is None:
+        summary, recent = _figures(reader, name, since, judge=False)
+    else:
+        summary, recent = judge.figures, judge.recent
+    period = period_of(recent.times)
+    if judge is None:
+        points = [
+            Point(at, mean, count=count) for at, mean, count in means_by_period(recent, period)
+        ]
+        judged: list[Point] = []
+    else:
+        period = max(period, MIN_PERIOD_NS)
+        window = (judge.since, None, None, None)
+        points, judged = points_of(_periods(reader, window, judge, period))
+    return {
+        "figures": summary, "judge": judge, "points": points, "judged": judged, "period": period,
+        "charts": [
             *_drawn(summary, recent, period, points, judged), *_probable(name, judge),
             *_feedback_charts(name, feedback),
         ],
-        people=False,
-        selection=_is_selection(judge),
-        state=state, ranges=RANGES, range=request.query_params.get("range", ""),
-    )  # fmt: skip
+        "people": False, "selection": _is_selection(judge), "state": reader.read(state_of),
+    }  # fmt: skip
 
 
 def _periods(
@@ -233,19 +246,16 @@ def _drawn(
     ]
 
 
-def _feedback_page(
-    request: Request, name: str, feedback: RecentEvaluations, state: str
-) -> Response:
-    """Answer with what people said under a name that no evaluator has."""
+def _of_feedback(name: str, feedback: RecentEvaluations, state: str) -> dict[str, Any]:
+    """Return what the page of a name shows under which people spoke, and no evaluator."""
     period = period_of(feedback.times)
     points = [Point(at, mean, count=count) for at, mean, count in means_by_period(feedback, period)]
     summary = figures(name, feedback, judge=False)
-    return page(
-        request, "evaluator.html",
-        figures=summary, judge=None, points=points, judged=[], period=period, steps=STEPS,
-        charts=_drawn(summary, feedback, period, points, []), selection=False, people=True,
-        state=state, ranges=RANGES, range=request.query_params.get("range", ""),
-    )  # fmt: skip
+    return {
+        "figures": summary, "judge": None, "points": points, "judged": [], "period": period,
+        "charts": _drawn(summary, feedback, period, points, []), "people": True,
+        "selection": False, "state": state,
+    }  # fmt: skip
 
 
 def _feedback_charts(name: str, feedback: RecentEvaluations | None) -> list[Chart]:

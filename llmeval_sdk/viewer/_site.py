@@ -41,7 +41,7 @@ from llmeval_sdk.store.filters import read_filter
 from llmeval_sdk.store.hourly_traffic import HourlyTraffic
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.selection import Selection
-from llmeval_sdk.viewer._render import page
+from llmeval_sdk.viewer._render import page, where_of
 
 
 SELECTED_SECONDS = 30.0
@@ -86,7 +86,7 @@ class Readers:
             HTTPException: a text is no condition.
         """
         file = self._file()
-        reader = self._select(file, where) if where else self._take(file)
+        reader = self._open(self._selected(file, where)) if where else self._take(file)
         try:
             yield reader
         except sqlite3.DatabaseError as error:
@@ -100,8 +100,8 @@ class Readers:
         else:
             self._idle.put((file, reader))
 
-    def _select(self, file: tuple[int, int], where: tuple[str, ...]) -> StoreReader:
-        """Return a reader of some requests, which are looked for again after a while."""
+    def _selected(self, file: tuple[int, int], where: tuple[str, ...]) -> Selection:
+        """Return a selection of requests, which are looked for again after a while."""
         with self._lock:
             now, key = time.monotonic(), (file, where)
             for old, (found_at, _) in list(self._selections.items()):
@@ -114,8 +114,7 @@ class Readers:
                     raise HTTPException(400, str(error)) from None
                 if len(self._selections) > MAX_SELECTIONS:
                     self._selections.popitem(last=False)
-            selection = self._selections[key][1]
-        return self._open(selection)
+            return self._selections[key][1]
 
     def _open(self, selection: Selection | None = None) -> StoreReader:
         try:
@@ -148,6 +147,10 @@ class Readers:
                 return reader
             reader.close()
         return self._open()
+
+    def check(self, where: tuple[str, ...]) -> None:
+        """Raise what `lend` raises of a missing store, and of a text that is no condition."""
+        self._selected(self._file(), where)
 
     def close(self) -> None:
         """Close all readers: the idle ones now, and those on loan when they are returned."""
@@ -409,6 +412,32 @@ class Background:
 def counting_page(request: Request, title: str, task: BackgroundTask[Any]) -> Response:
     """Answer that a task is still at work; the browser asks again in a second."""
     return page(request, "counting.html", title=title, task=task, problem="", state="")
+
+
+def read_aside(
+    request: Request, title: str, read: Callable[[StoreReader], T], unit: str
+) -> T | Response:
+    """Read the requests that a page is about; of some, in the background, and once in a while.
+
+    Returns the page that says that it is still being read, if that takes longer than a page may.
+    """
+    site: Site = request.app.state.site
+    where = where_of(request)
+
+    def work(_: Callable[[int], None]) -> tuple[float, T]:
+        with site.readers.lend(where) as reader:
+            found = read(reader)
+        return time.monotonic(), found
+
+    if not where:
+        return work(lambda _: None)[1]
+    site.readers.check(where)
+    key = (request.url.path, request.query_params.get("range"), site.readers.path, where)
+    task = site.background.start(key, work, unit=unit)
+    if task.is_done(0) and time.monotonic() - task.result()[0] > SELECTED_SECONDS:
+        task.is_spent = True
+        task = site.background.start(key, work, unit=unit)
+    return task.result()[1] if task.is_done(WAIT_SECONDS) else counting_page(request, title, task)
 
 
 def busy_page(request: Request, error: Exception) -> Response:

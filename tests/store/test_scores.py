@@ -12,7 +12,14 @@ from summaries import not_run_summary, score_summary
 from llmeval_sdk.model import Batch, Failure, Usage
 from llmeval_sdk.store.populations import overall
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.scores import BINS, NotRunSummary, ScoreSummary, bin_of
+from llmeval_sdk.store.scores import (
+    _BY_SPAN,
+    BINS,
+    NotRunSummary,
+    ScoreSummary,
+    bin_of,
+    scores_by_span,
+)
 
 
 NOW = time.time_ns()
@@ -163,3 +170,17 @@ def test_the_histogram_counts_each_score_where_bin_of_puts_it(make, path, writer
         (summary,) = score_summary(reader)
     counts = Counter(bin_of(score, summary.low, summary.high) for score in scores)
     assert summary.histogram == tuple(counts[number] for number in range(BINS))
+
+
+def test_of_several_scores_of_a_span_the_greatest_predicts(make, read):
+    """In whichever order they came; they are read by time, as they were written."""
+    spans = [make.span(), make.span()]
+    events = [
+        make.evaluation(spans[number % 2], "tone", value, id=f"{number}", time_ns=NOW + number)
+        for number, value in enumerate((0.2, 0.9, 0.7, -0.5, 0.4, None))
+    ]
+    with read(*events) as reader:
+        found = reader.read(lambda c: scores_by_span(c, "tone"))
+        plan = reader.read(lambda c: c.execute(f"EXPLAIN QUERY PLAN {_BY_SPAN}", ("",)).fetchall())
+    assert found == {spans[0].span_id: 0.7, spans[1].span_id: 0.9}
+    assert ["evaluations_by_time" in step[3] for step in plan] == [True]

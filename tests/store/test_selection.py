@@ -3,24 +3,30 @@
 import itertools
 import json
 import random
+import time
 
 import pytest
 
 from llmeval_sdk import cli
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import Batch, Usage
+from llmeval_sdk.model import Batch, Failure, Usage
 from llmeval_sdk.statistics.differences import GroupMean, differing
 from llmeval_sdk.statistics.mean import population_mean
+from llmeval_sdk.store import scores
+from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.filters import read_filter
 from llmeval_sdk.store.labels import feedback_by_group
 from llmeval_sdk.store.populations import SharedReadings, by_group, overall
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.scores import EvaluationScope
 from llmeval_sdk.store.selection import BETWEEN, MAX_SLICES, OTHERS, SEVERAL, Selection
+from llmeval_sdk.store.splits import BY_SLICE
 from llmeval_sdk.store.traffic import BY_SELECTION, traffic
 
 
 TENANTS = ("acme", "globex", "it's", 'quo"te', None)
 EVERYTHING = (None,) * 4
+START = time.time_ns() - 10**15
 
 
 @pytest.fixture
@@ -81,6 +87,53 @@ def test_a_group_has_the_figures_of_the_filter_that_selects_it(store, judge, whe
         assert each.estimate == expected.estimate
         assert each.mean == expected.mean
         assert each.categories == expected.categories
+
+
+@pytest.fixture
+def odd_store(make, writer, path):
+    """Return a store with late, failed, paid and doubled verdicts of two versions and any chance."""
+    chance = random.Random(11)
+    spans, outcomes = [], []
+    for number in range(300):
+        tags = {"tenant": chance.choice("abc"), "release": chance.choice("12")}
+        root = make.span(
+            chance.choice(("answer", "extract")), start_ns=START + number * 10**9, tags=tags
+        )
+        spans.append(root)
+        words = ("yes", "no", "skipped", True, None, chance.gauss(500, 200), chance.random())
+        for again in range(1 + number % 2):
+            value = chance.choice(words)
+            given = {"error": Failure("E", "") if value is None and number % 3 else None}
+            given |= {"usage": Usage(1, 2, 3, chance.random()) if number % 5 else None}
+            given |= {"inclusion_probability": chance.choice((1.0, 0.2, None))}
+            given |= {"evaluator_version": chance.choice("12"), "id": f"{root.span_id}-{again}"}
+            kind, late = chance.choice(("judge", "heuristic")), chance.randrange(10**12)
+            outcomes.append(
+                make.evaluation(
+                    root, "tone", value, time_ns=root.end_ns + late, evaluator_kind=kind, **given
+                )
+            )
+    writer.write(Batch(tuple(spans), tuple(outcomes)))
+    return path
+
+
+@pytest.mark.parametrize(
+    "scope", [EvaluationScope(), EvaluationScope(START + 90 * 10**9, None, "tone")]
+)
+@pytest.mark.parametrize("where", [(), ("tag:tenant=a,b",)])
+def test_parts_have_the_sums_of_one_statement_about_all_of_them(odd_store, where, scope):
+    """Each is read by itself, as that is faster: in the same order, so that no digit differs."""
+    in_one = f"""
+SELECT {scores.GROUP}, {BY_SLICE.part}, {WORD}, {scores._SUMS}, NULL
+FROM evaluations {scope.of_evaluations()} GROUP BY {scores.GROUP}, {WORD} {BY_SLICE.and_part}
+"""
+    selection = Selection(read_filter(where), ("tag:tenant", "tag:release"))
+    with StoreReader(odd_store, selection=selection) as reader:
+        expected = reader.read(lambda c: c.execute(in_one, scope._asdict()).fetchall())
+        found = reader.read(lambda c: scores.groups(c, scope, BY_SLICE))
+    assert list(map(tuple, found)) == expected
+    assert len({part.part for part in found}) == (4 if where else 6)
+    assert len(found) > 40
 
 
 def test_two_groupings_divide_what_one_of_them_has(store):

@@ -142,7 +142,7 @@ def test_counting_reads_an_index(path):
     llmeval.flush(20)
     scope = {"since": 0, "until": 1 << 62, "name": None, "most": 1}
     with StoreReader(path) as reader:
-        for question, index in ((module._STATES, "spans_unanswered"), (module._REQUESTS_BY_NAME, "COVERING INDEX spans_summed")):  # fmt: skip
+        for question, index in ((module._STATES, "spans_unanswered"), (module._LOST_REQUESTS, "spans_unanswered"), (module._REQUESTS_BY_NAME, "COVERING INDEX spans_summed")):  # fmt: skip
             plan = reader.read(
                 lambda store, question=question: [
                     row[3] for row in store.execute(f"EXPLAIN QUERY PLAN {question}", scope)

@@ -10,6 +10,7 @@ from viewer_store import Store
 
 from llmeval_sdk import config
 from llmeval_sdk.model import Usage
+from llmeval_sdk.store.filters import add_functions, read_filter
 from llmeval_sdk.store.identities import identities
 from llmeval_sdk.store.labels import add_feedback_function
 from llmeval_sdk.store.reader import StoreReader
@@ -352,6 +353,23 @@ def test_a_list_walks_an_index(store, query, index):
         )
     assert index in plan[0]
     assert "USE TEMP B-TREE FOR ORDER BY" not in plan
+
+
+@pytest.mark.parametrize("what", ["score", "feedback"])
+def test_a_filter_by_what_was_said_looks_up_each_trace(store, what):
+    """A list whose every candidate reads all scores of a name finds one in the time of a page."""
+    store.trace()
+    sql, given = scan_of(Query(where=read_filter([f"{what}:a<0.3"]))).candidates(None)
+    with StoreReader(store.path) as reader:
+        plan = reader.read(
+            lambda c: [
+                add_functions(c),
+                *(row[3] for row in c.execute(f"EXPLAIN QUERY PLAN {sql}", given)),
+            ][1:]
+        )
+    table = {"score": "evaluations", "feedback": "feedback"}[what]
+    assert any(step.startswith("SEARCH t USING COVERING INDEX spans_by_trace") for step in plan)
+    assert f"SEARCH r USING INDEX {table}_by_span (span_id=?)" in plan
 
 
 @pytest.mark.parametrize("value", ["abc", "nan", "inf", "0,5"])

@@ -4,12 +4,14 @@ import html
 import json
 import re
 import sqlite3
+import threading
 import time
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.viewer import _scores, _site
 from llmeval_sdk.viewer._render import FILTERED
 
 
@@ -23,6 +25,14 @@ def tenants(store):
 
 def rows(page):
     return re.findall(r'<tr data-id="([0-9a-f]+)"', page.text)
+
+
+def counted(site, path, **query):
+    """Return a page once it no longer says that it counts."""
+    deadline = time.monotonic() + 60
+    while "Still counting" in (page := site.get(path, **query)).text:
+        assert time.monotonic() < deadline
+    return page
 
 
 def links(page):
@@ -42,7 +52,7 @@ def test_the_list_shows_the_requests_of_which_the_conditions_hold(tenants, site)
 @pytest.mark.parametrize("path", ["/", *FILTERED])
 def test_a_link_keeps_the_filter(tenants, site, path):
     """Whatever page it leads to that takes one."""
-    page = site.get(path, where="tag:tenant=acme")
+    page = counted(site, path, where="tag:tenant=acme")
     assert page.status == 200
     kept = [link for link in links(page) if urlsplit(link).path in ("/", *FILTERED)]
     assert len(kept) >= 2
@@ -68,8 +78,46 @@ def test_scores_and_sessions_are_those_of_the_selected_requests(tenants, site):
     assert "chat-globex" not in site.get("/sessions", where="tag:tenant=acme").text
     assert "chat-globex" in site.get("/sessions").text
     all_scores = site.get("/scores").text
-    of_globex = site.get("/scores", where="tag:tenant=globex").text
+    of_globex = counted(site, "/scores", where="tag:tenant=globex").text
     assert all_scores != of_globex
+
+
+@pytest.mark.parametrize("path", ["/scores", "/scores/groundedness"])
+def test_scores_that_take_long_are_counted_while_the_page_says_so(tenants, site, path, monkeypatch):
+    """To select requests of a million spans and to sum up their scores takes seconds."""
+    gate = threading.Event()
+    of_all = _scores.known_names
+
+    def held_up(store):
+        assert gate.wait(20)
+        return of_all(store)
+
+    monkeypatch.setattr(_scores, "known_names", held_up)
+    assert "Still counting" in site.get(path, where="tag:tenant=acme").text
+    gate.set()
+    page = counted(site, path, where="tag:tenant=acme")
+    assert "groundedness" in page.text
+    monkeypatch.setattr(_scores, "known_names", None)
+    assert site.get(path, where="tag:tenant=acme").text == page.text
+
+
+def test_scores_are_counted_anew_after_a_while(tenants, store, site, monkeypatch):
+    """As the requests are looked for again, and with what arrived since."""
+    where = {"where": "tag:tenant=acme"}
+    assert counted(site, "/scores", **where).text.count("late_score") == 0
+    root = store.span(tags={"tenant": "acme"})
+    store.write(spans=[root], evaluations=[store.score(root, "late_score", 0.5)])
+    assert counted(site, "/scores", **where).text.count("late_score") == 0
+    monkeypatch.setattr(_site, "SELECTED_SECONDS", -1.0)
+    deadline = time.monotonic() + 60
+    while "late_score" not in counted(site, "/scores", **where).text:
+        assert time.monotonic() < deadline
+
+
+def test_an_evaluator_that_has_scored_none_of_the_requests_is_not_found(tenants, site):
+    """Also where it has scored others."""
+    assert counted(site, "/scores/groundedness", where="tag:tenant=globex").status == 404
+    assert counted(site, "/scores/groundedness", where="tag:tenant=acme").status == 200
 
 
 @pytest.mark.parametrize("path", ["/", *FILTERED])
@@ -84,8 +132,6 @@ def test_what_is_no_condition_is_told(tenants, site, path):
 
 def test_requests_that_arrive_are_selected_after_a_while(tenants, store, site, monkeypatch):
     """A selection is remembered for some seconds only."""
-    from llmeval_sdk.viewer import _site
-
     assert "chat-later" not in site.get("/sessions", where="tag:tenant=acme").text
     store.trace("later", tags={"tenant": "acme"}, session_id="chat-later")
     monkeypatch.setattr(_site, "SELECTED_SECONDS", 0.0)
@@ -94,8 +140,6 @@ def test_requests_that_arrive_are_selected_after_a_while(tenants, store, site, m
 
 def test_the_search_for_requests_has_a_limit_of_time(tenants, store, site, monkeypatch):
     """A store of a stranger may have a filter look at as much as it likes."""
-    from llmeval_sdk.viewer import _site
-
     tags = json.dumps({f"tag {number}": "x" for number in range(50_000)})
     with sqlite3.connect(store.path) as file:
         file.execute("UPDATE spans SET tags = ? WHERE session_id = 'chat-acme'", (tags,))
@@ -129,4 +173,4 @@ def test_a_label_is_stored_with_the_filter_that_its_record_was_drawn_under(tenan
     assert event.evaluation.metadata["drawn_from"]["where"] == ["tag:tenant=acme"]
     left_out = "1 label drawn from a part of the traffic (tag:tenant=acme)"
     assert left_out in site.get("/scores/groundedness").text
-    assert left_out not in site.get("/scores/groundedness", where="tag:tenant=acme").text
+    assert left_out not in counted(site, "/scores/groundedness", where="tag:tenant=acme").text
