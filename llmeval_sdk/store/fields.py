@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -91,11 +92,12 @@ def doubtful_fields(
     doubtful = _DOUBTFUL.format(fields=read_by(connection, "fields", "fields_by_chance", "f"))
     chosen: list[ScoredField] = []
     counts: Counter[tuple[str | None, str]] = Counter()
+    said = _Entries(connection)
     for row in connection.execute(doubtful, about):
         kind = row[_SPAN_NAME], row[_FIELD]
         if counts[kind] < most_of_a_field:
             counts[kind] += 1
-            chosen.append(moved(_field_in(connection, row), calibration))
+            chosen.append(moved(_field_in(said, row), calibration))
         if len(chosen) == most:
             break
     return chosen
@@ -120,18 +122,19 @@ def _raw_of(above: float, calibration: Calibration) -> float:
 def worst_fields(connection: sqlite3.Connection, span_ids: Iterable[str]) -> dict[str, ScoredField]:
     """Return the field of each answer that is most probably wrong, by the id of its span."""
     worst: dict[str, ScoredField] = {}
+    said = _Entries(connection)
     for span_id in span_ids:
         about = {"risk": values.EXTRACTION_RISK, "span_id": span_id}
         row = connection.execute(_WORST, about).fetchone()
         if row is not None:
-            worst[span_id] = _field_in(connection, row)
+            worst[span_id] = _field_in(said, row)
     return worst
 
 
 def scored_field(connection: sqlite3.Connection, seq: int) -> ScoredField | None:
     """Return the field in a row of the table; ``None`` if there is no such row."""
     row = connection.execute(_ROW, (seq,)).fetchone()
-    return None if row is None else _field_in(connection, row)
+    return None if row is None else _field_in(_Entries(connection), row)
 
 
 def unknown_field(connection: sqlite3.Connection, field: str, frame: Frame = ALL_TRAFFIC) -> str:
@@ -146,29 +149,43 @@ def unknown_field(connection: sqlite3.Connection, field: str, frame: Frame = ALL
     )
 
 
-def _field_in(connection: sqlite3.Connection, row: tuple[Any, ...]) -> ScoredField:
+def _field_in(said: _Entries, row: tuple[Any, ...]) -> ScoredField:
     """Make a field of `_COLUMNS`, with what its evaluation says of it beyond these."""
     *columns, evaluation_id, place = row
     scored = ScoredField(*columns)
-    details = _entry(connection, scored.span_id, evaluation_id, place)
+    details = said.of(scored.span_id, evaluation_id, place)
     judged = {"span_id": scored.span_id, "path": scored.path, "judge": EXTRACTION_JUDGE}
-    verdict = connection.execute(_JUDGED, judged).fetchone()
+    verdict = said.connection.execute(_JUDGED, judged).fetchone()
     if verdict is None:
         return replace(scored, details=details)
-    return replace(scored, details=details, verdict=_entry(connection, scored.span_id, *verdict))
+    return replace(scored, details=details, verdict=said.of(scored.span_id, *verdict))
 
 
-def _entry(
-    connection: sqlite3.Connection, span_id: str, evaluation_id: str, place: int
-) -> dict[str, Any]:
-    """Return what an evaluation says in its metadata of the field at one place."""
-    metadata = connection.execute(_METADATA, (span_id, evaluation_id)).fetchone()
-    parsed = loads(metadata[0], {}) if metadata else {}
-    entries = parsed.get("fields") if isinstance(parsed, dict) else None
-    entry = entries[place] if isinstance(entries, list) and place < len(entries) else None
-    return entry if isinstance(entry, dict) else {}
+class _Entries:
+    """What evaluations say in their metadata of single fields.
+
+    The metadata of the last ones are kept: those of five hundred fields may have a megabyte, and to
+    read them again for each field takes seconds.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self._of = lru_cache(_MAX_READ)(self._read)
+
+    def of(self, span_id: str, evaluation_id: str, place: int) -> dict[str, Any]:
+        """Return what an evaluation says of the field at one place."""
+        entries = self._of(span_id, evaluation_id)
+        entry = entries[place] if place < len(entries) else None
+        return entry if isinstance(entry, dict) else {}
+
+    def _read(self, span_id: str, evaluation_id: str) -> list[Any]:
+        metadata = self.connection.execute(_METADATA, (span_id, evaluation_id)).fetchone()
+        parsed = loads(metadata[0], {}) if metadata else {}
+        entries = parsed.get("fields") if isinstance(parsed, dict) else None
+        return entries if isinstance(entries, list) else []
 
 
+_MAX_READ = 16
 _SPAN_NAME, _FIELD = 3, 4
 """Where these two stand in a row of `_COLUMNS`."""
 _COLUMNS = """
