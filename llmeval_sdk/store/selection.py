@@ -161,9 +161,11 @@ class Selection:
         """Note the group of each request: by what its first span has, else any span of it."""
         columns = ("slice", "second")[: len(self.by)]
         kept = ", ".join(f"{name} = ifnull({name}, excluded.{name})" for name in columns)
-        values = [_cut(_OF_FIRST.get(by) or value_sql(by)) for by in self.by]
-        has_any = " OR ".join(f"{value} IS NOT NULL" for value in values)
-        self._note_slices(connection, columns, values, f"(parent_id IS NULL OR {has_any})", kept)
+        if not self.is_part or set(self.by) != {"model"}:  # else they are noted, without a group
+            values = [_cut(_OF_FIRST.get(by) or value_sql(by)) for by in self.by]
+            any_value = " OR ".join(f"{value} IS NOT NULL" for value in values)
+            which = f"(parent_id IS NULL OR {any_value})"
+            self._note_slices(connection, columns, values, which, kept)
         for column, by in zip(columns, self.by, strict=True):
             if by == "model":
                 kept = f"""{column} = CASE WHEN ifnull({column}, excluded.{column})
