@@ -68,17 +68,18 @@ class Label(NamedTuple):
 
 
 class _Phrases:
-    """The labels that begin with one word."""
+    """The labels that begin with one word, longer ones first."""
 
     def __init__(self, concepts: Mapping[tuple[str, ...], str]) -> None:
-        self.concepts = concepts
-        self.is_one_word = all(len(words) == 1 for words in concepts)
+        words = sorted(concepts, key=len, reverse=True)
+        self.concepts = [concepts[label] for label in words]
+        self._rests = [label[1:] for label in words]
+        self.is_one_word = self._rests == [()]
 
     @cached_property
     def rest(self) -> re.Pattern[str]:
-        """What may follow the word, longer labels first; made when the word is first met."""
-        rests = sorted((words[1:] for words in self.concepts), key=len, reverse=True)
-        return re.compile("|".join("".join(map(_next_word, rest)) for rest in rests))
+        """What may follow the word, a group for each label; made when the word is first met."""
+        return re.compile("|".join(f"({''.join(map(_next_word, rest))})" for rest in self._rests))
 
 
 @cache
@@ -160,12 +161,11 @@ def _places(text: str, word: str) -> Iterator[int]:
 def _longest(text: str, start: int, first: str, phrases: _Phrases) -> Label | None:
     end = start + len(first)
     if phrases.is_one_word:
-        return Label(start, end, phrases.concepts[first,])
+        return Label(start, end, phrases.concepts[0])
     rest = phrases.rest.match(text, end)
-    if rest is None:
+    if rest is None or rest.lastindex is None:
         return None
-    words = (first, *_WORD.findall(rest[0]))
-    return Label(start, rest.end(), phrases.concepts[words])
+    return Label(start, rest.end(), phrases.concepts[rest.lastindex - 1])
 
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")

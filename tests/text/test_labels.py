@@ -1,6 +1,8 @@
 """Labels of documents in many languages, and what a place stands under."""
 
+import json
 import time
+from importlib.resources import files
 
 import pytest
 from machine import is_within
@@ -183,3 +185,19 @@ def test_a_row_with_too_few_figures_says_nothing_of_its_columns():
     text = "Item Qty Unit price Amount\nHex bolts 2.50 7.50"
     heads = heads_in(labels_in(plain(text)), text)
     assert label_of_column(heads, text, *span(text, "7.50")) is None
+
+
+def test_every_label_of_the_table_is_read_as_what_it_names():
+    """Also with hyphens between its words, and in scripts whose letters carry marks."""
+    table = json.loads((files("llmeval_sdk.text") / "data" / "labels.json").read_text("utf-8"))
+    concepts: dict[str, set[str]] = {}
+    for concept, labels in table.items():
+        for label in labels:
+            concepts.setdefault(label, set()).add(concept)
+    read_labels = 0
+    for label, meant in concepts.items():
+        for text in (label, label.replace(" ", "-")):
+            read_as = labels_in(f"{plain(text)}:")
+            assert {one.concept for one in read_as[:1]} <= meant
+            read_labels += bool(read_as)
+    assert read_labels > 1.9 * len(concepts)
