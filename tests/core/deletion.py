@@ -26,7 +26,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = {plugin.name: plugin.requires for plugin in registry.plugins()}
 LEFT_OUT = (
     "tests/plugins", "tests/test_examples.py", "tests/test_peers.py", "tests/servers",
-    "tests/backends", "tests/faults", "tests/core", "tests/matrix.py", "tests/docs",
+    "tests/backends", "tests/benchmarks", "tests/faults", "tests/core", "tests/matrix.py",
+    "tests/docs",
     "tests/frozen/test_*.py",
     "tests/typing", "tests/viewer", "tests/test_distribution.py",
     "tests/pipeline/spool/test_survival.py", "tests/statistics/test_coverage.py",
