@@ -143,7 +143,7 @@ SUITES = (
         "coverage",
         "branch coverage, above its floor",
         counts_tests=False,
-        within=2_400,  # it takes minutes of two cores, and all suites have an hour
+        within=2_300,  # it takes minutes of two cores, and all suites have an hour
         keeps_time=False,
     ),
 )

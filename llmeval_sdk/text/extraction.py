@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.documents import sources_of
@@ -586,7 +587,7 @@ def _as_written(lowered: str, text: str) -> Iterator[tuple[int, int]]:
 class Opponents:
     """All values of a kind in the passages, as rivals of fields that have the same cues.
 
-    The fields of one answer share them: a list of twenty amounts ranks its rivals once.
+    The fields of one answer share them: for twenty amounts, each rival is weighed once.
     """
 
     def __init__(self, passages: Passages, kind: str, marks: Marks) -> None:
@@ -602,7 +603,9 @@ class Opponents:
                 if passages.is_heading(first.start, first.end):
                     del self._by_form[form]
         self._by_form.pop("", None)
-        self._ranked: dict[str | None, dict[str, Rival]] = {}
+        self._ranked: dict[tuple[str | None, str], tuple[Rank, Rival]] = {}
+        """By the field's concept, where labels count, and by form: the rival where all its places
+        count, made when a field first needs it."""
 
     def of(
         self, spans: Sequence[Span], forms: Collection[str], labels: _FieldLabels | None
@@ -613,29 +616,32 @@ class Opponents:
         forms of all values of its field. With ``labels`` those rivals come first that stand under a
         label which names the field.
         """
-        ranked = self._ranking(labels)
         beside = {value.form for span in spans for value in self._overlapping(span)}
-        beside.difference_update(forms)
+        left = set(forms)
         if self._kind in ("name", "line"):  # a part of a name is no rival of it
-            forms = [form for form in ranked if any(_is_part(form, own) for own in forms)]
-        left = set(forms).union(beside)
-        rivals = [rival for form, rival in ranked.items() if form not in left]
-        again = [
-            rival
-            for form in beside.intersection(ranked).difference(forms)
-            if (rival := self._best(form, labels, spans)) is not None
+            left.update(form for form in self._by_form if any(_is_part(form, own) for own in forms))
+        beside.difference_update(left)
+        ranked = [
+            self._whole(form, labels)
+            for form in self._by_form
+            if form not in left and form not in beside
         ]
-        return tuple(sorted(rivals + again, key=_rank) if again else rivals)
+        for form in beside.intersection(self._by_form):
+            rival = self._best(form, labels, spans)
+            if rival is not None:
+                ranked.append((_rank(rival), rival))
+        ranked.sort(key=_first)
+        return tuple([rival for _, rival in ranked])
 
-    def _ranking(self, labels: _FieldLabels | None) -> dict[str, Rival]:
-        """Return the rivals of a value that stands nowhere, by their forms, the best one first."""
-        concept = labels.concept if labels is not None else None
-        if concept not in self._ranked:
-            pairs = ((form, self._best(form, labels)) for form in self._by_form)
-            rivals = [(form, rival) for form, rival in pairs if rival is not None]
-            rivals.sort(key=lambda pair: _rank(pair[1]))
-            self._ranked[concept] = dict(rivals)
-        return self._ranked[concept]
+    def _whole(self, form: str, labels: _FieldLabels | None) -> tuple[Rank, Rival]:
+        """Return the rival of a form where all its places count, and its rank."""
+        key = (labels.concept if labels is not None else None), form
+        ranked = self._ranked.get(key)
+        if ranked is None:
+            rival = self._best(form, labels)
+            assert rival is not None  # a form has a place
+            ranked = self._ranked[key] = _rank(rival), rival
+        return ranked
 
     def _best(
         self, form: str, labels: _FieldLabels | None, spans: Sequence[Span] = ()
@@ -671,7 +677,11 @@ def _place(value: PossibleValue) -> Span:
     return value.start, value.end
 
 
-def _rank(rival: Rival) -> tuple[bool, float, int]:
+Rank: TypeAlias = "tuple[bool, float, int]"
+_first = itemgetter(0)
+
+
+def _rank(rival: Rival) -> Rank:
     return rival.label is None, -rival.cue, rival.start
 
 
