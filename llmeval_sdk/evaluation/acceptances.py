@@ -154,7 +154,7 @@ class Decided(NamedTuple):
 
     decision: Decision
     saved_ns: tuple[int, ...] = ()
-    """When the thresholds were saved below which all values lie; empty for what is refused."""
+    """The times at which the thresholds that were used had been saved; empty if refused."""
 
 
 _MOST_SPECIFIC_FIRST = (
@@ -162,7 +162,7 @@ _MOST_SPECIFIC_FIRST = (
     (True, 0),
     (False, 0),
 )
-"""Whether a threshold is of one span name, and the number of tags of its group."""
+"""Pairs: whether a threshold is about one span name, and how many tags its group has."""
 
 
 class _Index:

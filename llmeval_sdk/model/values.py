@@ -36,7 +36,7 @@ ACCEPTANCE = "acceptance"
 """The evaluation that says whether values were accepted unseen: ``accepted``, ``refused`` or
 ``audit``, which is a value that would have been accepted and was refused at random."""
 THRESHOLDS = "thresholds"
-"""Key of its metadata: when the thresholds were saved by which the values were accepted."""
+"""The key of its metadata for the thresholds that were used, by the times they were saved at."""
 _CHANCES = frozenset((EXTRACTION_RISK,))
 """Scores that say how likely an error is, on the scale of chances."""
 

@@ -23,8 +23,8 @@ _R = TypeVar("_R")
 MOST = 4
 """Processes that work at once."""
 AHEAD = 7
-"""Items that wait or are done beside those that are worked on, so that no process is idle while the
-caller is busy with what it has: an import writes the lines of five items at a time."""
+"""How many items may be queued or finished, beyond those in work, so that no process is idle while
+the caller is busy: an import writes the lines of five items at a time."""
 
 
 def mapped(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:

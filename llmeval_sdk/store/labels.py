@@ -118,7 +118,7 @@ def _chance(value: object) -> float | None:
 
 
 def json_object(text: str | None) -> Mapping[str, object]:
-    """Read a JSON object of a stranger's; anything else is an empty one."""
+    """Parse a JSON object that may be anything; what is no object gives an empty mapping."""
     try:
         value = json.loads(text) if text else {}
     except (ValueError, TypeError, RecursionError):

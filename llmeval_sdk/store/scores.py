@@ -439,7 +439,8 @@ _BY_SPAN = """
 SELECT span_id, value FROM evaluations
 WHERE name = ? AND typeof(value) IN ('real', 'integer') AND span_id != '' ORDER BY time_ns
 """
-"""By time, as the rows were mostly written; by value each of them is on another page."""
+"""Rows were mostly written in the order of time, so neighbours share a page of the file.
+In the order of values, nearly each row is on another page."""
 
 # The newest evaluations of one evaluator.
 

@@ -17,7 +17,7 @@ from llmeval_sdk.model.chat import bounded_question
 
 
 Cues = tuple[tuple[str, float], ...]
-"""Stems, each with what it is worth."""
+"""Pairs of a stem and its weight."""
 MAX_CUES = 24
 _MAX_CUE_TEXT = 600
 NAME, DESCRIPTION, REQUEST = 1.0, 0.6, 0.4
@@ -80,7 +80,7 @@ MAX_PLACES = 200
 """Of one cue."""
 _AFTER_WEIGHT = 0.6
 _OTHER_LINE = tuple(0.75**lines for lines in range(5))
-"""For each number of line breaks between a cue and the value; more than four count as four."""
+"""Factors by the number of line breaks between cue and value; the last is for four or more."""
 _MAX_CUE = 30
 _MAX_KNOWN = 1_000
 """Results for so many places are kept."""

@@ -14,9 +14,13 @@ from collections.abc import Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from operator import attrgetter
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from llmeval_sdk.text.folding import plain
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.text.support import Span
 
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
@@ -54,9 +58,6 @@ _JOINTS = str.maketrans(dict.fromkeys(".-_/#:º°'’", " "))
 _WORD = re.compile(r"[^\W\d_]+|№")
 _MAX_LABELS = 2_000
 _MAX_WORDS = 5
-
-
-Span = tuple[int, int]
 
 
 class Label(NamedTuple):

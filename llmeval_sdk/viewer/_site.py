@@ -149,7 +149,7 @@ class Readers:
         return self._open()
 
     def check(self, where: tuple[str, ...]) -> None:
-        """Raise what `lend` raises of a missing store, and of a text that is no condition."""
+        """Raise the error that `lend` would: the store is missing, or a text is no condition."""
         self._selected(self._file(), where)
 
     def close(self) -> None:
@@ -417,9 +417,9 @@ def counting_page(request: Request, title: str, task: BackgroundTask[Any]) -> Re
 def read_aside(
     request: Request, title: str, read: Callable[[StoreReader], T], unit: str
 ) -> T | Response:
-    """Read the requests that a page is about; of some, in the background, and once in a while.
+    """Read what a page shows; under a filter, do so in the background and keep the result a while.
 
-    Returns the page that says that it is still being read, if that takes longer than a page may.
+    If reading takes longer than a page may, the page that says so is returned instead.
     """
     site: Site = request.app.state.site
     where = where_of(request)

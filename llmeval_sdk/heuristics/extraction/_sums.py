@@ -119,7 +119,7 @@ _Needed = dict[str, tuple[float, ...]]
 
 
 def _failed(numbers: Mapping[str, float]) -> Iterator[_Needed]:
-    """Yield each sum, product or rate that does not come out."""
+    """Yield, for each sum, product or rate that is wrong, what would make it right."""
     total, subtotal, tax = (numbers.get(name) for name in ("total", "subtotal", "tax"))
     if total is not None and subtotal is not None and tax is not None:
         more = numbers.get("shipping", 0.0) - abs(numbers.get("discount", 0.0))
