@@ -189,24 +189,33 @@ def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:
     return "heuristic, when asked for"
 
 
-def sampling(settings: Settings) -> Iterator[Finding]:
-    """Say which sampling rules cannot be understood, and which limit nothing.
+def json_rules(settings: Settings) -> Iterator[Finding]:
+    """Say which rules of the environment cannot be understood, and which limit nothing.
 
     A rule that names a judge of another app is a note: several apps may share an environment.
     """
     from llmeval_sdk.evaluation import resolve
-    from llmeval_sdk.evaluation.sampling import parse_rules
+    from llmeval_sdk.evaluation.json_rules import parse_budgets, parse_rules
 
     source = config.source_of("sampling_rules")
     rules = parse_rules(settings.sampling_rules)
+    written = resolve.escalations_as_written(settings)
+    budgets = parse_budgets(settings.budget_groups)
     for problem in rules.problems:
         yield Finding(False, source, problem)
+    for problem in written.problems:
+        yield Finding(False, config.source_of("escalations"), problem)
+    for problem in budgets.problems:
+        words = f"{problem}; until it can be read, no judge pays"
+        yield Finding(False, config.source_of("budget_groups"), words)
     own = settings.of(DecisionSettings)
     named = (*settings.evaluators, *own.cascade)
     asked = replace(settings, evaluators=tuple(dict.fromkeys(named)))
     requested = resolve.requested_evaluators((), asked, _told_elsewhere)
-    spending = bool(settings.judge_model) or any(each.kind == "judge" for each in requested)
-    escalations = resolve.escalations_in_force(None, settings, spending=spending)
+    judging = written.escalations or any(each.kind == "judge" for each in requested)
+    escalations = resolve.escalations_in_force(
+        written.escalations, settings, spending=bool(settings.judge_model or judging)
+    )
     planned = [*requested, *resolve.considered_judges(requested, escalations, settings)]
     for rule in resolve.idle_rules(rules, planned, settings):
         yield Finding(False if rule.unknown else None, source, rule.words)
@@ -660,7 +669,7 @@ def run(args: argparse.Namespace) -> int:
                 Finding(False, *line.partition(": ")[::2])
                 for line in (*problems, *_redaction(settings))
             ),
-            *sampling(settings),
+            *json_rules(settings),
         ],
     }
     hide = secrets(settings)

@@ -153,6 +153,13 @@ class JudgingSettings:
         " knob between measuring (up to the share itself) and catching (`0.02`). Default: 0.45 of"
         " the share.",
     )
+    escalations: str | None = setting(
+        None,
+        "LLMEVAL_ESCALATIONS",
+        doc='JSON list of `{judge, share or when, control_rate?, by?, of?, where?, per?}`, such as '
+        '`[{"judge": "groundedness", "share": 0.2, "per": "tag:tenant"}]`, in the place of the '
+        "default one. `when` is `recall<0.7`, `risk>0.8` or `warning=WORD`.",
+    )
     recall_threshold: float = setting(
         0.7,
         "LLMEVAL_RECALL_THRESHOLD",
@@ -176,6 +183,12 @@ class JudgingSettings:
         "LLMEVAL_BUDGET_TOKENS_PER_MINUTE",
         read=positive,
         doc="Judge tokens a minute. Where it is not set, 200,000 for models of unknown price.",
+    )
+    budget_groups: str | None = setting(
+        None,
+        "LLMEVAL_BUDGET_GROUPS",
+        doc='JSON list of further limits of groups, `[{"usd_per_day": 0.5, "per": "tag:tenant"}]`; '
+        "the keys are those of `Budget`.",
     )
     prices: Mapping[str, tuple[float, ...]] | None = setting(
         None,

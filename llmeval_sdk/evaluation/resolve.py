@@ -15,7 +15,8 @@ from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, did_you_mean
 from llmeval_sdk.evaluation.escalation import Escalation, default_escalation
-from llmeval_sdk.evaluation.sampling import SamplingRules
+from llmeval_sdk.evaluation.json_rules import EscalationRules, parse_escalations
+from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge, check_judge
 
 
@@ -130,6 +131,24 @@ def escalations_in_force(
             if judge not in named
         ]
     return escalations
+
+
+def escalations_as_written(settings: Settings) -> EscalationRules:
+    """Return the escalations that the settings hold as JSON, without those of unknown names."""
+    written = parse_escalations(settings.escalations)
+    escalations, problems = [], list(written.problems)
+    closing = list(written.closing)
+    for escalation in written.escalations or ():
+        try:
+            considered_judges((), [escalation], settings)
+        except ConfigurationError as error:
+            problems.append(f"escalation of {escalation.name!r}: {error}; it does not run")
+            closing.append(SamplingRule(0.0, evaluator=escalation.name))
+        else:
+            escalations.append(escalation)
+    if written.escalations is None:
+        return written
+    return EscalationRules(tuple(escalations), tuple(closing), tuple(problems))
 
 
 def _control_rate(settings: Settings) -> float | None:

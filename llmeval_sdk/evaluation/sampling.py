@@ -1,8 +1,7 @@
-"""Which records are drawn: sampling rules in Datadog's JSON form, and the share of a stream."""
+"""Which records are drawn: by sampling rules, and as the share of a stream."""
 
 from __future__ import annotations
 
-import json
 import random
 from bisect import bisect_left, bisect_right, insort
 from collections import deque
@@ -13,7 +12,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from llmeval_sdk.errors import ConfigurationError, nearest
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.admission import Ruling
 from llmeval_sdk.evaluation.groups import TagTest, Where, is_about, read_where
 from llmeval_sdk.model import Record
@@ -21,7 +20,7 @@ from llmeval_sdk.process.forks import Locked
 from llmeval_sdk.statistics.allocation import Allocation
 
 
-# Sampling rules: the chance that a paid judge runs, in Datadog's JSON form.
+# Sampling rules: the chance that a paid judge runs.
 #
 # The first rule that matches wins, names must match exactly, and without a match the judge runs.
 # One draw per trace decides for all judges, so that a trace is judged as a whole and the traces
@@ -60,9 +59,6 @@ def _draw(salted: blake2b, key: str | None) -> float:
     return (int.from_bytes(digest.digest(), "big") >> 11) * _UNIT
 
 
-_KEYS = ("sample_rate", "evaluator", "evaluator_label", "span_name", "where")
-
-
 @dataclass(frozen=True, slots=True)
 class SamplingRule:
     """The chance that a paid judge runs.
@@ -92,7 +88,7 @@ class SamplingRule:
 
     def __post_init__(self) -> None:
         rate: object = self.sample_rate
-        if not _is_rate(rate):
+        if not is_rate(rate):
             raise ConfigurationError(
                 "SamplingRule: sample_rate must be a number from 0 (never) to 1 (always), "
                 f"not {rate!r}"
@@ -145,96 +141,10 @@ class SamplingRules:
         return rate >= 1 or (rate > 0 and sampling_draw(record.trace_id) < rate), rate
 
 
-def parse_rules(text: str | None) -> SamplingRules:
-    """Read Datadog's JSON list of ``{sample_rate, evaluator_label?, span_name?}``; never raises.
-
-    ``where`` is ours, as in `SamplingRule`.
-
-    ``evaluator`` means the same as ``evaluator_label``. A rate may be a numeric string, which
-    Datadog accepts too. A rate outside 0 to 1 or of another type makes the rule a bad one. No text
-    and an empty list both mean that there are no rules.
-    """
-    if text is None or not text.strip():
-        return SamplingRules()
-    try:
-        entries = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        return _closed(f"sampling rules are not JSON ({error}); the paid judges are off")
-    if not isinstance(entries, list):
-        return _closed(
-            "sampling rules are no JSON list, expected [{...}, ...]; the paid judges are off"
-        )
-    problems: list[str] = []
-    rules = tuple(_rule(entry, place, problems) for place, entry in enumerate(entries, 1))
-    return SamplingRules(rules, tuple(problems))
-
-
-def _closed(problem: str) -> SamplingRules:
-    return SamplingRules((SamplingRule(0.0),), (_line(problem),))
-
-
-def _rule(entry: object, place: int, problems: list[str]) -> SamplingRule:
-    """Read one entry; a bad one becomes rate 0 for everything it may have been meant for."""
-    if not isinstance(entry, dict):
-        problems.append(_line(f"sampling rule {place} is no object; nothing from it on runs"))
-        return SamplingRule(0.0)
-    wrong = [f"unknown key {key!r}, {nearest(key, _KEYS)}" for key in entry if key not in _KEYS]
-    evaluator = _name(entry, ("evaluator", "evaluator_label"), wrong)
-    span_name = _name(entry, ("span_name",), wrong)
-    rate, where = _rate(entry, wrong), entry.get("where")
-    try:
-        read_where(where, "where")
-    except ConfigurationError as error:
-        wrong.append(str(error))
-        where = None
-    if not wrong:
-        return SamplingRule(rate, evaluator=evaluator, span_name=span_name, where=where)
-    scope = " and ".join(
-        f"{word} {name!r}" for word, name in (("evaluator", evaluator), ("span", span_name)) if name
-    )
-    problems.append(
-        _line(f"sampling rule {place}: {'; '.join(wrong)}; counted as 0 for {scope or 'all'}")
-    )
-    return SamplingRule(0.0, evaluator=evaluator, span_name=span_name, where=where)
-
-
-def _rate(entry: dict[str, Any], wrong: list[str]) -> float:
-    if "sample_rate" not in entry:
-        wrong.append("sample_rate is missing")
-        return 0.0
-    value = entry["sample_rate"]
-    rate: Any = value
-    if isinstance(value, str):
-        try:
-            rate = float(value)
-        except ValueError:
-            rate = None
-    if not _is_rate(rate):
-        wrong.append(f"sample_rate {value!r} is no number from 0 to 1"[:120])
-        return 0.0
-    return float(rate)
-
-
-def _is_rate(rate: Any) -> bool:
+def is_rate(rate: Any) -> bool:
     """Return whether a rate is a number from 0 to 1; NaN and booleans are not."""
     is_number = isinstance(rate, Real) and not isinstance(rate, bool)
     return is_number and bool(0 <= rate <= 1)
-
-
-def _name(entry: dict[str, Any], keys: tuple[str, ...], wrong: list[str]) -> str | None:
-    names = [entry[key] for key in keys if key in entry]
-    for name in names:
-        if not isinstance(name, str) or not name:
-            wrong.append(f"{keys[-1]} {name!r} is no name (leave the key out to match any)")
-            return None
-    if len(set(names)) > 1:
-        wrong.append(f"{' and '.join(keys)} differ")
-        return None
-    return names[0] if names else None
-
-
-def _line(problem: str) -> str:
-    return " ".join(problem.split())[:300]
 
 
 # Escalation of a share: judge the riskiest part of a stream, and keep it at that share.

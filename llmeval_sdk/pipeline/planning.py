@@ -20,9 +20,11 @@ from llmeval_sdk.evaluation.escalation import (
     compared_by,
     default_escalation,
 )
+from llmeval_sdk.evaluation.json_rules import EscalationRules, parse_budgets, parse_rules
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.resolve import (
     considered_judges,
+    escalations_as_written,
     escalations_in_force,
     finder,
     idle_rules,
@@ -32,7 +34,7 @@ from llmeval_sdk.evaluation.resolve import (
     resolve,
     standing_heuristics,
 )
-from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules, parse_rules
+from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.exporters.redaction import Redactor
 from llmeval_sdk.judges.base import unrated_categories
@@ -382,6 +384,11 @@ def make_plan(
     planning.requested = requested
     for plugin in plugins:
         _prepare(plugin, planning)
+    written = EscalationRules(escalations)
+    if escalations is None:
+        written = escalations_as_written(settings)
+        escalations = written.escalations
+        problems.extend(f"{config.source_of('escalations')}: {line}" for line in written.problems)
     decided = _plan_decisions(decisions, settings, requested, escalations, problems, strict=strict)
     by_decision: frozenset[str] = frozenset()
     if decided is not None:
@@ -395,11 +402,12 @@ def make_plan(
     judges = considered_judges(requested, escalations, settings)
     sampling = _rules(rules, settings, problems)
     _check_rules(sampling, rules, [*requested, *judges], settings, problems, spending=spending)
+    sampling = replace(sampling, rules=(*written.closing, *sampling.rules))
     read = read_by([*requested, *judges], escalations, settings)
     inline, background = _divided([*requested, *read], settings)
     for change in planning.prepared:
         background = list(map(change, background))
-    budget = budget or _budget(settings)
+    budget = budget or _budget(settings, problems)
     role = _role_of(settings, problems, strict=strict)
     sinks: tuple[BaseExporter, ...] = ()
     if role != "off":
@@ -505,12 +513,25 @@ def _divided(
     return inline, [heuristic for place, heuristic in heuristics if place == "worker"]
 
 
-def _budget(settings: Settings) -> Budget:
+def _budget(settings: Settings, problems: list[str]) -> Budget:
+    """Return the budget of the settings. It allows nothing while a limit cannot be read.
+
+    Raises:
+        ConfigurationError: code has set limits of groups that cannot be read.
+    """
+    groups = parse_budgets(settings.budget_groups)
+    source = config.source_of("budget_groups")
+    if groups.problems and source == "default":
+        raise ConfigurationError(f"budget_groups: {groups.problems[0]}")
+    problems.extend(
+        f"{source}: {line}; until it can be read, no judge pays" for line in groups.problems
+    )
     return Budget(
-        calls_per_minute=settings.calls_per_minute,
+        calls_per_minute=0 if groups.problems else settings.calls_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
         usd_per_day=settings.usd_per_day,
         concurrency=max(1, settings.judge_concurrency),
+        groups=groups.groups,
     )
 
 

@@ -313,6 +313,22 @@ def test_what_is_misspelt_is_named_with_its_nearest_match(llmeval):
     assert done.stdout.endswith("\n5 broken.\n")
 
 
+def test_escalations_and_budgets_of_groups_that_cannot_be_read_are_broken(llmeval):
+    """Each line says which variable is wrong, and that no judge spends anything because of it."""
+    done = llmeval(
+        "doctor",
+        "--offline",
+        LLMEVAL_ESCALATIONS='[{"judge": "safety", "shar": 0.2}]',
+        LLMEVAL_BUDGET_GROUPS="[{]",
+    )
+    assert done.returncode == 1
+    assert line(done, "BROKEN LLMEVAL_ESCALATIONS") == (
+        "BROKEN LLMEVAL_ESCALATIONS escalation 1: unknown key 'shar', did you mean 'share'?;"
+        " 'safety' does not run"
+    )
+    assert "until it can be read, no judge pays" in line(done, "BROKEN LLMEVAL_BUDGET_GROUPS")
+
+
 def test_a_sampling_rule_that_names_no_evaluator_is_broken(llmeval):
     """The judge that was meant would run without a limit: the consequence comes first."""
     one = '[{"sample_rate": 0, "evaluator_label": "groundednes"}]'

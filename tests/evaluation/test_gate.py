@@ -8,7 +8,7 @@ import pytest
 
 from llmeval_sdk.evaluation.admission import Admitted, Refused
 from llmeval_sdk.evaluation.escalation import STREAMS, Escalation, JudgeGate, below
-from llmeval_sdk.evaluation.sampling import parse_rules
+from llmeval_sdk.evaluation.json_rules import parse_rules
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.statistics.reasons import NOT_RUN_REASONS

@@ -12,8 +12,9 @@ from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.escalation import Escalation, JudgeGate
 from llmeval_sdk.evaluation.groups import MAX_GROUPS
+from llmeval_sdk.evaluation.json_rules import parse_rules
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules, parse_rules
+from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.statistics.mean import population_mean
 
@@ -335,3 +336,49 @@ def test_judges_spend_the_budget_of_the_tenant_that_they_judge():
         stats = seen.drain()
     assert stats.judged == {"relevance_to_query": 3}
     assert stats.not_run["relevance_to_query"] == {"over_budget": 2}
+
+
+def test_the_environment_gives_each_tenant_a_budget(monkeypatch):
+    """The same limits as in code, beside those of all judges."""
+    monkeypatch.setenv(
+        "LLMEVAL_BUDGET_GROUPS",
+        '[{"calls_per_minute": 2, "usd_per_day": null, "per": "tag:tenant"}]',
+    )
+    assert judged_of(tenants=("acme",) * 4 + ("globex",)) == (3, {"over_budget": 2})
+
+
+def test_no_judge_pays_while_a_limit_of_the_environment_cannot_be_read(monkeypatch):
+    """The limit that was meant would be missing, so nothing is spent until it is mended."""
+    monkeypatch.setenv("LLMEVAL_BUDGET_GROUPS", '[{"usd_per_dai": 0.5, "per": "tag:tenant"}]')
+    assert judged_of(tenants=("acme",)) == (0, {"over_budget": 1})
+
+
+def test_the_environment_says_whose_requests_a_judge_sees(monkeypatch):
+    """An escalation there is about the tenants that it names."""
+    monkeypatch.setenv(
+        "LLMEVAL_ESCALATIONS",
+        '[{"judge": "relevance_to_query", "share": 1.0, "where": {"tag:tenant": "acme"}}]',
+    )
+    tenants = ("acme", "globex", "acme")
+    assert judged_of(tenants=tenants, evaluators=[]) == (2, {})
+
+
+def test_a_misspelt_escalation_of_the_environment_spends_nothing(monkeypatch):
+    """Its judge, which other rules may ask for, does not run on everything instead."""
+    monkeypatch.setenv("LLMEVAL_ESCALATIONS", '[{"judge": "relevance_to_query", "shar": 0.1}]')
+    assert judged_of(tenants=("acme",)) == (0, {"not_sampled": 1})
+
+
+def judged_of(*, tenants, evaluators=("relevance_to_query",)):
+    """Return how many requests were judged, and why the others were not."""
+    with llmeval.testing.capture(
+        evaluators=evaluators, llm=llmeval.testing.FakeLLM(ANSWER)
+    ) as seen:
+        for tenant in tenants:
+            with llmeval.workflow(
+                "answer", tags={"tenant": tenant}, request=f"q {random.random()}"
+            ):
+                llmeval.annotate(response="a", retrieved_context=["a passage"])
+        stats = seen.drain()
+    judge = "relevance_to_query"
+    return stats.judged.get(judge, 0), stats.not_run.get(judge, {})

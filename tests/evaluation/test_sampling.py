@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.evaluation.json_rules import parse_rules
 from llmeval_sdk.evaluation.sampling import (
     SamplingRule,
     SamplingRules,
     escalation_draw,
-    parse_rules,
     sampling_draw,
 )
 from llmeval_sdk.model import Record

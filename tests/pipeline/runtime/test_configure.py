@@ -138,6 +138,18 @@ def test_the_first_span_configures_from_the_environment(tmp_path):
             "sampling rule 1: the rule limits no judge: 'safety' is not among those that run",
         ),
         ({"LLMEVAL_CAPTURE_CONTENT": "perhaps"}, "expected true or false"),
+        (
+            {"LLMEVAL_ESCALATIONS": '[{"judge": "groundednes", "share": 0.2}]'},
+            "LLMEVAL_ESCALATIONS: escalation of 'groundednes': unknown evaluator 'groundednes': did you mean 'groundedness'?",
+        ),
+        (
+            {"LLMEVAL_ESCALATIONS": '[{"judge": "groundedness", "share": 0.2, "by": "riks"}]'},
+            "LLMEVAL_ESCALATIONS: escalation of 'groundedness': unknown evaluator 'riks'",
+        ),
+        (
+            {"LLMEVAL_BUDGET_GROUPS": '[{"usd_per_day": 1}]'},
+            "LLMEVAL_BUDGET_GROUPS: budget of a group 1: Budget: groups= takes budgets with where= or per=",
+        ),
     ],
 )
 def test_a_bad_environment_is_one_line_and_no_exception(tmp_path, environment, said):
@@ -197,6 +209,7 @@ def test_an_unknown_exporter_in_the_environment_does_not_stop_the_app():
             {"sampling_rules": [llmeval.SamplingRule(0.1, evaluator="groundednes")]},
             "did you mean 'groundedness'?",
         ),
+        ({"budget_groups": '[{"per": "tenant"}]'}, "per= takes tag:KEY or user"),
         ({"redact": True}, 'write redact="all"'),
         ({"redact": False}, 'redact="off"'),
         ({"redact": 1}, 'redact=1 does not say what to remove: write redact="all"'),
