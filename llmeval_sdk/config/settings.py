@@ -156,7 +156,7 @@ class JudgingSettings:
     escalations: str | None = setting(
         None,
         "LLMEVAL_ESCALATIONS",
-        doc='JSON list of `{judge, share or when, control_rate?, by?, of?, where?, per?}`, such as '
+        doc="JSON list of `{judge, share or when, control_rate?, by?, of?, where?, per?}`, such as "
         '`[{"judge": "groundedness", "share": 0.2, "per": "tag:tenant"}]`, in the place of the '
         "default one. `when` is `recall<0.7`, `risk>0.8` or `warning=WORD`.",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules, is_rate
 class EscalationRules:
     """Escalations, and what keeps the judges of those that were misspelt from running."""
 
-    escalations: tuple[Escalation, ...] | None = None
+    escalations: Sequence[Escalation] | None = None
     """``None`` where the setting has no text, so that the default applies."""
     closing: tuple[SamplingRule, ...] = ()
     """Rules of rate 0, one for each mistake."""
