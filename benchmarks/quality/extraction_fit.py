@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from extraction_data import Case
@@ -84,10 +84,11 @@ def measure(cases: Sequence[Case], *, with_history: bool = True, seed: int = 1) 
     return Measured(answered, matrix, np.array([case.label for case in answered]))
 
 
+@dataclass(frozen=True)
 class Recorder(RiskModel):
     """Takes the place of the weights, and keeps the features of every value that is scored."""
 
-    vectors: list[Mapping[str, float]]
+    vectors: list[Mapping[str, float]] = field(default_factory=list)
 
     def risk(self, features):
         self.vectors.append(features)
@@ -102,7 +103,6 @@ def measure_answers(answers: Iterable[Answer]) -> Measured:
     rows, labels, cases = [], [], []
     for answer in answers:
         recorder = Recorder(0.0, {}, {})
-        recorder.vectors = []
         scored = ExtractionRisk(None, recorder).evaluate(answer.record())
         given = {one.path: one for one in answer.given}
         checked = [entry["path"] for entry in scored.metadata["fields"] if entry["checked"]]

@@ -35,7 +35,7 @@ from llmeval_sdk.model.structure import (
     doubtful_fields_of,
     is_structured,
     path_of_single,
-    record_of_field,
+    records_of_fields,
 )
 from llmeval_sdk.text.extraction import rivals, value_of
 from llmeval_sdk.text.values import abstained
@@ -339,8 +339,7 @@ def _sections_of_fields(record: Record, fields: Sequence[Field]) -> list[Section
     sources = sources_of(record) or ()
     own: list[Section] = []
     cited: list[object] = []
-    for number, one in enumerate(fields, 1):
-        single = record_of_field(record, one, sources)
+    for number, single in enumerate(records_of_fields(record, fields, sources), 1):
         candidates = rivals(single)
         cited += [rival.get("chunk_number") for rival in candidates]
         told = [section for section in sections(single, candidates) if section.name in _OF_FIELD]

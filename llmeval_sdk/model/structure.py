@@ -6,8 +6,9 @@ An app that extracts usually returns one object with all its fields. Scores are 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -131,12 +132,19 @@ def fields_of(record: Record) -> Fields:
     return Fields(made, len(leaves) - len(made))
 
 
-def record_of_field(record: Record, field: Field, sources: Sequence[Chunk]) -> Record:
-    """Return a record whose whole answer is one field, read in the passages of the answer."""
-    return replace(
-        record, request=None, response=None, extractions=None, confidence=None, value=field.value,
-        field_config=field.config, retrieved_context=tuple(sources),
-    )  # fmt: skip
+_RECORD = tuple(row.name for row in dataclass_fields(Record))
+
+
+def records_of_fields(
+    record: Record, fields: Iterable[Field], sources: Sequence[Chunk]
+) -> Iterator[Record]:
+    """Yield a record for each field, whose whole answer it is, read in the answer's passages."""
+    shared: dict[str, Any] = {name: getattr(record, name) for name in _RECORD}
+    shared |= dict.fromkeys(("request", "response", "extractions", "confidence"))
+    shared["retrieved_context"] = tuple(sources)
+    for field in fields:
+        shared["value"], shared["field_config"] = field.value, field.config
+        yield Record(**shared)
 
 
 def scored_fields(evaluation: Evaluation) -> list[ScoredEntry]:

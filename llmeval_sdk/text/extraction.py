@@ -15,8 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
-from operator import itemgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.documents import sources_of
@@ -423,17 +422,16 @@ def read(
     *,
     most: int = MAX_VALUES,
     with_rivals: bool = True,
-    documents: Collection[str] = (),
-    budget: WorkBudget | None = None,
+    passages: Passages | None = None,
 ) -> list[Reading]:
     """Read the single values of a record against its passages; empty where it has no value.
 
     ``most`` values are read. Without ``with_rivals`` nothing competes with them, which is cheaper.
-    ``documents`` are the addresses of the only documents that are read; none stands for all. The
-    work is spent from ``budget``, by default that of one score.
+    ``passages`` are those of the record, where they are there already.
     """
     values = [text for value in values_of(record)[:most] if (text := text_of(value))]
-    passages = passages_of(record, documents, budget)
+    if passages is None:
+        passages = passages_of(record)
     marks = passages.marks(cues(record.field_config, record.request))
     forms = frozenset(map(normal, values))
     labels = _FieldLabels.of(record.field_config, passages)
@@ -603,9 +601,8 @@ class Opponents:
                 if passages.is_heading(first.start, first.end):
                     del self._by_form[form]
         self._by_form.pop("", None)
-        self._ranked: dict[tuple[str | None, str], tuple[Rank, Rival]] = {}
-        """By the field's concept, where labels count, and by form: the rival where all its places
-        count, made when a field first needs it."""
+        self._ranked: dict[str | None, list[tuple[str, Rival]]] = {}
+        """By the field's concept, where labels count; made when such a field first needs it."""
 
     def of(
         self, spans: Sequence[Span], forms: Collection[str], labels: _FieldLabels | None
@@ -616,31 +613,29 @@ class Opponents:
         forms of all values of its field. With ``labels`` those rivals come first that stand under a
         label which names the field.
         """
-        beside = {value.form for span in spans for value in self._overlapping(span)}
-        left = set(forms)
+        left = {value.form for span in spans for value in self._overlapping(span)}
+        apart = left.difference(forms)
+        left.update(forms)
         if self._kind in ("name", "line"):  # a part of a name is no rival of it
-            left.update(form for form in self._by_form if any(_is_part(form, own) for own in forms))
-        beside.difference_update(left)
-        ranked = [
-            self._whole(form, labels)
-            for form in self._by_form
-            if form not in left and form not in beside
-        ]
-        for form in beside.intersection(self._by_form):
-            rival = self._best(form, labels, spans)
-            if rival is not None:
-                ranked.append((_rank(rival), rival))
-        ranked.sort(key=_first)
-        return tuple([rival for _, rival in ranked])
+            parts = {form for form in self._by_form if any(_is_part(form, own) for own in forms)}
+            apart -= parts
+            left |= parts
+        rivals = [rival for form, rival in self._ranked_by(labels) if form not in left]
+        beside = [self._best(form, labels, spans) for form in apart.intersection(self._by_form)]
+        if any(beside):
+            rivals += filter(None, beside)
+            rivals.sort(key=_rank)
+        return tuple(rivals)
 
-    def _whole(self, form: str, labels: _FieldLabels | None) -> tuple[Rank, Rival]:
-        """Return the rival of a form where all its places count, and its rank."""
-        key = (labels.concept if labels is not None else None), form
-        ranked = self._ranked.get(key)
+    def _ranked_by(self, labels: _FieldLabels | None) -> list[tuple[str, Rival]]:
+        """Return the rival of each form where all its places count, by their rank."""
+        concept = labels.concept if labels is not None else None
+        ranked = self._ranked.get(concept)
         if ranked is None:
-            rival = self._best(form, labels)
-            assert rival is not None  # a form has a place
-            ranked = self._ranked[key] = _rank(rival), rival
+            whole = ((form, self._best(form, labels)) for form in self._by_form)
+            every = [(form, rival) for form, rival in whole if rival is not None]
+            every.sort(key=lambda pair: _rank(pair[1]))
+            ranked = self._ranked[concept] = every
         return ranked
 
     def _best(
@@ -677,11 +672,7 @@ def _place(value: PossibleValue) -> Span:
     return value.start, value.end
 
 
-Rank: TypeAlias = "tuple[bool, float, int]"
-_first = itemgetter(0)
-
-
-def _rank(rival: Rival) -> Rank:
+def _rank(rival: Rival) -> tuple[bool, float, int]:
     return rival.label is None, -rival.cue, rival.start
 
 

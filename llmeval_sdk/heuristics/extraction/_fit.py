@@ -154,11 +154,14 @@ def expected_kinds(config: Mapping[str, object]) -> tuple[str, ...]:
     return next((_EXPECTED[word] for word in words if word in _EXPECTED), ())
 
 
-def _words_of_name(config: Mapping[str, object]) -> list[str]:
+def _words_of_name(config: Mapping[str, object]) -> tuple[str, ...]:
     name = config.get("name")
-    if not isinstance(name, str):
-        return []
-    return _HUMP.sub(" ", name[:100]).translate(_JOINTS).lower().split()
+    return _words_in(name[:100]) if isinstance(name, str) else ()
+
+
+@lru_cache(maxsize=512)
+def _words_in(name: str) -> tuple[str, ...]:
+    return tuple(_HUMP.sub(" ", name).translate(_JOINTS).lower().split())
 
 
 def _is_cut_off(reading: Reading) -> bool:

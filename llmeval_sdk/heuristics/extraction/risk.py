@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from math import log1p, log2
 from types import MappingProxyType
@@ -22,6 +22,7 @@ from llmeval_sdk.heuristics.aggregated_confidence import (
 )
 from llmeval_sdk.heuristics.extraction._answer import (
     IN_ROW,
+    NONE,
     asked_documents,
     documents_of_reading,
     siblings,
@@ -41,7 +42,7 @@ from llmeval_sdk.model.structure import (
     general_path,
     is_structured,
     path_of_single,
-    record_of_field,
+    records_of_fields,
 )
 from llmeval_sdk.model.values import ABSTAINED, NOT_CHECKED
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
@@ -51,6 +52,7 @@ from llmeval_sdk.text.extraction import (
     MAX_VALUES,
     Passages,
     Reading,
+    passages_of,
     read,
     value_of,
     values_of,
@@ -190,20 +192,24 @@ def _measure_place(record: Record, reading: Reading) -> dict[str, float]:
 
 def _meet(cited: set[int], standing: set[int], chunks: Sequence[Chunk]) -> bool:
     """Say whether a cited chunk has the text of one in which the value stands."""
+    if not cited:
+        return any(0 < place <= len(chunks) for place in standing)
     texts = {key(chunks[place - 1].content) for place in standing if 0 < place <= len(chunks)}
-    return bool(texts) and (not cited or any(key(chunks[at - 1].content) in texts for at in cited))
+    return any(key(chunks[at - 1].content) in texts for at in cited)
 
 
 def _one_side(chunk: Chunk | None, chunks: Sequence[Chunk]) -> float:
     if chunk is None:
         return 0.0
     sides = {side(other.retrieval_method) for other in chunks} - {None}
+    if len(sides) < 2:
+        return 0.0
     own = {
         side(other.retrieval_method)
         for other in chunks
         if key(other.chunk_id) == key(chunk.chunk_id) and key(other.content) == key(chunk.content)
     }
-    return float(len(sides) > 1 and len(own) == 1)
+    return float(len(own) == 1)
 
 
 def _low_score(chunk: Chunk | None, chunks: Sequence[Chunk]) -> float:
@@ -289,7 +295,8 @@ def _measure_label(reading: Reading) -> dict[str, float]:
     }
 
 
-class RiskModel(NamedTuple):
+@dataclass(frozen=True)
+class RiskModel:
     """What every feature weighs, and its mean over the labelled data."""
 
     bias: float
@@ -298,24 +305,38 @@ class RiskModel(NamedTuple):
 
     def risk(self, features: Mapping[str, float]) -> float:
         """Return the probability, 0..1, that a value is wrong; a feature that is absent is 0."""
-        logit, value_of = 0.0, features.get
-        for name, weight in self.weights.items():
-            value = value_of(name)
-            if value:
-                logit += weight * value
-        logit += self.bias
+        weights = self.weights
+        logit = self.bias
+        for name, value in features.items():
+            if value and name in weights:
+                logit += weights[name] * value
         return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
 
     def loudest(self, features: Mapping[str, float], most: int = 4) -> list[str]:
         """Name the features that raise the risk most above what is usual."""
-        value_of, mean_of = features.get, self.means.get
+        weights, usual = self.weights, self._usual
         raised = [
             (by, name)
-            for name, weight in self.weights.items()
-            if (by := weight * (value_of(name, 0.0) - mean_of(name, 0.0))) > 0.05
+            for name, value in features.items()
+            if value and name in weights and (by := weights[name] * value - usual[name]) > _RAISES
         ]
+        raised += [(by, name) for by, name in self._absent if not features.get(name)]
         raised.sort(key=lambda pair: -pair[0])
         return [name for _, name in raised[:most]]
+
+    @cached_property
+    def _usual(self) -> Mapping[str, float]:
+        """What each feature usually adds."""
+        return {name: weight * self.means.get(name, 0.0) for name, weight in self.weights.items()}
+
+    @cached_property
+    def _absent(self) -> list[tuple[float, str]]:
+        """How much those features raise the risk by their absence that do so at all."""
+        return [(-usual, name) for name, usual in self._usual.items() if -usual > _RAISES]
+
+
+_RAISES = 0.05
+"""A feature is told as a reason where it adds more than this to the logit."""
 
 
 @lru_cache(None)
@@ -417,7 +438,7 @@ class ExtractionRisk:
             return Evaluation(NAME, None, ABSTAINED, "the app gave no value")
         sources = sources_of(record) or ()
         among = _Sources(sources, asked_documents(record, sources))
-        readings = _read_asked(record, among.asked)
+        readings = _read_asked(record, among.asked, _Joined())
         if self.histories is not None:
             self.histories.remember(record, readings)
         if not readings:
@@ -470,11 +491,12 @@ class ExtractionRisk:
         budget = WorkBudget()
         entries: list[dict[str, Any]] = []
         readings: list[tuple[Field, Record, list[Reading]]] = []
-        for one in fields.fields:
-            single = record_of_field(record, one, sources)
+        joined = _Joined(budget)
+        singles = records_of_fields(record, fields.fields, sources)
+        for one, single in zip(fields.fields, singles, strict=True):
             try:
                 budget.spend(0)  # raises once it was overdrawn
-                values = _read_asked(single, asked, budget)
+                values = _read_asked(single, asked, joined)
                 budget.spend(_UNITS_OF_FIELD + sum(_UNITS_OF_RIVAL * len(v.rivals) for v in values))
                 reason = _unchecked_field_reason(record, one, values)
             except TooLargeError:  # from here on, so that no answer holds up those behind it
@@ -616,16 +638,32 @@ def _at(passages: Passages, value: str, start: int, end: int) -> dict[str, Any]:
     return {**passages.shown(value, start, end), "start": first, "end": last}
 
 
-def _read_asked(
-    record: Record, asked: frozenset[str], budget: WorkBudget | None = None
-) -> list[Reading]:
+class _Joined:
+    """The passages of an answer, joined once for all of its fields."""
+
+    def __init__(self, budget: WorkBudget | None = None) -> None:
+        self._budget = budget or WorkBudget()
+        self._known: dict[tuple[str, frozenset[str]], Passages] = {}
+
+    def of(self, record: Record, documents: frozenset[str]) -> Passages:
+        """Return the passages of a field in some documents, or in all where none is named."""
+        locale = config_of(record).get("locale")
+        key = locale if isinstance(locale, str) else "", documents
+        passages = self._known.get(key)
+        if passages is None:
+            passages = self._known[key] = passages_of(record, documents, self._budget)
+        passages.spend_from(self._budget)  # another answer may have read the same passages
+        return passages
+
+
+def _read_asked(record: Record, asked: frozenset[str], joined: _Joined) -> list[Reading]:
     """Read values in the documents that were asked about, and in all documents where they fail.
 
     A value that stands in none of the former is read in the others, so that its place is known.
     """
-    readings = read(record, documents=asked, budget=budget)
+    readings = read(record, passages=joined.of(record, asked))
     if asked and not all(reading.spans for reading in readings):
-        pairs = zip(readings, read(record, budget=budget), strict=True)
+        pairs = zip(readings, read(record, passages=joined.of(record, NONE)), strict=True)
         readings = [other if not own.spans and other.spans else own for own, other in pairs]
     return readings
 
