@@ -56,7 +56,8 @@ _FIELD_WORDS: Mapping[str, str] = {
 # Labels stand in `data/labels.json` by concept, in plain form, without points and hyphens.
 
 _JOINTS = str.maketrans(dict.fromkeys(".-_/#:º°'’", " "))
-_WORD = re.compile(r"[^\W\d_]+|№")
+_WORD = re.compile(r"(?:[^\W\d_]+[\u0900-\u0903\u093a-\u094f]*)+|№")
+"""Letters, and the vowel signs of Hindi between them, which are no letters to the engine."""
 _MAX_LABELS = 2_000
 _MAX_WORDS = 5
 
