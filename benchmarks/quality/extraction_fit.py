@@ -105,7 +105,8 @@ def measure_answers(answers: Iterable[Answer]) -> Measured:
         recorder = Recorder(0.0, {}, {})
         scored = ExtractionRisk(None, recorder).evaluate(answer.record())
         given = {one.path: one for one in answer.given}
-        checked = [entry["path"] for entry in scored.metadata["fields"] if entry["checked"]]
+        entries = scored.metadata["fields"]
+        checked = [one["path"] for one in entries if one["checked"] and one["value"]]
         for path, vector in zip(checked, recorder.vectors, strict=True):
             rows.append([vector.get(name, 0.0) for name in NAMES])
             labels.append(int(given[path].is_wrong))

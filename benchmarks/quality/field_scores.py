@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.quality.structured_answers import MISSED, Answer, Given
+from benchmarks.quality.structured_answers import Answer, Given
 from llmeval_sdk.heuristics.extraction.risk import ExtractionRisk
 from llmeval_sdk.heuristics.risk.groundedness import groundedness_risk
 from llmeval_sdk.heuristics.semantic_validation import semantic_validation
@@ -113,7 +113,7 @@ def is_found_of(scorer: ExtractionRisk, record: Record) -> bool | None:
 
 def ranked(rows: Sequence[Scored], kind: str | None = None) -> float:
     """Return the AUROC of errors, or of those of one kind, among the values that were given."""
-    given = [row for row in rows if row.given.kind != MISSED]
+    given = [row for row in rows if row.given.has_value]
     kept = [row for row in given if kind is None or row.given.kind in (kind, "right")]
     return auroc([row.given.is_wrong for row in kept], [row.risk for row in kept])
 

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from benchmarks.quality.document_words import WORDS
-from benchmarks.quality.documents import APART, Document, Fact, Truth, documents
+from benchmarks.quality.documents import APART, KINDS, Document, Fact, Truth, documents
 from llmeval_sdk.model import Chunk, Record
 
 
-RIGHT, MISSED = "right", "missed"
+RIGHT, MISSED, EMPTY = "right", "missed", "empty"
 ERRORS = {
     "neighbour": 0.30, "document": 0.25, "line": 0.10, "unit": 0.07, "dropped": 0.07,
     "transposed": 0.07, "invented": 0.07, "missed": 0.07,
 }  # fmt: skip
 """Kind of error -> its share of the errors."""
 WRONG_SHARE = 0.10
-PARTIAL_SHARE, FEWEST_FIELDS = 0.5, 5
+PARTIAL_SHARE, FEWEST_FIELDS, EMPTY_FIELDS = 0.5, 5, 2
 PASSAGE_LINES = 16
 MOST_PASSAGES = 5
 NAMES = {
@@ -54,13 +54,17 @@ class Given:
     name: str
     key: str
     value: object
-    truth: Truth
+    truth: Truth | None
     kind: str
-    """``right``, or the kind of error."""
+    """``right``, ``empty`` for a field that the document has no value of, or the kind of error."""
 
     @property
     def is_wrong(self) -> bool:
-        return self.kind != RIGHT
+        return self.kind not in (RIGHT, EMPTY)
+
+    @property
+    def has_value(self) -> bool:
+        return self.kind not in (MISSED, EMPTY)
 
 
 @dataclass(frozen=True)
@@ -144,10 +148,20 @@ def _answer(
             kind, truth, unit = _error(fact, row, document, beside, dice)
         value = None if truth is None else _value(fact, truth, document, form, unit)
         given.append(Given(path, name, fact.key, value, fact.truth, kind))
+    given += _empty(document, {one.name for one in given})
     number = next(fact.text for fact in document.facts if fact.key == "number")
     title = WORDS[document.locale].titles[document.kind]
     request = dice.choice((f"Read {title} {number}.", f"Extract the fields of {document.file}"))
     return Answer(document, request, tuple(chunks), tuple(given), dice.random() < 0.5)
+
+
+def _empty(document: Document, taken: set[str]) -> list[Given]:
+    """Return fields that an app asks for as well, and of which the document says nothing."""
+    dice = random.Random(f"empty fields of {document.file}")
+    own = {fact.key for fact in document.facts}
+    others = sorted({key for keys in KINDS.values() for key in keys} - own - {"number"})
+    names = [(NAMES[key], key) for key in dice.sample(others, EMPTY_FIELDS)]
+    return [Given(name, name, key, None, None, EMPTY) for name, key in names if name not in taken]
 
 
 def _wanted(document: Document, dice: random.Random) -> set[str]:

@@ -37,7 +37,14 @@ from benchmarks.quality.field_scores import (
 from benchmarks.quality.form_pairs import pairs
 from benchmarks.quality.frozen_answers import FrozenCase, freeze, frozen
 from benchmarks.quality.receipt_answers import Labelled, receipt_records
-from benchmarks.quality.structured_answers import ERRORS, MISSED, RIGHT, WRONG_SHARE, answers
+from benchmarks.quality.structured_answers import (
+    EMPTY,
+    ERRORS,
+    MISSED,
+    RIGHT,
+    WRONG_SHARE,
+    answers,
+)
 from llmeval_sdk.heuristics.extraction.risk import ExtractionRisk
 from llmeval_sdk.statistics.calibration import calibrated
 
@@ -75,6 +82,7 @@ def main() -> int:
         locales(rows)
         stream(rows, scored_locales(options, wrong=1 - CUT))
         kinds(rows)
+        missed(rows)
         if options.examples:
             examples(rows, options.examples)
     if "pairs" in parts:
@@ -116,9 +124,7 @@ def scored_locales(
     share = options.wrong if wrong is None else wrong
     every = [loc for loc in WORDS if options.split == APART or loc not in KEPT_APART]
     return {
-        locale: score(
-            locale, answers(locale, options.answers, options.split, share, options.seed)
-        )
+        locale: score(locale, answers(locale, options.answers, options.split, share, options.seed))
         for locale in every
     }
 
@@ -128,7 +134,7 @@ def locales(rows: dict[str, list[Scored]]) -> None:
     print("| locale | values | wrong | not checked | AUROC | caught in a fifth |")
     print("| --- | --- | --- | --- | --- | --- |")
     for locale, own in rows.items():
-        values = [row for row in own if row.given.kind != MISSED]
+        values = [row for row in own if row.given.has_value]
         wrong = sum(row.given.is_wrong for row in values)
         unchecked = sum(row.chance is None for row in values) / len(values)
         reached = ranked(values)
@@ -138,7 +144,7 @@ def locales(rows: dict[str, list[Scored]]) -> None:
             f"| {caught(values):.0%} |"
         )
         bar(f"AUROC {locale}", reached, least=0.82)
-    fewest = min(sum(row.given.kind != MISSED for row in own) for own in rows.values())
+    fewest = min(sum(row.given.has_value for row in own) for own in rows.values())
     bar("values of the locale with fewest", fewest, least=300)
     every = [row for own in rows.values() for row in own]
     apart = [row for locale in rows if locale in KEPT_APART for row in rows[locale]]
@@ -163,7 +169,8 @@ def stream(rows: dict[str, list[Scored]], as_many_wrong: dict[str, list[Scored]]
     """
     print(f"\n## One mixed stream, cut at {CUT:.0%}: share of right values above the cut\n")
     for own in (rows, as_many_wrong):
-        largest = _above_the_cut(own)
+        given = {locale: [r for r in part if r.given.has_value] for locale, part in own.items()}
+        largest = _above_the_cut(given)
     bar("largest share of right values above the cut", largest, most=0.10)
 
 
@@ -199,7 +206,7 @@ def kinds(rows: dict[str, list[Scored]]) -> None:
     print("| --- | --- | --- | --- | --- | --- |")
     by_key: dict[str, list[Scored]] = defaultdict(list)
     for row in every:
-        if row.given.kind != MISSED:
+        if row.given.has_value:
             by_key[row.given.key].append(row)
     for key, own_rows in by_key.items():
         right = [row.risk for row in own_rows if not row.given.is_wrong]
@@ -215,6 +222,19 @@ def kinds(rows: dict[str, list[Scored]]) -> None:
     print(f"\nAUROC by layout: {shown}")
 
 
+def missed(rows: dict[str, list[Scored]]) -> None:
+    """Print how many fields without a value are told as missed, rightly and wrongly."""
+    every = [row for own in rows.values() for row in own]
+    lacking = [row for row in every if row.given.kind == MISSED]
+    empty = [row for row in every if row.given.kind == EMPTY]
+    print("\n## Fields without a value\n")
+    for name, part in (("missed", lacking), ("rightly empty", empty)):
+        told = sum(row.chance is not None for row in part)
+        print(f"{name}: {told} of {len(part)} are told to be stated in the document")
+    reached = auroc([row.given.is_wrong for row in every], [row.risk for row in every])
+    bar("AUROC of all locales, with missed values", reached, least=0.90)
+
+
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else float("nan")
 
@@ -223,7 +243,7 @@ def examples(rows: dict[str, list[Scored]], count: int) -> None:
     print("\n## Ranked wrongly\n")
     for own in rows.values():
         right = sorted((r for r in own if not r.given.is_wrong), key=lambda r: -r.risk)
-        wrong = (r for r in own if r.given.is_wrong and r.given.kind != MISSED)
+        wrong = (r for r in own if r.given.is_wrong and r.given.has_value)
         for row in [*right[:count], *sorted(wrong, key=lambda r: r.risk)[:count]]:
             print(_shown(row))
 
@@ -294,7 +314,7 @@ def calibration(rows: dict[str, list[Scored]]) -> None:
         row
         for own in rows.values()
         for row in own
-        if row.given.kind != MISSED and row.chance is not None
+        if row.given.has_value and row.chance is not None
     ]
     labels = np.array([row.given.is_wrong for row in values], float)
     chances = np.array([row.chance for row in values], float)

@@ -196,7 +196,8 @@ def with_doubtful_fields(record: Record, evaluations: Mapping[str, Evaluation]) 
     if scored is None or _DOUBTFUL in record.attributes:
         return record
     fields = scored_fields(scored)
-    chances = [(field.chance, field.path) for field in fields if field.chance is not None]
+    filled = (field for field in fields if field.entry.get("value") != "")
+    chances = [(field.chance, field.path) for field in filled if field.chance is not None]
     chances.sort(key=lambda pair: -pair[0])
     paths = tuple(
         path

@@ -221,10 +221,10 @@ class Passages:
             "evidence": self.line_at(start, end),
         }
 
-    def in_chunk(self, start: int, end: int) -> tuple[int, int]:
-        """Return where a place begins and ends in its own passage."""
+    def located(self, value: str, start: int, end: int) -> dict[str, Any]:
+        """Describe a value as `shown` does, with its ``start`` and ``end`` in its own passage."""
         offset = self.starts[max(0, bisect_right(self.starts, start) - 1)] if self.starts else 0
-        return start - offset, end - offset
+        return {**self.shown(value, start, end), "start": start - offset, "end": end - offset}
 
 
 def passages_of(

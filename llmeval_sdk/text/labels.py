@@ -56,8 +56,11 @@ _FIELD_WORDS: Mapping[str, str] = {
 # Labels stand in `data/labels.json` by concept, in plain form, without points and hyphens.
 
 _JOINTS = str.maketrans(dict.fromkeys(".-_/#:º°'’", " "))
-_WORD = re.compile(r"(?:[^\W\d_]+[\u0900-\u0903\u093a-\u094f]*)+|№")
-"""Letters, and the vowel signs of Hindi between them, which are no letters to the engine."""
+_WORD = re.compile(r"[^\W\d_]+|№")
+_SIGNS = r"[\u0900-\u0903\u093a-\u094f]"
+_SIGN = re.compile(_SIGNS)
+"""The vowel signs of Hindi, which are no letters to the engine."""
+_WORD_WITH_SIGNS = re.compile(rf"(?:[^\W\d_]+{_SIGNS}*)+")
 _MAX_LABELS = 2_000
 _MAX_WORDS = 5
 
@@ -118,7 +121,10 @@ def labels_in(text: str, group: str | None = None) -> list[Label]:
     one place, the longer one counts, and none begins inside of another.
     """
     phrases = _phrases(group)
-    there = phrases.keys() & set(_WORD.findall(text))
+    words = set(_WORD.findall(text))
+    if not text.isascii() and _SIGN.search(text):
+        words.update(_WORD_WITH_SIGNS.findall(text))
+    there = phrases.keys() & words
     if not there:
         return []
     every = sorted(chain.from_iterable(phrases[first].labels(text) for first in there))

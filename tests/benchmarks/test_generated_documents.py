@@ -8,7 +8,7 @@ import pytest
 from benchmarks.quality.document_words import KEPT_APART, WORDS
 from benchmarks.quality.documents import APART, LAYOUTS, TRAIN, documents, vendors_of
 from benchmarks.quality.form_pairs import pairs
-from benchmarks.quality.structured_answers import ERRORS, MISSED, RIGHT, answers
+from benchmarks.quality.structured_answers import EMPTY, ERRORS, RIGHT, answers
 from llmeval_sdk.model.structure import fields_of
 
 
@@ -75,24 +75,29 @@ def test_right_values_are_right_and_wrong_ones_are_wrong(every, locale):
     for answer in every[locale]:
         style = answer.document.style
         for one in answer.given:
+            assert (one.value is None) == (not one.has_value)
+            if one.kind == EMPTY:
+                assert one.key not in {fact.key for fact in answer.document.facts}
+                continue
             forms = [one.truth, style.text(one.key, one.truth)]
             if isinstance(one.truth, Decimal):
                 forms.append(float(one.truth))
             if isinstance(one.truth, dt.date):
                 forms.append(one.truth.isoformat())
             assert (one.value in forms) == (one.kind == RIGHT), one
-            assert (one.value is None) == (one.kind == MISSED)
             assert forms[1] in answer.document.text
 
 
 def test_errors_are_of_every_kind_and_as_many_as_asked_for(every):
     """About a tenth is wrong by default, in all the ways that are named; the share can be set."""
-    kinds = [one.kind for made in every.values() for answer in made for one in answer.given]
+    given = [one for made in every.values() for answer in made for one in answer.given]
+    kinds = [one.kind for one in given if one.kind != EMPTY]
     wrong = [kind for kind in kinds if kind != RIGHT]
     assert 0.08 < len(wrong) / len(kinds) < 0.12
     assert set(wrong) == set(ERRORS)
-    more = [one.kind for answer in answers("en-GB", COUNT, wrong=0.4) for one in answer.given]
-    assert 0.3 < sum(kind != RIGHT for kind in more) / len(more) < 0.5
+    more = [one for answer in answers("en-GB", COUNT, wrong=0.4) for one in answer.given]
+    filled = [one for one in more if one.kind != EMPTY]
+    assert 0.3 < sum(one.is_wrong for one in filled) / len(filled) < 0.5
 
 
 @pytest.mark.parametrize("locale", LOCALES)

@@ -107,34 +107,44 @@ def siblings(fields: Sequence[tuple[str, Reading]]) -> list[dict[str, float]]:
     the item's other values stand. ``does_not_add_up``: sums or dates of the answer contradict it.
     """
     claims = Counter(reading.form for _, reading in fields)
-    lines = [_lines(reading) for _, reading in fields]
-    votes: dict[str, Counter[int]] = defaultdict(Counter)
-    for (path, _), own in zip(fields, lines, strict=True):
-        for line in own:
-            votes[_item(path)][line] += 1
+    rows = rows_of(fields)
     wrong = contradictions(fields)
     made = []
-    for (path, reading), own in zip(fields, lines, strict=True):
+    for path, reading in fields:
         shared = bool(reading.spans) and claims[reading.form] > len(reading.spans)
-        usual = votes[_item(path)].most_common(1) if own and _item(path) else []
-        has_row = bool(usual) and usual[0][1] > 1
+        row, own = rows.get(item_of(path)), _lines(reading)
+        has_row = bool(own) and row is not None
         made.append(
             {
                 "shared": float(shared),
                 "shared_unlabelled": float(shared and not reading.stands_under_own),
                 "does_not_add_up": float(path in wrong),
-                "off_row": float(has_row and usual[0][0] not in own),
-                IN_ROW: float(has_row and usual[0][0] in own),
+                "off_row": float(has_row and row not in own),
+                IN_ROW: float(has_row and row in own),
             }
         )
     return made
 
 
-def _item(path: str) -> str:
+def rows_of(fields: Sequence[tuple[str, Reading]]) -> Mapping[str, int]:
+    """Return where the line begins on which most values of an item stand, by item.
+
+    An item has a row where two of its values or more stand on one line.
+    """
+    votes: dict[str, Counter[int]] = defaultdict(Counter)
+    for path, reading in fields:
+        item = item_of(path)
+        if item:
+            votes[item].update(_lines(reading))
+    usual = {item: lines.most_common(1) for item, lines in votes.items()}
+    return {item: most[0][0] for item, most in usual.items() if most and most[0][1] > 1}
+
+
+def item_of(path: str) -> str:
     """Return the item of a list that a field belongs to: ``lines[2]`` of ``lines[2].amount``."""
     return path[: path.rfind("]") + 1]
 
 
 def _lines(reading: Reading) -> set[int]:
     text = reading.passages.text
-    return {text.rfind("\n", 0, start) for start, _ in reading.spans}
+    return {text.rfind("\n", 0, start) + 1 for start, _ in reading.spans}

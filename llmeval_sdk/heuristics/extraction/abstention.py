@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from llmeval_sdk.heuristics.extraction._fit import expected_kinds
+from llmeval_sdk.heuristics.extraction._missed import CHANCE
 from llmeval_sdk.heuristics.extraction.risk import FULL_CUE, MAX_EXTRACTIONS
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.structure import has_no_fields
 from llmeval_sdk.model.values import ABSTAINED
-from llmeval_sdk.text.extraction import best_candidate, values_of
+from llmeval_sdk.text.extraction import best_candidate, passages_of, values_of
+from llmeval_sdk.text.stated import stated
 from llmeval_sdk.text.values import abstained
 
 
@@ -24,11 +25,11 @@ nothing of a known kind beside it count."""
 def _abstention_risk(record: Record) -> Evaluation:
     """Score 0..1, near 1 where a value seems to have been there to be extracted.
 
-    Only for records whose value is absent, empty or a refusal; all others have none. An
-    extraction with a value that the aggregation dropped counts most, then a value of the field's
-    kind that stands beside the field's cue words. Metadata: ``candidate``, with its ``value``,
-    ``chunk_number`` and ``evidence``. An empty answer is neither good nor bad by itself, so no
-    judge is asked about it unless an escalation names this score.
+    Only for records whose value is absent, empty or a refusal; all others have none. An extraction
+    with a value that the aggregation dropped and a value under a label that names the field count
+    most, then a value of the field's kind beside its cue words. Metadata: ``candidate``, with its
+    ``value``, ``chunk_number`` and ``evidence``. An empty answer is neither good nor bad by itself,
+    so no judge is asked about it unless an escalation names this score.
     """
     if values_of(record):
         return Evaluation(NAME, None, None, "the app gave a value")
@@ -39,9 +40,12 @@ def _abstention_risk(record: Record) -> Evaluation:
     )
     config = record.field_config if isinstance(record.field_config, Mapping) else {}
     candidate, cue = best_candidate(record, expected_kinds(config))
-    metadata: dict[str, Any] = {"candidate": candidate} if candidate else {}
     near = min(1.0, cue / FULL_CUE)
     chance = (_CANDIDATE if candidate else _CUE_ONLY) * near
+    passages = passages_of(record)
+    labelled = stated(passages, config)
+    if labelled is not None and chance < CHANCE:
+        candidate, chance = passages.shown(*labelled), CHANCE
     if extracted is not None:
         chance = 1 - (1 - chance) * (1 - _EXTRACTED)
         why = "an extraction has a value, but the answer has none"
@@ -53,12 +57,14 @@ def _abstention_risk(record: Record) -> Evaluation:
         why = "nothing in the passages names the field"
     else:
         why = "nothing was retrieved"
+    metadata = {"candidate": candidate} if candidate else {}
     return Evaluation(NAME, round(chance, 4), ABSTAINED, why, None, metadata)
 
 
 abstention_risk = FunctionHeuristic(
     _abstention_risk,
     NAME,
+    version="2",
     needs=("extractions|field_config", "retrieved_context|extractions"),
     applies=has_no_fields,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
@@ -25,11 +26,13 @@ from llmeval_sdk.heuristics.extraction._answer import (
     NONE,
     asked_documents,
     documents_of_reading,
+    rows_of,
     siblings,
     usual_document,
 )
 from llmeval_sdk.heuristics.extraction._fit import measure_fit
 from llmeval_sdk.heuristics.extraction._history import Histories
+from llmeval_sdk.heuristics.extraction._missed import Missed, missed
 from llmeval_sdk.heuristics.extraction._sums import measure_sums
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.chat import parts_without_text
@@ -491,14 +494,18 @@ class ExtractionRisk:
         budget = WorkBudget()
         entries: list[dict[str, Any]] = []
         readings: list[tuple[Field, Record, list[Reading]]] = []
+        empty: list[tuple[Field, Record]] = []
         joined = _Joined(budget)
         singles = records_of_fields(record, fields.fields, sources)
         for one, single in zip(fields.fields, singles, strict=True):
+            if abstained(one.value):
+                empty.append((one, single))
+                continue
             try:
                 budget.spend(0)  # raises once it was overdrawn
                 values = _read_asked(single, asked, joined)
                 budget.spend(_UNITS_OF_FIELD + sum(_UNITS_OF_RIVAL * len(v.rivals) for v in values))
-                reason = _unchecked_field_reason(record, one, values)
+                reason = _unchecked_field_reason(record, values)
             except TooLargeError:  # from here on, so that no answer holds up those behind it
                 values, reason = [], _TOO_MUCH
             if reason is None:
@@ -509,7 +516,7 @@ class ExtractionRisk:
             asked = usual_document((values[0] for _, _, values in readings), sources)
         among = _Sources(sources, asked)
         together = siblings([(one.path, values[0]) for one, _, values in readings])
-        measured = [
+        measured: list[tuple[str, Measured | Missed]] = [
             (
                 one.path,
                 self._worst(
@@ -522,6 +529,11 @@ class ExtractionRisk:
             )
             for (one, single, values), said in zip(readings, together, strict=True)
         ]
+        if empty:
+            measured += _missed_values(empty, readings, joined, asked)
+            stated = {path for path, _ in measured}
+            absent = (one for one, _ in empty if one.path not in stated)
+            entries += [_unchecked(one, "the answer has no value") for one in absent]
         if not measured:
             reason = entries[0]["reason"] if entries else _nothing_to_compare(record)
             summary = _summary(entries, cut=fields.left_out)
@@ -626,23 +638,18 @@ class Measured(NamedTuple):
         if short:
             return entry
         if reading.best is not None:
-            entry |= _at(reading.passages, reading.value, *reading.best)
+            entry |= reading.passages.located(reading.value, *reading.best)
         if reading.rivals:
             rival = reading.rivals[0]
-            entry["rival"] = _at(reading.passages, rival.value, rival.start, rival.end)
+            entry["rival"] = reading.passages.located(rival.value, rival.start, rival.end)
         return entry
-
-
-def _at(passages: Passages, value: str, start: int, end: int) -> dict[str, Any]:
-    first, last = passages.in_chunk(start, end)
-    return {**passages.shown(value, start, end), "start": first, "end": last}
 
 
 class _Joined:
     """The passages of an answer, joined once for all of its fields."""
 
     def __init__(self, budget: WorkBudget | None = None) -> None:
-        self._budget = budget or WorkBudget()
+        self.budget = budget or WorkBudget()
         self._known: dict[tuple[str, frozenset[str]], Passages] = {}
 
     def of(self, record: Record, documents: frozenset[str]) -> Passages:
@@ -651,8 +658,8 @@ class _Joined:
         key = locale if isinstance(locale, str) else "", documents
         passages = self._known.get(key)
         if passages is None:
-            passages = self._known[key] = passages_of(record, documents, self._budget)
-        passages.spend_from(self._budget)  # another answer may have read the same passages
+            passages = self._known[key] = passages_of(record, documents, self.budget)
+        passages.spend_from(self.budget)  # another answer may have read the same passages
         return passages
 
 
@@ -666,6 +673,23 @@ def _read_asked(record: Record, asked: frozenset[str], joined: _Joined) -> list[
         pairs = zip(readings, read(record, passages=joined.of(record, NONE)), strict=True)
         readings = [other if not own.spans and other.spans else own for own, other in pairs]
     return readings
+
+
+def _missed_values(
+    empty: Sequence[tuple[Field, Record]],
+    readings: Sequence[tuple[Field, Record, list[Reading]]],
+    joined: _Joined,
+    asked: frozenset[str],
+) -> Iterator[tuple[str, Missed]]:
+    """Yield what the passages state for fields without a value, with their paths."""
+    claimed = {value.form for _, _, values in readings for value in values}
+    rows = rows_of([(one.path, values[0]) for one, _, values in readings])
+    with suppress(TooLargeError):
+        for one, single in empty:
+            joined.budget.spend(_UNITS_OF_FIELD)
+            value = missed(one, joined.of(single, asked), claimed, rows)
+            if value is not None:
+                yield one.path, value
 
 
 class _Sources(NamedTuple):
@@ -697,10 +721,8 @@ def _unchecked_reason(answer: Record, values: Sequence[Reading]) -> str | None:
     return "no yes or no stands in the passages" if is_boolean else _TOO_MUCH
 
 
-def _unchecked_field_reason(answer: Record, field: Field, values: list[Reading]) -> str | None:
+def _unchecked_field_reason(answer: Record, values: list[Reading]) -> str | None:
     """Return why a field of a structured answer cannot be checked; ``None`` if it can."""
-    if abstained(field.value):
-        return "the answer has no value"
     reason = _unchecked_reason(answer, values)
     if reason is not None:
         return reason

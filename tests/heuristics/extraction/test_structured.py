@@ -75,6 +75,63 @@ def test_the_answer_says_how_many_fields_are_probably_wrong():
     assert by_path(wrong)["notes"]["chance"] is None
 
 
+def test_a_value_that_was_missed_is_told_with_its_place():
+    """A field without a value leads where the document states one under the field's label."""
+    score = extraction_risk.evaluate(answered(due_date=None))
+    worst = score.metadata["fields"][0]
+    assert (worst["path"], worst["value"]) == ("due_date", "")
+    assert worst["chance"] == score.value > 0.8
+    assert "'31 March 2026' stands under its label" in score.explanation
+    rival = worst["rival"]
+    assert INVOICE[rival["start"] : rival["end"]] == "31 March 2026"
+    assert score.metadata["fields_checked"] == len(ANSWER) + 1  # of vendor 3, of notes none
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("due_date", "Order of Ada Lovelace, shipped to Bergen"),
+        ("due_date", "Due date: not stated\nInvoice date: 1 March 2026"),
+        ("due_date", "Due date:\nInvoice date: 1 March 2026"),
+        ("purchase_order", "The purchase order was lost; 17 others were not."),
+        ("buyer", "Buyer:\nSeller: Northwind"),
+        ("notes", "Notes"),
+        ("", "Total: 5"),
+    ],
+)
+def test_an_empty_field_that_the_document_does_not_state_is_no_error(name, text):
+    """No label, a label without a value, and prose say nothing of it."""
+    record = Record(value={name: None, "x": "5"}, retrieved_context=(Chunk(text),))
+    entry = by_path(extraction_risk.evaluate(record)).get(name, {"chance": None})
+    assert entry["chance"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("due_date", "Fällig am: 31.03.2026", "31.03.2026"),
+        ("total", "| Subtotal | 41.50 |\n| Total | 49.82 |", "49.82"),
+        ("invoice_number", "Facture n°\n2026-117", "2026-117"),
+        ("customer_name", "Kunde ........ Ada Lovelace", "Ada Lovelace"),
+        ("contact_person", "Contact person: Ada Lovelace    Room 4", "Ada Lovelace"),
+        ("contactPerson", "Contact person\nAda Lovelace", "Ada Lovelace"),
+        ("発行者", "発行者：松原歯科医院", "松原歯科医院"),
+    ],
+)
+def test_what_a_document_states_is_found_in_any_language_and_layout(name, text, value):
+    """Behind the label, in the next cell or on the next line."""
+    record = Record(value={name: None, "x": "5"}, retrieved_context=(Chunk(f"Page 1\n{text}\n"),))
+    entry = by_path(extraction_risk.evaluate(record))[name]
+    assert entry["rival"]["value"] == value
+
+
+def test_what_another_field_has_was_not_missed():
+    """An amount that stands under two names is the value of the field that has it."""
+    text = "Amount due: 49.82\nInvoice date: 1 March 2026"
+    record = Record(value={"balance": "49.82", "total": None}, retrieved_context=(Chunk(text),))
+    assert by_path(extraction_risk.evaluate(record))["total"]["chance"] is None
+
+
 @pytest.mark.parametrize("form", ["object", "json", "fenced"])
 def test_an_object_and_its_json_get_one_score(form):
     """However an app returns its answer."""

@@ -1,0 +1,109 @@
+"""What passages state for a field: the value under a label that names it.
+
+A field without a value is right where its document has none. Where "Due date: 3 March 2026" stands
+there, the value was probably missed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from llmeval_sdk.text.budget import TooLargeError
+from llmeval_sdk.text.extraction import Passages, lower, values_in
+from llmeval_sdk.text.labels import GROUP_OF, VAGUE, concept_of, labels_between
+from llmeval_sdk.text.values import abstained
+
+
+_MAX_VALUE = 100
+"""Characters of what follows a label."""
+_MAX_PLACES = 20
+_KINDS = {"amount": ("money", "number"), "date": ("date",), "count": ("number",)}
+"""Kinds of values that are found by themselves, by the group of what the field asks for."""
+_WITH_FIGURES = frozenset(("identifier",))
+"""Groups whose values are of no such kind, and have a figure all the same."""
+
+_GAP = r"[ \t°º#]*(?:[:：|\t]|[.·_]{2,}|  )[ \t.·_:：|]*"
+_BEHIND = re.compile(rf"{_GAP}([^\n|\t]{{1,{_MAX_VALUE}}})")
+_BELOW = re.compile(rf"[ \t:：.|°º#]*\n[ \t]*([^\n|\t]{{1,{_MAX_VALUE}}})")
+_WIDE_GAP = re.compile(r" {3,}")
+_EDGES = " .,;:*#"
+
+
+class Stated(NamedTuple):
+    """A text that stands where the value of a field would."""
+
+    value: str
+    start: int
+    end: int
+
+
+def stated(
+    passages: Passages, config: Mapping[str, object], line: int | None = None
+) -> Stated | None:
+    """Return the first value under a label that names a field; ``None`` if there is none.
+
+    The label is a usual one of business documents for what the field asks for, else the field's own
+    name. With a ``line``, given by its first place, only figures on that line count: those in the
+    column of the field.
+    """
+    name, description = config.get("name"), config.get("description")
+    name = name if isinstance(name, str) else ""
+    concept = concept_of(name, description if isinstance(description, str) else "")
+    group = GROUP_OF[concept] if concept is not None else ""
+    try:
+        if group in _KINDS:
+            return next(_of_kinds(passages, concept, _KINDS[group], line), None)
+        return next(_beside(passages, name, concept, group), None) if line is None else None
+    except TooLargeError:
+        return None
+
+
+def _of_kinds(
+    passages: Passages, concept: str | None, kinds: tuple[str, ...], line: int | None
+) -> Iterator[Stated]:
+    labels = passages.field_labels(concept)
+    if not labels.has_own or (line is None and concept in VAGUE):
+        return
+    first, last = 0, len(passages.text)
+    if line is not None:
+        first, last = line, passages.text.find("\n", line)
+        last = last if last >= 0 else len(passages.text)
+    for kind in kinds:
+        for value in values_in(passages, kind):
+            if first <= value.start < last and labels.own((value.start, value.end)) is not None:
+                yield Stated(value.value, value.start, value.end)
+
+
+def _beside(passages: Passages, name: str, concept: str | None, group: str) -> Iterator[Stated]:
+    """Yield what stands behind the labels of a field, or on the line below them."""
+    text = passages.text
+    ends = [one.end for one in passages.labels(group) if one.concept == concept]
+    if not ends:
+        ends = [match.end() for match in _phrase(name).finditer(passages.lowered)]
+    for end in ends[:_MAX_PLACES]:
+        match = _BEHIND.match(text, end) or _BELOW.match(text, end)
+        if match is None:
+            continue
+        start, stop = match.span(1)
+        if gap := _WIDE_GAP.search(text, start, stop):
+            stop = gap.start()
+        value = text[start:stop].strip(_EDGES)
+        if abstained(value) or labels_between(passages.labels(), start, stop):
+            continue
+        if group not in _WITH_FIGURES or any(map(str.isdecimal, value)):
+            yield Stated(value, start, stop)
+
+
+_JOINTS = str.maketrans("_-", "  ")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+@lru_cache(512)
+def _phrase(name: str) -> re.Pattern[str]:
+    """Return what finds a field's name as a label: at the beginning of a line or a cell."""
+    words = lower(_HUMP.sub(" ", name[:60]).translate(_JOINTS)).split()
+    phrase = r"[ ._-]{0,3}".join(map(re.escape, words)) or r"(?!)"
+    return re.compile(rf"(?:^|[|\t]|   )[ \t*#]*{phrase}(?={_GAP}|[ \t]*$)", re.MULTILINE)
