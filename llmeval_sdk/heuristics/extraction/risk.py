@@ -404,8 +404,9 @@ class ExtractionRisk:
     no risk: its label is ``abstained`` and `abstention_risk` says how likely a value was missed.
 
     A structured answer (`llmeval_sdk.model.structure`) is read field by field, with the names of
-    its fields as cue words, and gets one score: that of its worst field. What nothing could be
-    compared with has no score but the label ``not_checked`` and the reason.
+    its fields as cue words, and gets one score: that of its worst field. A field without a value
+    is wrong with a chance of 0.9 where the passages state one under the field's label. What nothing
+    could be compared with has no score but the label ``not_checked`` and the reason.
 
     Metadata: ``fields``, the worst one first, each with ``path``, ``value``, ``chance`` (``None``
     where it was not checked), ``reason``, ``kind``, and for the worst of them ``chunk_number``,
