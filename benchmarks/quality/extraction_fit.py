@@ -34,6 +34,7 @@ PRIOR = {
     "does_not_add_up": 1.0, "exceeded": 2.5, "no_sum": 1.0, "is_label": 4.0, "no_legal_form": 1.0,
     "far_down": 2.5, "no_address": 3.5, "shared": 1.5, "shared_unlabelled": 2.0, "off_row": 2.5,
     "absent_exact": 2.0, "inexact": 2.0, "other_document_exact": 2.0,
+    "foreign_line": 2.5,
 }  # fmt: skip
 NAMES = tuple(PRIOR)
 PULL = 0.02

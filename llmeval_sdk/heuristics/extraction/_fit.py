@@ -12,7 +12,7 @@ from llmeval_sdk.model.structure import config_of
 from llmeval_sdk.text.extraction import Reading
 from llmeval_sdk.text.folding import plain
 from llmeval_sdk.text.labels import GROUPS, labels_in
-from llmeval_sdk.text.values import FREE_FORM
+from llmeval_sdk.text.values import FREE_FORM, kind_of
 
 
 TYPICAL_WORDS = 12
@@ -55,6 +55,7 @@ def measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict[
     ``long``: it has more words than one value usually has. ``common``: share of a name's words that
     the passages also have in lower case. ``unrelated``: a rival address has a word of the request
     that this one lacks. ``is_label``: a name or address that reads as a label or a heading.
+    ``foreign_line``: one of its lines is a label, a date, a link or the number of a company.
     ``no_legal_form``: a company without the legal form that another line has. ``far_down``: how far
     from the top of the passages a seller's name stands. ``no_address``: an address without figures.
     """
@@ -82,6 +83,9 @@ telephone terminal time total vat
 """
 _LABEL_WORDS = frozenset(_LABEL_TEXT.split())
 """Words of labels and headings that are seldom part of a name."""
+_FOREIGN = ("date", "email", "url")
+_REGISTRATION = re.compile(r"(?<![\w-])\d{5,12}-[^\W\d_](?!\w)")
+"""The number under which a company is registered, as in "(1248717-W)"."""
 _MAX_LABEL = 60
 _COMPANY = ("company", "vendor", "supplier", "seller", "merchant", "issuer", "organisation",
             "organization", "employer", "licensor", "lessor", "contractor")  # fmt: skip
@@ -106,10 +110,12 @@ def _measure_name(config: Mapping[str, object], reading: Reading) -> dict[str, f
     field = frozenset(_words_of_name(config))
     is_address = "address" in field
     is_party = reading.concept in GROUPS["party"] or not field.isdisjoint(_COMPANY)
-    if not (is_address or is_party) or reading.kind in ("email", "url"):
+    if not (is_address or is_party):
         return {}
+    if reading.kind in _FOREIGN:
+        return {"foreign_line": float(reading.kind != "email")}
     value = plain(reading.value)
-    measured = {"is_label": _reads_as_label(value)}
+    measured = {"is_label": _reads_as_label(value), "foreign_line": _foreign_line(value)}
     if is_address:
         return {**measured, "no_address": float(not any(map(str.isdecimal, value)))}
     if not field.isdisjoint(_COMPANY) or reading.concept == "seller":
@@ -140,6 +146,21 @@ def _reads_as_label(value: str) -> float:
     labels = [label for group in groups for label in labels_in(f"{value}:", group)]
     covered = sum(label.end - label.start for label in labels) / max(1, len(value))
     return min(1.0, 2 * max(ours / len(words) if words else 0.0, covered))
+
+
+_MAX_LINES = 10
+
+
+def _foreign_line(value: str) -> float:
+    """Return how much a line of a name or address is of another kind, 0..1."""
+    if _REGISTRATION.search(value):
+        return 1.0
+    lines = value.split("\n")[:_MAX_LINES]
+    if len(lines) < 2:  # `is_label` says it
+        return 0.0
+    if any(kind_of(line.strip()) in _FOREIGN for line in lines):
+        return 1.0
+    return max(map(_reads_as_label, lines))
 
 
 def expected_kinds(config: Mapping[str, object]) -> tuple[str, ...]:
