@@ -1,5 +1,5 @@
 -- One budget for all hosts. All of it is one script, which runs alone in Redis and on Redis' clock.
--- `script.py` puts it together: books.lua, leases.lua, generations.lua and exchange.lua, in order.
+-- `limiter.py` puts it together: books, leases, groups, generations and exchange, in this order.
 --
 -- A *holder* (one process) holds a *lease*: amounts that it may use until the lease ends. What is
 -- leased counts as used by nobody and free for nobody. With each exchange the holder says what it
@@ -12,13 +12,14 @@
 -- spent today: every host keeps books of its own on disk.
 --
 -- Amounts: calls, tokens, usd (millionths of a dollar), slots (calls at a time). All are whole.
--- KEYS: state, leases, ends (holder by the end of its lease), hosts. ARGV[1]: the request as JSON.
+-- KEYS: state, leases, ends (holder by the end of its lease), hosts, books (account by name).
+-- ARGV[1]: the request as JSON.
 
 local MINUTE, DAY = 60, 86400
 local LIVE = 60          -- seconds after which a silent host without a lease has left
 local ENDED_AT_ONCE = 500 -- leases that are ended in one call at most
 local SNAPSHOT = 2       -- seconds for which a list of the live hosts is used again
-local STATE, LEASES, ENDS, HOSTS = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local STATE, LEASES, ENDS, HOSTS, BOOKS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local AMOUNTS = {'calls', 'tokens', 'usd', 'slots'}
 
 local request = cjson.decode(ARGV[1])
@@ -49,15 +50,24 @@ end
 
 -- the books ----------------------------------------------------------------------------------
 
-local books
+local books, entries = {}, {} -- accounts and hosts that this call is about, until `save`
 
 local function account(name)
-  if not books[name] then
-    books[name] = {usd = 0, day = today, seconds = {}, out = {}}
-  end
-  local found = books[name]
+  local found = books[name] or read(BOOKS, name)
+    or {usd = 0, day = today, latest = today, seconds = {}, out = {}}
+  books[name] = found
   if found.day ~= today then found.day, found.usd = today, 0 end
   return found
+end
+
+local function entry_of(host)
+  entries[host] = entries[host] or read(HOSTS, host) or {seen = now, day = today, spent = {}}
+  return entries[host]
+end
+
+local function save()
+  for name, of in pairs(books) do write(BOOKS, name, of) end
+  for host, entry in pairs(entries) do write(HOSTS, host, entry) end
 end
 
 local function count(of, second, calls, tokens)
@@ -68,6 +78,7 @@ local function count(of, second, calls, tokens)
 end
 
 local function lend(of, what, number)
+  if number > 0 then of.latest = today end
   of.out[what] = math.max(amount(of.out, what) + number, 0)
 end
 
@@ -84,20 +95,17 @@ local function recent(of, place, window)
   return total, oldest
 end
 
-local function forget_old_seconds(window)
-  for _, of in pairs(books) do
-    for second, _ in pairs(of.seconds) do
-      if tonumber(second) + 1 + math.max(window, MINUTE) <= now then of.seconds[second] = nil end
-    end
+local function forget_old_seconds(of)
+  for second, _ in pairs(of.seconds) do
+    local window = math.max(request.longest_window, MINUTE)
+    if tonumber(second) + 1 + window <= now then of.seconds[second] = nil end
   end
 end
 
 local function spend(host, name, usd, day)
   if usd == 0 or day ~= today then return end
-  local of = account(name)
+  local of, entry = account(name), entry_of(host)
   of.usd = math.max(of.usd + usd, 0)
-  local entry = read(HOSTS, host) or {seen = now, day = today, spent = {}}
   if entry.day ~= today then entry.day, entry.spent = today, {} end
   entry.spent[name] = math.max(amount(entry.spent, name) + usd, 0)
-  write(HOSTS, host, entry)
 end

@@ -93,6 +93,7 @@ local function exchange(reply)
   end
   lend(account(''), 'slots', lease.slots)
   if is_done and not request.leave then
+    find_homes()
     reply.granted, reply.refused = grant()
     for name, more in pairs(reply.granted) do
       lease.kept[name] = lease.kept[name] or {}
@@ -131,11 +132,11 @@ if not load() then return cjson.encode({status = 'unused', now = now, day = toda
 if request.report then take_report(request.report) end
 local reply = {now = now, day = today}
 if not ready then
-  local missing, entries = awaited()
+  local missing, reports = awaited()
   if request.look then
     reply.hosts = redis.call('HKEYS', HOSTS)
   elseif is_past() or (now >= began + request.rebuild and #missing == 0) then
-    open(entries)
+    open(reports)
   end
   if not ready then
     reply.status, reply.awaited = 'closed', missing
@@ -150,14 +151,14 @@ if ready then
   elseif request.generation ~= generation or redis.call('HEXISTS', HOSTS, request.host) == 0 then
     reply.status = 'report'
   else
-    local entry = read(HOSTS, request.host)
-    entry.seen = now
-    write(HOSTS, request.host, entry)
+    local entry = entry_of(request.host)
+    entry.seen, entry.report = now, nil
     reply.status = 'open'
     exchange(reply)
-    forget_old_seconds(request.longest_window)
+    for _, of in pairs(books) do forget_old_seconds(of) end
   end
 end
 reply.generation = generation
-if not request.look then redis.call('HSET', STATE, 'books', cjson.encode(books)) end
+if next(taken) then reply.taken = taken end
+if not request.look then save() end
 return cjson.encode(reply)

@@ -1,0 +1,77 @@
+-- groups -------------------------------------------------------------------------------------
+
+-- The accounts of a budget for each group begin with its *prefix*. It has `most` of them that were
+-- used since yesterday; all further groups share its *pool*. Where all are taken, they stay the
+-- same until midnight, so a process that was told of them asks for no other ones that day.
+local taken = {} -- their names by prefix, where this call found all of them taken
+
+local function prefix_of(name)
+  local longest
+  for prefix, _ in pairs(request.groups or {}) do
+    local fits = string.sub(name, 1, #prefix) == prefix
+    if fits and (not longest or #prefix > #longest) then longest = prefix end
+  end
+  return longest
+end
+
+local function is_idle(of)
+  forget_old_seconds(of)
+  for _, number in pairs(of.out) do
+    if number > 0 then return false end
+  end
+  return of.latest < today - 1 and next(of.seconds) == nil
+end
+
+local function is_full(prefix, group)
+  local own, busy = {}, {}
+  for _, name in ipairs(redis.call('HKEYS', BOOKS)) do
+    if name ~= group.pool and string.sub(name, 1, #prefix) == prefix then own[#own + 1] = name end
+  end
+  if #own < group.most then return false end
+  for _, name in ipairs(own) do
+    if is_idle(account(name)) then
+      books[name] = nil
+      redis.call('HDEL', BOOKS, name)
+    else
+      busy[#busy + 1] = name
+    end
+  end
+  if #busy < group.most then return false end
+  taken[prefix] = busy
+  return true
+end
+
+-- The account that a group uses. One that gets an account late may have used that of all others
+-- until now: it begins with all that they used, and so has nothing twice.
+local function home_of(name)
+  local prefix = prefix_of(name)
+  local pool = prefix and request.groups[prefix].pool
+  local is_there = books[name] or redis.call('HEXISTS', BOOKS, name) == 1
+  if not pool or name == pool or is_there then return name end
+  if is_full(prefix, request.groups[prefix]) then return pool end
+  local of = account(name)
+  if redis.call('HEXISTS', BOOKS, pool) == 1 then
+    local others = account(pool)
+    of.usd = others.usd + amount(others.out, 'usd')
+    for second, use in pairs(others.seconds) do of.seconds[second] = {use[1], use[2]} end
+    count(of, math.floor(now), amount(others.out, 'calls'), amount(others.out, 'tokens'))
+  end
+  write(BOOKS, name, of) -- so that it counts from now on
+  return name
+end
+
+-- Adds the limits of the groups that want something, at the accounts that they use.
+local function find_homes()
+  local homes = {}
+  for _, asked in ipairs({request.want, request.ahead}) do
+    for name, _ in pairs(asked) do
+      if not request.limits[name] and prefix_of(name) then homes[name] = home_of(name) end
+    end
+  end
+  for name, home in pairs(homes) do
+    request.limits[home] = request.groups[prefix_of(name)]
+    if home ~= name then
+      request.want[home], request.want[name] = request.want[name], nil
+    end
+  end
+end
