@@ -1,9 +1,10 @@
 -- groups -------------------------------------------------------------------------------------
 
 -- The accounts of a budget for each group begin with its *prefix*. It has `most` of them that were
--- used since yesterday; all further groups share its *pool*. Where all are taken, they stay the
--- same until midnight, so a process that was told of them asks for no other ones that day.
-local taken = {} -- their names by prefix, where this call found all of them taken
+-- used since yesterday; all further groups share its *pool*. Once a group has to, there are no more
+-- accounts until midnight, also after a rebuild: so none spends its money in two accounts, and a
+-- process that was told which there are does not ask for others that day.
+local taken = {} -- their names by prefix, where this call found no room for another
 
 local function prefix_of(name)
   local longest
@@ -14,6 +15,14 @@ local function prefix_of(name)
   return longest
 end
 
+local function is_there(name)
+  return books[name] ~= nil or redis.call('HEXISTS', BOOKS, name) == 1
+end
+
+local function has_spent(name)
+  return is_there(name) and account(name).usd > 0
+end
+
 local function is_idle(of)
   forget_old_seconds(of)
   for _, number in pairs(of.out) do
@@ -22,12 +31,12 @@ local function is_idle(of)
   return of.latest < today - 1 and next(of.seconds) == nil
 end
 
-local function is_full(prefix, group)
+local function has_room(prefix, group)
   local own, busy = {}, {}
   for _, name in ipairs(redis.call('HKEYS', BOOKS)) do
     if name ~= group.pool and string.sub(name, 1, #prefix) == prefix then own[#own + 1] = name end
   end
-  if #own < group.most then return false end
+  if #own < group.most and not has_spent(group.pool) then return true end
   for _, name in ipairs(own) do
     if is_idle(account(name)) then
       books[name] = nil
@@ -36,23 +45,21 @@ local function is_full(prefix, group)
       busy[#busy + 1] = name
     end
   end
-  if #busy < group.most then return false end
+  if #busy < group.most and not has_spent(group.pool) then return true end
   taken[prefix] = busy
-  return true
+  return false
 end
 
--- The account that a group uses. One that gets an account late may have used that of all others
--- until now: it begins with all that they used, and so has nothing twice.
+-- The account that a group uses. One that gets an account at midnight may have used that of all
+-- others a moment ago: it begins with what all of them used, so that no minute has too much.
 local function home_of(name)
   local prefix = prefix_of(name)
   local pool = prefix and request.groups[prefix].pool
-  local is_there = books[name] or redis.call('HEXISTS', BOOKS, name) == 1
-  if not pool or name == pool or is_there then return name end
-  if is_full(prefix, request.groups[prefix]) then return pool end
+  if not pool or name == pool or is_there(name) then return name end
+  if not has_room(prefix, request.groups[prefix]) then return pool end
   local of = account(name)
-  if redis.call('HEXISTS', BOOKS, pool) == 1 then
+  if is_there(pool) then
     local others = account(pool)
-    of.usd = others.usd + amount(others.out, 'usd')
     for second, use in pairs(others.seconds) do of.seconds[second] = {use[1], use[2]} end
     count(of, math.floor(now), amount(others.out, 'calls'), amount(others.out, 'tokens'))
   end
