@@ -121,7 +121,7 @@ local function awaited()
 end
 
 local function open(reports)
-  account('') -- so that books that were evicted are missed
+  account('') -- so that there are books, and those that were evicted are missed
   for _, entry in pairs(reports) do
     for name, used in pairs(entry.report) do add(name, used, entry.day) end
   end
@@ -131,6 +131,7 @@ local function open(reports)
       of.usd = of.usd + usd
     end
   end
+  save()
   ready = true
   local version = tonumber(redis.call('HGET', STATE, 'version') or '0')
   redis.call('HSET', STATE, 'ready', '1', 'version',
