@@ -21,6 +21,7 @@ local ENDED_AT_ONCE = 500 -- leases that are ended in one call at most
 local SNAPSHOT = 2       -- seconds for which a list of the live hosts is used again
 local STATE, LEASES, ENDS, HOSTS, BOOKS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local AMOUNTS = {'calls', 'tokens', 'usd', 'slots'}
+local LEASED = {'calls', 'tokens', 'usd'} -- slots are kept for the holder as a whole
 
 local request = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
@@ -70,14 +71,17 @@ local function save()
   for host, entry in pairs(entries) do write(HOSTS, host, entry) end
 end
 
-local function count(of, second, calls, tokens)
+local function count(name, second, calls, tokens)
   if calls == 0 and tokens == 0 then return end
+  local of = account(name)
   local key = string.format('%d', second)
   local use = of.seconds[key] or {0, 0}
   of.seconds[key] = {math.max(use[1] + calls, 0), math.max(use[2] + tokens, 0)}
 end
 
-local function lend(of, what, number)
+local function lend(name, what, number)
+  if number == 0 then return end -- most accounts of a lease: they are not even read
+  local of = account(name)
   if number > 0 then of.latest = today end
   of.out[what] = math.max(amount(of.out, what) + number, 0)
 end

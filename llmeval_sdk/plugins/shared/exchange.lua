@@ -30,19 +30,14 @@ end
 
 local function settle(lease)
   for name, used in pairs(request.used) do
-    local of, before = account(name), lease.used and lease.used[name]
+    local before = lease.used and lease.used[name]
     local usd_before = lease.used_day == request.day and amount(before, 'usd') or 0
-    count(of, math.floor(now), math.max(amount(used, 'calls') - amount(before, 'calls'), 0),
+    count(name, math.floor(now), math.max(amount(used, 'calls') - amount(before, 'calls'), 0),
       math.max(amount(used, 'tokens') - amount(before, 'tokens'), 0))
     spend(request.host, name, math.max(amount(used, 'usd') - usd_before, 0), request.day)
   end
   take_charge_back(lease)
-  for name, kept in pairs(lease.kept) do
-    for _, what in ipairs({'calls', 'tokens', 'usd'}) do
-      lend(account(name), what, -amount(kept, what))
-    end
-  end
-  lend(account(''), 'slots', -lease.slots)
+  lease.seq, lease.used, lease.used_day = request.seq, request.used, request.day
 end
 
 local function grant()
@@ -82,27 +77,21 @@ local function exchange(reply)
     return
   end
   settle(lease)
-  lease.seq, lease.used, lease.used_day = request.seq, request.used, request.day
-  lease.kept, lease.slots = {}, amount(request.kept[''], 'slots')
-  for name, kept in pairs(request.kept) do
-    lease.kept[name] = {}
-    for _, what in ipairs({'calls', 'tokens', 'usd'}) do
-      lease.kept[name][what] = amount(kept, what)
-      lend(account(name), what, amount(kept, what))
-    end
-  end
-  lend(account(''), 'slots', lease.slots)
+  local slots = amount(request.kept[''], 'slots')
+  lend_instead(lease.kept, request.kept)
+  lend('', 'slots', slots - lease.slots)
+  lease.kept, lease.slots = request.kept, slots
   if is_done and not request.leave then
     find_homes()
     reply.granted, reply.refused = grant()
     for name, more in pairs(reply.granted) do
       lease.kept[name] = lease.kept[name] or {}
-      for _, what in ipairs({'calls', 'tokens', 'usd'}) do
+      for _, what in ipairs(LEASED) do
         lease.kept[name][what] = amount(lease.kept[name], what) + amount(more, what)
-        lend(account(name), what, amount(more, what))
+        lend(name, what, amount(more, what))
       end
       lease.slots = lease.slots + amount(more, 'slots')
-      lend(account(''), 'slots', amount(more, 'slots'))
+      lend('', 'slots', amount(more, 'slots'))
     end
   end
   lease.ends = math.min(now + request.lease, (today + 1) * DAY)

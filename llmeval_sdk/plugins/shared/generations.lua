@@ -69,7 +69,7 @@ end
 local function add(name, used, day)
   local of = account(name)
   if day == today then of.usd = of.usd + amount(used, 'usd') end
-  count(of, math.floor(now), amount(used, 'calls'), amount(used, 'tokens'))
+  count(name, math.floor(now), amount(used, 'calls'), amount(used, 'tokens'))
 end
 
 local function is_nothing(used)

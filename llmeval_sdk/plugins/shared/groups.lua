@@ -61,7 +61,7 @@ local function home_of(name)
   if is_there(pool) then
     local others = account(pool)
     for second, use in pairs(others.seconds) do of.seconds[second] = {use[1], use[2]} end
-    count(of, math.floor(now), amount(others.out, 'calls'), amount(others.out, 'tokens'))
+    count(name, math.floor(now), amount(others.out, 'calls'), amount(others.out, 'tokens'))
   end
   write(BOOKS, name, of) -- so that it counts from now on
   return name

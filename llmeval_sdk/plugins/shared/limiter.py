@@ -208,20 +208,21 @@ class BudgetLease(Locked):
         for name in self._idle:
             self._accounts[name].free = dict.fromkeys(AMOUNTS, 0)
             del ahead[name]
-        kept = {
+        kept: dict[str, Amounts] = {
             name: {what: account.free[what] + account.held[what] for what in AMOUNTS}
             for name, account in self._accounts.items()
         }
         kept[""]["slots"] = self._slots
+        used: dict[str, Amounts] = {
+            name: {what: ceil(account.used[what]) for what in AMOUNTS[:3]}
+            for name, account in self._accounts.items()
+        }
         return {
-            "used": {
-                name: {what: ceil(account.used[what]) for what in AMOUNTS[:3]}
-                for name, account in self._accounts.items()
-            },
+            "used": _without_zeros(used),
             "day": self.day,
-            "kept": kept,
+            "kept": _without_zeros(kept),
             "want": want,
-            "ahead": {} if leave else ahead,
+            "ahead": {} if leave else _without_zeros(ahead),
         }
 
     def take_in(self, granted: Need, ends: float, day: int) -> None:
@@ -254,6 +255,12 @@ class BudgetLease(Locked):
     def _end(self) -> None:
         for account in self._accounts.values():
             account.free = dict.fromkeys(AMOUNTS, 0)
+
+
+def _without_zeros(need: Need) -> Need:
+    """Return amounts as they are sent, most of which are 0 where there are many accounts."""
+    some = {name: {what: n for what, n in amounts.items() if n} for name, amounts in need.items()}
+    return {name: amounts for name, amounts in some.items() if amounts}
 
 
 _PARTS = ("books", "leases", "groups", "generations", "exchange")
