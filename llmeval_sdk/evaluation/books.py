@@ -166,17 +166,20 @@ def limits_of_groups(
         name = budget.account_of(tags)
         if name is None:
             continue
-        if not has_room(state, budget, name, now):
+        if budget.per is not None and not has_room(state, budget.account_prefix, name, now):
             name = f"{budget.account_prefix}{OTHERS}"
         limits[name] = budget
     return limits
 
 
-def has_room(state: BookState, budget: Budget, name: str, now: float) -> bool:
-    """Say whether a budget of groups has an account, or may get it; idle ones make way for it."""
-    if budget.per is None or name in state.accounts:
+def has_room(state: BookState, prefix: str, name: str, now: float) -> bool:
+    """Say whether a group has an account of its own, or may get it; idle ones make way for it.
+
+    The accounts of all groups of its budget begin with ``prefix``.
+    """
+    if name in state.accounts:
         return True
-    own = [account for account in state.accounts if account.startswith(budget.account_prefix)]
+    own = [account for account in state.accounts if account.startswith(prefix)]
     for account in own if len(own) >= MAX_GROUPS else ():
         if state.accounts[account].is_idle(now) and not state.reserved(account, now):
             del state.accounts[account]

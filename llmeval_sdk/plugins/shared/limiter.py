@@ -397,6 +397,7 @@ class SharedLimiter(BudgetLimiter):
         lease: seconds for which a lease lasts.
         rebuild: seconds for which hosts are waited for when Redis has no data.
         apart: accounts that do not count in the budget; see `BudgetLimiter`.
+        names: whether Redis may see the tags and values by which groups are told.
     """
 
     __slots__ = (
@@ -423,6 +424,7 @@ class SharedLimiter(BudgetLimiter):
         lease: float = LEASE_SECONDS,
         rebuild: float = REBUILD_SECONDS,
         apart: Mapping[str, Budget] | None = None,
+        names: bool = True,
     ) -> None:
         super().__init__(budget, ledger, apart=apart, clock=self.now)
         self._concurrency = concurrency
@@ -433,7 +435,7 @@ class SharedLimiter(BudgetLimiter):
         self._longest = longest
         self._lease_seconds = lease
         self._rebuild = rebuild
-        self._groups = SharedGroups(budget.groups)
+        self._groups = SharedGroups(budget.groups, names=names)
         self._limits_of = limits_of(budget, concurrency, self.apart)
         self._pending: tuple[Need, threading.Event] | None = None
         self.forked()
@@ -470,8 +472,9 @@ class SharedLimiter(BudgetLimiter):
         limits, held = taken
 
         def of_host(state: BookState, now: float) -> Mapping[str, Budget]:
-            for name, budget in limits.items():
-                books.has_room(state, budget, name, now)  # Redis says which, and idle ones make way
+            for name in limits:  # Redis says which accounts there are; here idle ones make way
+                if prefix := self._groups.prefix_of(name):
+                    books.has_room(state, prefix, name, now)
             return limits
 
         made = self._grant(want, of_host)

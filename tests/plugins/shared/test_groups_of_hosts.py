@@ -86,7 +86,9 @@ def test_the_dollars_of_a_tenant_are_spent_once(hosts_of):
     for tenant, times in (("acme", 4), ("globex", 5)):
         paid = 0
         for _ in range(3):
-            paid += sum(is_paid(hosts, each, tenant, usd=0.1) for _ in "12345" for each in processes)
+            paid += sum(
+                is_paid(hosts, each, tenant, usd=0.1) for _ in "12345" for each in processes
+            )
             hosts.clock.now += IDLE_SECONDS + 1  # until what is leased and not used is given back
             for each in processes:
                 hosts.exchange(each)
@@ -218,6 +220,17 @@ def test_any_value_of_a_tag_is_a_group(hosts_of, redis, value):
     paid = [is_paid(hosts, each, value, usd=0.1) for _ in range(3) for each in processes]
     assert sum(paid) == 2
     assert max(map(len, accounts(redis))) <= len("where tag:tenant=") + max(len(value), 200)
+
+
+def test_where_names_may_not_leave_redis_sees_hashes_of_groups(redis, clock):
+    """The limits hold all the same."""
+    groups = [calls(3), calls(9, where={"tag:tenant": "acme"})]
+    hosts = SimulatedHosts(redis, clock, Budget(groups=groups), names=False)
+    processes = [hosts.process(host) for host in "ab"]
+    hosts.open(*processes)
+    for tenant in ("acme", "globex"):
+        assert sum(is_paid(hosts, each, tenant) for _ in range(3) for each in processes) == 3
+    assert [len(name) for name in sorted(accounts(redis), key=len)] == [0, 16, 32, 32]
 
 
 # -- what fails --------------------------------------------------------------------------------
