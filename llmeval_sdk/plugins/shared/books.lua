@@ -12,14 +12,14 @@
 -- spent today: every host keeps books of its own on disk.
 --
 -- Amounts: calls, tokens, usd (millionths of a dollar), slots (calls at a time). All are whole.
--- KEYS: state, leases, ends (holder by the end of its lease), hosts, books (account by name).
+-- KEYS: state, leases, ends (holder by the end of its lease), hosts, groups (account by name).
 -- ARGV[1]: the request as JSON.
 
 local MINUTE, DAY = 60, 86400
 local LIVE = 60          -- seconds after which a silent host without a lease has left
 local ENDED_AT_ONCE = 500 -- leases that are ended in one call at most
 local SNAPSHOT = 2       -- seconds for which a list of the live hosts is used again
-local STATE, LEASES, ENDS, HOSTS, BOOKS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local STATE, LEASES, ENDS, HOSTS, GROUPS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local AMOUNTS = {'calls', 'tokens', 'usd', 'slots'}
 local LEASED = {'calls', 'tokens', 'usd'} -- slots are kept for the holder as a whole
 
@@ -51,12 +51,18 @@ end
 
 -- the books ----------------------------------------------------------------------------------
 
-local books, entries = {}, {} -- accounts and hosts that this call is about, until `save`
+-- The accounts of all judges and of single ones are one text in the state. Those of groups, which may
+-- be many, stand by themselves, and only those are read that a call is about.
+local books, groups, entries = {}, {}, {}
+local is_of_judges = {}
+for name, _ in pairs(request.limits) do is_of_judges[name] = true end
 
 local function account(name)
-  local found = books[name] or read(BOOKS, name)
+  local found = books[name] or groups[name] or read(GROUPS, name)
     or {usd = 0, day = today, latest = today, seconds = {}, out = {}}
-  books[name] = found
+  if not books[name] then
+    (is_of_judges[name] and books or groups)[name] = found
+  end
   if found.day ~= today then found.day, found.usd = today, 0 end
   return found
 end
@@ -67,7 +73,9 @@ local function entry_of(host)
 end
 
 local function save()
-  for name, of in pairs(books) do write(BOOKS, name, of) end
+  redis.call('HSET', STATE, 'books', cjson.encode(books))
+  if next(groups) then redis.call('HSET', STATE, 'groups', '1') end
+  for name, of in pairs(groups) do write(GROUPS, name, of) end
   for host, entry in pairs(entries) do write(HOSTS, host, entry) end
 end
 

@@ -145,6 +145,7 @@ if ready then
     reply.status = 'open'
     exchange(reply)
     for _, of in pairs(books) do forget_old_seconds(of) end
+    for _, of in pairs(groups) do forget_old_seconds(of) end
   end
 end
 reply.generation = generation

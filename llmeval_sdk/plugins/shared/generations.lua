@@ -28,14 +28,14 @@ local function snapshot()
 end
 
 local function begin(run, known)
-  redis.call('DEL', LEASES, ENDS, HOSTS, BOOKS)
+  redis.call('DEL', LEASES, ENDS, HOSTS, GROUPS)
   redis.call('HSET', LEASES, 'begun', 'null') -- so that a key that was evicted is missed
   redis.call('ZADD', ENDS, '+inf', 'begun')
   generation = run .. '-' .. time[1] .. '.' .. time[2]
-  began, ready, best, books, entries = now, false, known, {}, {}
-  redis.call('HDEL', STATE, 'snapshot')
+  began, ready, best, books, groups, entries = now, false, known, {}, {}, {}
+  redis.call('HDEL', STATE, 'snapshot', 'groups')
   redis.call('HSET', STATE, 'generation', generation, 'run', run, 'began', string.format('%.4f', now),
-    'ready', '0', 'best', known and cjson.encode(known) or 'null')
+    'ready', '0', 'books', '{}', 'best', known and cjson.encode(known) or 'null')
 end
 
 local function is_newer(one, other)
@@ -53,15 +53,18 @@ end
 -- Returns false where there are no data of this life of the server, and it may only look at them.
 local function load()
   local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-  local stored = redis.call('HMGET', STATE, 'generation', 'run', 'began', 'ready', 'best')
-  best = stored[5] and stored[5] ~= 'null' and cjson.decode(stored[5]) or nil
+  local stored = redis.call('HMGET', STATE, 'generation', 'run', 'began', 'ready', 'books', 'best',
+    'groups')
+  best = stored[6] and stored[6] ~= 'null' and cjson.decode(stored[6]) or nil
   local is_whole = redis.call('EXISTS', LEASES, ENDS) == 2
-    and (stored[4] ~= '1' or redis.call('EXISTS', HOSTS, BOOKS) == 2)
+    and (stored[4] ~= '1' or redis.call('EXISTS', HOSTS) == 1)
+    and (stored[7] ~= '1' or redis.call('EXISTS', GROUPS) == 1)
   if not stored[1] or stored[2] ~= run or not is_whole then
     if request.look then return false end
     begin(run, stored[1] and remembered() or nil)
   else
     generation, began, ready = stored[1], tonumber(stored[3]), stored[4] == '1'
+    books = cjson.decode(stored[5])
   end
   return true
 end
@@ -121,7 +124,6 @@ local function awaited()
 end
 
 local function open(reports)
-  account('') -- so that there are books, and those that were evicted are missed
   for _, entry in pairs(reports) do
     for name, used in pairs(entry.report) do add(name, used, entry.day) end
   end

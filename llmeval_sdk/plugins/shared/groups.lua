@@ -16,7 +16,8 @@ local function prefix_of(name)
 end
 
 local function is_there(name)
-  return books[name] ~= nil or redis.call('HEXISTS', BOOKS, name) == 1
+  return books[name] ~= nil or groups[name] ~= nil
+    or redis.call('HEXISTS', GROUPS, name) == 1
 end
 
 local function has_spent(name)
@@ -33,14 +34,14 @@ end
 
 local function has_room(prefix, group)
   local own, busy = {}, {}
-  for _, name in ipairs(redis.call('HKEYS', BOOKS)) do
+  for _, name in ipairs(redis.call('HKEYS', GROUPS)) do
     if name ~= group.pool and string.sub(name, 1, #prefix) == prefix then own[#own + 1] = name end
   end
   if #own < group.most and not has_spent(group.pool) then return true end
   for _, name in ipairs(own) do
     if is_idle(account(name)) then
-      books[name] = nil
-      redis.call('HDEL', BOOKS, name)
+      groups[name] = nil
+      redis.call('HDEL', GROUPS, name)
     else
       busy[#busy + 1] = name
     end
@@ -63,7 +64,7 @@ local function home_of(name)
     for second, use in pairs(others.seconds) do of.seconds[second] = {use[1], use[2]} end
     count(name, math.floor(now), amount(others.out, 'calls'), amount(others.out, 'tokens'))
   end
-  write(BOOKS, name, of) -- so that it counts from now on
+  write(GROUPS, name, of) -- so that it is among them from now on
   return name
 end
 

@@ -264,7 +264,7 @@ def _without_zeros(need: Need) -> Need:
 
 
 _PARTS = ("books", "leases", "groups", "generations", "exchange")
-_KEYS = ("state", "leases", "ends", "hosts", "books")
+_KEYS = ("state", "leases", "ends", "hosts", "groups")
 _WORDS = {
     "calls": "calls a minute are used up",
     "tokens": "tokens a minute are used up",
