@@ -74,7 +74,7 @@ end
 
 local function save()
   redis.call('HSET', STATE, 'books', cjson.encode(books))
-  if next(groups) then redis.call('HSET', STATE, 'groups', '1') end
+  if next(groups) then redis.call('HSET', STATE, 'groups', today) end
   for name, of in pairs(groups) do write(GROUPS, name, of) end
   for host, entry in pairs(entries) do write(HOSTS, host, entry) end
 end

@@ -58,13 +58,14 @@ local function load()
   best = stored[6] and stored[6] ~= 'null' and cjson.decode(stored[6]) or nil
   local is_whole = redis.call('EXISTS', LEASES, ENDS) == 2
     and (stored[4] ~= '1' or redis.call('EXISTS', HOSTS) == 1)
-    and (stored[7] ~= '1' or redis.call('EXISTS', GROUPS) == 1)
+    and (not stored[7] or redis.call('EXISTS', GROUPS) == 1)
   if not stored[1] or stored[2] ~= run or not is_whole then
     if request.look then return false end
     begin(run, stored[1] and remembered() or nil)
   else
     generation, began, ready = stored[1], tonumber(stored[3]), stored[4] == '1'
     books = cjson.decode(stored[5])
+    if stored[7] and tonumber(stored[7]) ~= today and not request.look then sweep() end
   end
   return true
 end

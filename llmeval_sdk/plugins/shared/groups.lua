@@ -32,22 +32,28 @@ local function is_idle(of)
   return of.latest < today - 1 and next(of.seconds) == nil
 end
 
+-- Removes once a day what nobody used since yesterday.
+local function sweep()
+  local is_empty = true
+  for _, name in ipairs(redis.call('HKEYS', GROUPS)) do
+    local goes = is_idle(account(name))
+    if goes then redis.call('HDEL', GROUPS, name) end
+    is_empty, groups[name] = is_empty and goes, nil
+  end
+  if is_empty then
+    redis.call('HDEL', STATE, 'groups')
+  else
+    redis.call('HSET', STATE, 'groups', today)
+  end
+end
+
 local function has_room(prefix, group)
-  local own, busy = {}, {}
+  local own = {}
   for _, name in ipairs(redis.call('HKEYS', GROUPS)) do
     if name ~= group.pool and string.sub(name, 1, #prefix) == prefix then own[#own + 1] = name end
   end
   if #own < group.most and not has_spent(group.pool) then return true end
-  for _, name in ipairs(own) do
-    if is_idle(account(name)) then
-      groups[name] = nil
-      redis.call('HDEL', GROUPS, name)
-    else
-      busy[#busy + 1] = name
-    end
-  end
-  if #busy < group.most and not has_spent(group.pool) then return true end
-  taken[prefix] = busy
+  taken[prefix] = own
   return false
 end
 

@@ -254,6 +254,19 @@ def test_after_a_flush_no_tenant_spends_its_day_twice(hosts_of, redis):
     assert is_paid(hosts, processes[0], "t1", usd=0.04)
 
 
+def test_accounts_of_groups_that_redis_evicted_are_rebuilt(hosts_of, redis):
+    """As all the data are that Redis may lose."""
+    hosts = hosts_of(dollars(0.1))
+    limiter = hosts.process("a")
+    hosts.open(limiter)
+    assert is_paid(hosts, limiter, "acme", usd=0.06)
+    redis.client().delete(keys("judges")[-1])
+    hosts.exchange(limiter)
+    assert limiter._status == "closed"
+    hosts.open(limiter)
+    assert not is_paid(hosts, limiter, "acme", usd=0.06)
+
+
 def test_what_a_dead_process_had_leased_for_a_tenant_is_spent(hosts_of):
     """For nobody knows whether it was."""
     hosts = hosts_of(dollars(0.5))
