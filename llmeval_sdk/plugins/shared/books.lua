@@ -51,8 +51,8 @@ end
 
 -- the books ----------------------------------------------------------------------------------
 
--- The accounts of all judges and of single ones are one text in the state. Those of groups, which may
--- be many, stand by themselves, and only those are read that a call is about.
+-- The accounts of all judges and of single ones are one text in the state. Those of groups may be
+-- many: they stand by themselves, and only those are read that a call is about.
 local books, groups, entries = {}, {}, {}
 local is_of_judges = {}
 for name, _ in pairs(request.limits) do is_of_judges[name] = true end

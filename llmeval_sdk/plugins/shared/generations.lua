@@ -101,7 +101,9 @@ local function take_report(report)
   for name, used in pairs(report.used) do
     if not is_nothing(used) then
       local home = ready and home_of(name) or name
-      if report.day == today then entry.spent[home] = amount(entry.spent, home) + amount(used, 'usd') end
+      if report.day == today then
+        entry.spent[home] = amount(entry.spent, home) + amount(used, 'usd')
+      end
       if ready then add(home, used, report.day) end
     end
   end
