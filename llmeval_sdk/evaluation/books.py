@@ -76,9 +76,9 @@ class Account:
         )
 
     def is_idle(self, now: float) -> bool:
-        """Say whether nothing was used since yesterday."""
-        latest = max(self.seconds, default=0)
-        return self.day < now // DAY_SECONDS and latest < now - DAY_SECONDS
+        """Say whether nothing was used today or yesterday: that only changes at midnight."""
+        latest = max(self.day, max(self.seconds, default=0) // DAY_SECONDS)
+        return latest < now // DAY_SECONDS - 1
 
 
 @dataclass(slots=True)
@@ -166,16 +166,24 @@ def limits_of_groups(
         name = budget.account_of(tags)
         if name is None:
             continue
-        if budget.per is not None and name not in state.accounts:
-            prefix = budget.account_prefix
-            own = [account for account in state.accounts if account.startswith(prefix)]
-            for account in own if len(own) >= MAX_GROUPS else ():
-                if state.accounts[account].is_idle(now) and not state.reserved(account, now):
-                    del state.accounts[account]
-            if sum(account in state.accounts for account in own) >= MAX_GROUPS:
-                name = f"{prefix}{OTHERS}"
+        if budget.per is not None and not has_room(state, budget.account_prefix, name, now):
+            name = f"{budget.account_prefix}{OTHERS}"
         limits[name] = budget
     return limits
+
+
+def has_room(state: BookState, prefix: str, name: str, now: float) -> bool:
+    """Say whether a group has an account of its own, or may get it; idle ones make way for it.
+
+    The accounts of all groups of its budget begin with ``prefix``.
+    """
+    if name in state.accounts:
+        return True
+    own = [account for account in state.accounts if account.startswith(prefix)]
+    for account in own if len(own) >= MAX_GROUPS else ():
+        if state.accounts[account].is_idle(now) and not state.reserved(account, now):
+            del state.accounts[account]
+    return sum(account in state.accounts for account in own) < MAX_GROUPS
 
 
 def reserve(

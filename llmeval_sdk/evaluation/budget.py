@@ -41,9 +41,8 @@ class Budget:
             or ``per``. Their ``concurrency`` is not used.
         where: Tags of the spans that a budget among ``groups`` is about, such as
             ``{"tag:tenant": "acme"}``.
-        per: ``tag:KEY`` or ``user``: each of its values has these limits for itself. The processes
-            of a host keep books for 200 values that have used something lately; all others share
-            one account.
+        per: ``tag:KEY`` or ``user``: each of its values has these limits for itself. 200 values
+            that were used since yesterday have an account of their own; all others share one.
 
     Raises:
         ConfigurationError: A limit is not a number of at least 0, or one of ``groups`` has neither

@@ -134,8 +134,26 @@ class BudgetLimiter:
         groups = () if judge in self.apart else self.budget.groups
         more = self._ahead() if ahead and not groups else 0  # the next call may be of another group
 
+        def limits(state: BookState, now: float) -> Mapping[str, Budget]:
+            return {**of_judge, **books.limits_of_groups(state, groups, tags, now)}
+
+        granted = self._grant(want, limits, more=more)
+        if isinstance(granted, Refused):
+            return granted
+        self._spares.extend(_Spare(os.getpid(), judge, usd is None, one) for one in granted[1:])
+        return granted[0]
+
+    def _grant(
+        self,
+        want: Want,
+        limits_in: Callable[[BookState, float], Mapping[str, Budget]],
+        *,
+        more: int = 0,
+    ) -> Refused | list[Reservation]:
+        """Reserve an amount in the books, and up to so many ``more`` of it ahead."""
+
         def change(state: BookState, now: float) -> Refused | list[Reservation]:
-            limits = {**of_judge, **books.limits_of_groups(state, groups, tags, now)}
+            limits = limits_in(state, now)
             refused = books.refusal(state, limits, want, now)
             if refused is not None:
                 return refused
@@ -149,13 +167,9 @@ class BudgetLimiter:
             return made
 
         try:
-            granted = self._change(change, lambda result: isinstance(result, list))
+            return self._change(change, lambda result: isinstance(result, list))
         except Exception as error:
             return Refused("over_budget", f"the ledger cannot be used: {type(error).__name__}", 1.0)
-        if isinstance(granted, Refused):
-            return granted
-        self._spares.extend(_Spare(os.getpid(), judge, usd is None, one) for one in granted[1:])
-        return granted[0]
 
     def _spare(self, judge: str, want: Want) -> Reservation | None:
         """Return a reservation that was made ahead; those that do not fit are given back."""

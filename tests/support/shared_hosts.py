@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from itertools import cycle
 from pathlib import Path
 
 from llmeval_sdk.evaluation.admission import Refused
@@ -44,19 +45,25 @@ def spend(address, folder, seconds, options):
     late = options.pop("clock_is_late_by", 0)
     real = time.time
     time.time = lambda: real() - late
-    budget = Budget(**options.pop("budget"))
+    budget = options.pop("budget")
+    groups = [Budget(**group) for group in budget.pop("groups", ())]
+    tenants = cycle(options.pop("tenants", [None]))
+    budget = Budget(**budget, groups=groups)
     usd, tokens, pause = options.pop("usd"), options.pop("tokens"), options.pop("pause", 0.002)
     limiter = limiter_of(folder, address, budget=budget, **options)
     end = time.monotonic() + seconds
     with (Path(folder) / f"calls-{os.getpid()}.jsonl").open("a", buffering=1) as calls:
         while time.monotonic() < end:
-            granted = limiter.reserve("judge", tokens=tokens, usd=usd)
+            tenant = next(tenants)
+            tags = {"tenant": tenant} if tenant else {}
+            granted = limiter.reserve("judge", tokens=tokens, usd=usd, tags=tags)
             if isinstance(granted, Refused):
                 calls.write(json.dumps({"refused": granted.detail, "at": real()}) + "\n")
                 time.sleep(min(granted.retry_after or 0.05, 0.05))  # as a rate limiter would
                 continue
             began = real()
-            calls.write(json.dumps({"began": began, "usd": usd, "tokens": tokens}) + "\n")
+            call = {"began": began, "usd": usd, "tokens": tokens, "tenant": tenant}
+            calls.write(json.dumps(call) + "\n")
             time.sleep(pause)  # the call
             calls.write(json.dumps({"ended": real(), "of": began}) + "\n")
             limiter.settle(granted, tokens=tokens, usd=usd)

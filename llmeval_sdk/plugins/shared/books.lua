@@ -1,5 +1,5 @@
 -- One budget for all hosts. All of it is one script, which runs alone in Redis and on Redis' clock.
--- `script.py` puts it together: books.lua, leases.lua, generations.lua and exchange.lua, in order.
+-- `limiter.py` puts it together: books, leases, groups, generations and exchange, in this order.
 --
 -- A *holder* (one process) holds a *lease*: amounts that it may use until the lease ends. What is
 -- leased counts as used by nobody and free for nobody. With each exchange the holder says what it
@@ -12,14 +12,16 @@
 -- spent today: every host keeps books of its own on disk.
 --
 -- Amounts: calls, tokens, usd (millionths of a dollar), slots (calls at a time). All are whole.
--- KEYS: state, leases, ends (holder by the end of its lease), hosts. ARGV[1]: the request as JSON.
+-- KEYS: state, leases, ends (holder by the end of its lease), hosts, groups (account by name).
+-- ARGV[1]: the request as JSON.
 
 local MINUTE, DAY = 60, 86400
 local LIVE = 60          -- seconds after which a silent host without a lease has left
 local ENDED_AT_ONCE = 500 -- leases that are ended in one call at most
 local SNAPSHOT = 2       -- seconds for which a list of the live hosts is used again
-local STATE, LEASES, ENDS, HOSTS = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local STATE, LEASES, ENDS, HOSTS, GROUPS = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local AMOUNTS = {'calls', 'tokens', 'usd', 'slots'}
+local LEASED = {'calls', 'tokens', 'usd'} -- slots are kept for the holder as a whole
 
 local request = cjson.decode(ARGV[1])
 local time = redis.call('TIME')
@@ -49,25 +51,46 @@ end
 
 -- the books ----------------------------------------------------------------------------------
 
-local books
+-- The accounts of all judges and of single ones are one text in the state. Those of groups may be
+-- many: they stand by themselves, and only those are read that a call is about.
+local books, groups, entries = {}, {}, {}
+local is_of_judges = {}
+for name, _ in pairs(request.limits) do is_of_judges[name] = true end
 
 local function account(name)
+  local found = books[name] or groups[name] or read(GROUPS, name)
+    or {usd = 0, day = today, latest = today, seconds = {}, out = {}}
   if not books[name] then
-    books[name] = {usd = 0, day = today, seconds = {}, out = {}}
+    (is_of_judges[name] and books or groups)[name] = found
   end
-  local found = books[name]
   if found.day ~= today then found.day, found.usd = today, 0 end
   return found
 end
 
-local function count(of, second, calls, tokens)
+local function entry_of(host)
+  entries[host] = entries[host] or read(HOSTS, host) or {seen = now, day = today, spent = {}}
+  return entries[host]
+end
+
+local function save()
+  redis.call('HSET', STATE, 'books', cjson.encode(books))
+  if next(groups) then redis.call('HSET', STATE, 'groups', today) end
+  for name, of in pairs(groups) do write(GROUPS, name, of) end
+  for host, entry in pairs(entries) do write(HOSTS, host, entry) end
+end
+
+local function count(name, second, calls, tokens)
   if calls == 0 and tokens == 0 then return end
+  local of = account(name)
   local key = string.format('%d', second)
   local use = of.seconds[key] or {0, 0}
   of.seconds[key] = {math.max(use[1] + calls, 0), math.max(use[2] + tokens, 0)}
 end
 
-local function lend(of, what, number)
+local function lend(name, what, number)
+  if number == 0 then return end -- most accounts of a lease: they are not even read
+  local of = account(name)
+  if number > 0 then of.latest = today end
   of.out[what] = math.max(amount(of.out, what) + number, 0)
 end
 
@@ -84,20 +107,17 @@ local function recent(of, place, window)
   return total, oldest
 end
 
-local function forget_old_seconds(window)
-  for _, of in pairs(books) do
-    for second, _ in pairs(of.seconds) do
-      if tonumber(second) + 1 + math.max(window, MINUTE) <= now then of.seconds[second] = nil end
-    end
+local function forget_old_seconds(of)
+  for second, _ in pairs(of.seconds) do
+    local window = math.max(request.longest_window, MINUTE)
+    if tonumber(second) + 1 + window <= now then of.seconds[second] = nil end
   end
 end
 
 local function spend(host, name, usd, day)
   if usd == 0 or day ~= today then return end
-  local of = account(name)
+  local of, entry = account(name), entry_of(host)
   of.usd = math.max(of.usd + usd, 0)
-  local entry = read(HOSTS, host) or {seen = now, day = today, spent = {}}
   if entry.day ~= today then entry.day, entry.spent = today, {} end
   entry.spent[name] = math.max(amount(entry.spent, name) + usd, 0)
-  write(HOSTS, host, entry)
 end

@@ -30,19 +30,14 @@ end
 
 local function settle(lease)
   for name, used in pairs(request.used) do
-    local of, before = account(name), lease.used and lease.used[name]
+    local before = lease.used and lease.used[name]
     local usd_before = lease.used_day == request.day and amount(before, 'usd') or 0
-    count(of, math.floor(now), math.max(amount(used, 'calls') - amount(before, 'calls'), 0),
+    count(name, math.floor(now), math.max(amount(used, 'calls') - amount(before, 'calls'), 0),
       math.max(amount(used, 'tokens') - amount(before, 'tokens'), 0))
     spend(request.host, name, math.max(amount(used, 'usd') - usd_before, 0), request.day)
   end
   take_charge_back(lease)
-  for name, kept in pairs(lease.kept) do
-    for _, what in ipairs({'calls', 'tokens', 'usd'}) do
-      lend(account(name), what, -amount(kept, what))
-    end
-  end
-  lend(account(''), 'slots', -lease.slots)
+  lease.seq, lease.used, lease.used_day = request.seq, request.used, request.day
 end
 
 local function grant()
@@ -82,26 +77,21 @@ local function exchange(reply)
     return
   end
   settle(lease)
-  lease.seq, lease.used, lease.used_day = request.seq, request.used, request.day
-  lease.kept, lease.slots = {}, amount(request.kept[''], 'slots')
-  for name, kept in pairs(request.kept) do
-    lease.kept[name] = {}
-    for _, what in ipairs({'calls', 'tokens', 'usd'}) do
-      lease.kept[name][what] = amount(kept, what)
-      lend(account(name), what, amount(kept, what))
-    end
-  end
-  lend(account(''), 'slots', lease.slots)
+  local slots = amount(request.kept[''], 'slots')
+  lend_instead(lease.kept, request.kept)
+  lend('', 'slots', slots - lease.slots)
+  lease.kept, lease.slots = request.kept, slots
   if is_done and not request.leave then
+    find_homes()
     reply.granted, reply.refused = grant()
     for name, more in pairs(reply.granted) do
       lease.kept[name] = lease.kept[name] or {}
-      for _, what in ipairs({'calls', 'tokens', 'usd'}) do
+      for _, what in ipairs(LEASED) do
         lease.kept[name][what] = amount(lease.kept[name], what) + amount(more, what)
-        lend(account(name), what, amount(more, what))
+        lend(name, what, amount(more, what))
       end
       lease.slots = lease.slots + amount(more, 'slots')
-      lend(account(''), 'slots', amount(more, 'slots'))
+      lend('', 'slots', amount(more, 'slots'))
     end
   end
   lease.ends = math.min(now + request.lease, (today + 1) * DAY)
@@ -131,11 +121,11 @@ if not load() then return cjson.encode({status = 'unused', now = now, day = toda
 if request.report then take_report(request.report) end
 local reply = {now = now, day = today}
 if not ready then
-  local missing, entries = awaited()
+  local missing, reports = awaited()
   if request.look then
     reply.hosts = redis.call('HKEYS', HOSTS)
   elseif is_past() or (now >= began + request.rebuild and #missing == 0) then
-    open(entries)
+    open(reports)
   end
   if not ready then
     reply.status, reply.awaited = 'closed', missing
@@ -150,14 +140,15 @@ if ready then
   elseif request.generation ~= generation or redis.call('HEXISTS', HOSTS, request.host) == 0 then
     reply.status = 'report'
   else
-    local entry = read(HOSTS, request.host)
-    entry.seen = now
-    write(HOSTS, request.host, entry)
+    local entry = entry_of(request.host)
+    entry.seen, entry.report = now, nil
     reply.status = 'open'
     exchange(reply)
-    forget_old_seconds(request.longest_window)
+    for _, of in pairs(books) do forget_old_seconds(of) end
+    for _, of in pairs(groups) do forget_old_seconds(of) end
   end
 end
 reply.generation = generation
-if not request.look then redis.call('HSET', STATE, 'books', cjson.encode(books)) end
+if next(taken) then reply.taken = taken end
+if not request.look then save() end
 return cjson.encode(reply)

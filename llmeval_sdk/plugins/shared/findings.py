@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.plugins.shared.limiter import (
-    LEASE_SECONDS,
-    MICROS,
-    REBUILD_SECONDS,
-    keys,
-    limits_of,
-    script,
-)
+from llmeval_sdk.plugins.shared.amounts import MICROS, limits_of
+from llmeval_sdk.plugins.shared.limiter import LEASE_SECONDS, REBUILD_SECONDS, keys, script
 from llmeval_sdk.plugins.shared.redis_client import connect
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 

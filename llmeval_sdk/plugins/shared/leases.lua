@@ -1,11 +1,23 @@
 -- leases -------------------------------------------------------------------------------------
 
+-- Lends what a holder keeps, in the place of what it kept before.
+local function lend_instead(before, kept)
+  for _, names in ipairs({before, kept}) do
+    for name, _ in pairs(names) do
+      for _, what in ipairs(LEASED) do
+        if names == before or not before[name] then
+          lend(name, what, amount(kept[name], what) - amount(before[name], what))
+        end
+      end
+    end
+  end
+end
+
 local function charge(lease)
+  lend_instead(lease.kept, {})
   lease.charged = {}
   for name, kept in pairs(lease.kept) do
-    local of = account(name)
-    for _, what in ipairs({'calls', 'tokens', 'usd'}) do lend(of, what, -amount(kept, what)) end
-    count(of, math.floor(lease.ends), amount(kept, 'calls'), amount(kept, 'tokens'))
+    count(name, math.floor(lease.ends), amount(kept, 'calls'), amount(kept, 'tokens'))
     spend(lease.host, name, amount(kept, 'usd'), lease.day)
     lease.charged[name] = kept
   end
@@ -15,9 +27,9 @@ end
 local function take_charge_back(lease)
   for name, charged in pairs(lease.charged or {}) do
     spend(lease.host, name, -amount(charged, 'usd'), lease.day)
-    local of, key = account(name), string.format('%d', math.floor(lease.ends))
-    if of.seconds[key] then
-      count(of, math.floor(lease.ends), -amount(charged, 'calls'), -amount(charged, 'tokens'))
+    local key = string.format('%d', math.floor(lease.ends))
+    if account(name).seconds[key] then
+      count(name, math.floor(lease.ends), -amount(charged, 'calls'), -amount(charged, 'tokens'))
     end
   end
   lease.charged = nil
@@ -37,7 +49,7 @@ local function end_leases()
       redis.call('ZADD', ENDS, lease.ends + lease.longest, holder)
       write(LEASES, holder, lease)
     else
-      lend(account(''), 'slots', -lease.slots)
+      lend('', 'slots', -lease.slots)
       lease.slots, lease.stage = 0, 'over'
       redis.call('ZADD', ENDS, now + DAY, holder)
       write(LEASES, holder, lease)

@@ -19,14 +19,26 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import uuid4
 
+from llmeval_sdk.evaluation import books
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
-from llmeval_sdk.evaluation.books import MINUTE, Reservation, Want
+from llmeval_sdk.evaluation.books import BookState, Reservation, Used, Want
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.groups import NO_TAGS
 from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, BudgetLimiter, Ledger
 from llmeval_sdk.model import DAY_SECONDS
+from llmeval_sdk.plugins.shared.amounts import (
+    AMOUNTS,
+    MICROS,
+    Amounts,
+    Limits,
+    Need,
+    limits_of,
+    micros,
+    need_of,
+)
 from llmeval_sdk.plugins.shared.breaker import SharedBreaker
+from llmeval_sdk.plugins.shared.groups import SharedGroups
 from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread, elapsed
 from llmeval_sdk.process.forks import Locked
 
@@ -35,66 +47,10 @@ if TYPE_CHECKING:
     from redis import Redis
 
 
-AMOUNTS = ("calls", "tokens", "usd", "slots")
-"""What an account holds. Money is counted in millionths of a dollar, ``slots`` are calls at a
-time."""
-
-MICROS = 1_000_000
 AHEAD_SECONDS = 4.0
 """A process holds as much ahead of use as it used lately in this time."""
-
-Amounts = dict[str, float]
-Need = Mapping[str, Amounts]
-"""Amounts by account."""
-Limits = Mapping[str, Mapping[str, Any]]
-"""The most of each amount, by account; ``None`` is no limit. Calls count for ``window`` seconds."""
-
-
-def limits_of(
-    budget: Budget, concurrency: int | None, apart: Mapping[str, Budget] | None = None
-) -> Limits:
-    """Return the limits of a budget by account: ``""`` is that of all judges.
-
-    The accounts that are ``apart`` have limits of their own, and none on calls at a time.
-    """
-    limits = {name: _limits(own) for name, own in {**budget.judges, **(apart or {})}.items()}
-    return {"": {**_limits(budget), "slots": concurrency}, **limits}
-
-
-def _limits(budget: Budget) -> dict[str, Any]:
-    calls, tokens = budget.calls_per_minute, budget.tokens_per_minute
-    slow = calls is not None and 0 < calls < 1
-    if tokens is None and budget.usd_per_day is not None:
-        tokens = budget.unpriced_tokens_per_minute
-    return {
-        "calls": None if calls is None else 1 if slow else int(calls),
-        "window": MINUTE / calls if calls and slow else MINUTE,
-        "tokens": None if tokens is None else int(tokens),
-        "usd": None if budget.usd_per_day is None else int(budget.usd_per_day * MICROS),
-        "slots": None,
-    }
-
-
-def _need_of(
-    limits: Mapping[str, Budget], calls: int, tokens: int, usd: float | None, *, slots: bool
-) -> dict[str, Amounts]:
-    """Return what a reservation takes of each account whose limits it is held to."""
-    need: dict[str, Amounts] = {}
-    for name, budget in limits.items():
-        most = _limits(budget)
-        amounts: Amounts = {}
-        if most["calls"] is not None:
-            amounts["calls"] = calls
-        if budget.tokens_per_minute is not None:
-            amounts["tokens"] = tokens
-        elif most["tokens"] is not None and usd is None:  # see `books`: it takes a minute at most
-            amounts["tokens"] = min(tokens, most["tokens"] or tokens)
-        if most["usd"] is not None and usd is not None:
-            amounts["usd"] = micros(usd)
-        if slots and not name:
-            amounts["slots"] = 1
-        need[name] = amounts
-    return need
+IDLE_SECONDS = 8.0
+"""An account of a group that is not used for so long is given back."""
 
 
 class Held(NamedTuple):
@@ -114,10 +70,17 @@ class _LeasedAccount:
     """Taken since the latest exchange."""
     pace: Amounts = field(default_factory=lambda: dict.fromkeys(AMOUNTS, 0))
     """Taken in a second, lately."""
+    latest: float = 0.0
+    """When something was taken."""
+    reservations: int = 0
+    """How many hold something of it."""
 
 
 class BudgetLease(Locked):
-    """What this process may use. Whoever uses it holds its `lock`. Clocks are monotonic seconds."""
+    """What this process may use. Whoever uses it holds its `lock`. Clocks are monotonic seconds.
+
+    It always has the accounts of ``limits``, and those of groups while they are used.
+    """
 
     def __init__(self, limits: Limits) -> None:
         super().__init__()
@@ -132,6 +95,8 @@ class BudgetLease(Locked):
         self._slots = 0
         """Calls under way, of any epoch."""
         self._exchanged = 0.0
+        self._idle: dict[str, float] = {}
+        """Accounts that are forgotten once Redis knows all that was used of them, and by when."""
 
     @property
     def lock(self) -> Any:
@@ -143,11 +108,16 @@ class BudgetLease(Locked):
         if now >= self.ends:
             return None
         for name, amounts in need.items():
-            free = self._accounts[name].free
+            account = self._accounts.get(name)
+            if account is None:
+                return None
+            free = account.free
             if any(free[what] < amount for what, amount in amounts.items()):
                 return None
         for name, amounts in need.items():
             account = self._accounts[name]
+            account.latest = now
+            account.reservations += 1
             for what, amount in amounts.items():
                 account.free[what] -= amount
                 account.held[what] += amount
@@ -162,6 +132,7 @@ class BudgetLease(Locked):
             return
         for name, amounts in held.need.items():
             account = self._accounts[name]
+            account.reservations -= 1
             for what, amount in amounts.items():
                 if what == "usd" and held.day != self.day:
                     continue
@@ -201,12 +172,14 @@ class BudgetLease(Locked):
         self.epoch += 1
         self.ends = float("-inf")
         self._accounts = {name: _LeasedAccount() for name in self._limits}
+        self._idle = {}
 
-    def is_low(self) -> bool:
-        """Return whether less is free than half of what will be used soon."""
+    def is_low(self, need: Need) -> bool:
+        """Return whether less is free than half of what will soon be used of these accounts."""
+        accounts = [self._accounts[name] for name in need]
         return any(
             account.free[what] < account.pace[what] * AHEAD_SECONDS / 2
-            for account in self._accounts.values()
+            for account in accounts
             for what in ("calls", "tokens", "usd")
         )
 
@@ -231,20 +204,25 @@ class BudgetLease(Locked):
                 if account.free[what] > 2 * target:
                     account.free[what] = target
                 ahead[name][what] = max(target - account.free[what], 0)
-        kept = {
+        self._idle = self._find_idle(want, now)
+        for name in self._idle:
+            self._accounts[name].free = dict.fromkeys(AMOUNTS, 0)
+            del ahead[name]
+        kept: dict[str, Amounts] = {
             name: {what: account.free[what] + account.held[what] for what in AMOUNTS}
             for name, account in self._accounts.items()
         }
         kept[""]["slots"] = self._slots
+        used: dict[str, Amounts] = {
+            name: {what: ceil(account.used[what]) for what in AMOUNTS[:3]}
+            for name, account in self._accounts.items()
+        }
         return {
-            "used": {
-                name: {what: ceil(account.used[what]) for what in AMOUNTS[:3]}
-                for name, account in self._accounts.items()
-            },
+            "used": _without_zeros(used),
             "day": self.day,
-            "kept": kept,
+            "kept": _without_zeros(kept),
             "want": want,
-            "ahead": {} if leave else ahead,
+            "ahead": {} if leave else _without_zeros(ahead),
         }
 
     def take_in(self, granted: Need, ends: float, day: int) -> None:
@@ -253,26 +231,40 @@ class BudgetLease(Locked):
             for account in self._accounts.values():
                 account.free["usd"] = account.held["usd"] = account.used["usd"] = 0
             self.day = day
+        for name, latest in self._idle.items():
+            if self._accounts[name].latest == latest:
+                del self._accounts[name]
+        self._idle = {}
         for name, more in granted.items():
+            account = self._accounts.setdefault(name, _LeasedAccount())
             for what, amount in more.items():
-                self._accounts[name].free[what] += amount
+                account.free[what] += amount
         self.ends = ends
 
-    def free(self) -> dict[str, Amounts]:
-        """Return what is free now."""
-        return {name: dict(account.free) for name, account in self._accounts.items()}
+    def _find_idle(self, want: Need, now: float) -> dict[str, float]:
+        """Find the accounts of groups that nobody has used lately."""
+        return {
+            name: account.latest
+            for name, account in self._accounts.items()
+            if name not in self._limits
+            and name not in want
+            and not account.reservations
+            and now - account.latest > IDLE_SECONDS
+        }
 
     def _end(self) -> None:
         for account in self._accounts.values():
             account.free = dict.fromkeys(AMOUNTS, 0)
 
 
-def micros(usd: float | None) -> int:
-    """Return an amount of money in millionths of a dollar, rounded up."""
-    return ceil((usd or 0.0) * MICROS)
+def _without_zeros(need: Need) -> Need:
+    """Return amounts as they are sent, most of which are 0 where there are many accounts."""
+    some = {name: {what: n for what, n in amounts.items() if n} for name, amounts in need.items()}
+    return {name: amounts for name, amounts in some.items() if amounts}
 
 
-_PARTS = ("books", "leases", "generations", "exchange")
+_PARTS = ("books", "leases", "groups", "generations", "exchange")
+_KEYS = ("state", "leases", "ends", "hosts", "groups")
 _WORDS = {
     "calls": "calls a minute are used up",
     "tokens": "tokens a minute are used up",
@@ -288,7 +280,7 @@ def script() -> str:
 
 def keys(name: str) -> list[str]:
     """Return the keys of a budget; the braces keep them on one server of a cluster."""
-    return [f"{KEYS}{{shared}}.{name}.{part}" for part in ("state", "leases", "ends", "hosts")]
+    return [f"{KEYS}{{shared}}.{name}.{part}" for part in _KEYS]
 
 
 def _why_closed(reply: dict[str, Any]) -> str:
@@ -301,10 +293,8 @@ def _why_closed(reply: dict[str, Any]) -> str:
     )
 
 
-def _why_refused(refused: dict[str, Any], limits: Limits) -> str:
+def _why_refused(name: str, what: str, most: float) -> str:
     """Say which limit of which account was met."""
-    name, what = refused["account"], refused["what"]
-    most = limits[name][what]
     words = f"{most:g} {_WORDS[what]}" if what in _WORDS else ""
     if what == "usd":
         words = f"USD {most / MICROS:g} a day are used up or reserved"
@@ -407,11 +397,12 @@ class SharedLimiter(BudgetLimiter):
         lease: seconds for which a lease lasts.
         rebuild: seconds for which hosts are waited for when Redis has no data.
         apart: accounts that do not count in the budget; see `BudgetLimiter`.
+        names: whether Redis may see the tags and values by which groups are told.
     """
 
     __slots__ = (
-        "_concurrency", "_generation", "_holder", "_host", "_lease", "_lease_seconds", "_limits_of",
-        "_longest", "_name", "_offset", "_pending", "_rebuild", "_refusals",
+        "_concurrency", "_generation", "_groups", "_holder", "_host", "_lease", "_lease_seconds",
+        "_limits_of", "_longest", "_name", "_offset", "_pending", "_rebuild", "_refusals",
         "_script", "_seq", "_status", "link",
     )  # fmt: skip
 
@@ -433,6 +424,7 @@ class SharedLimiter(BudgetLimiter):
         lease: float = LEASE_SECONDS,
         rebuild: float = REBUILD_SECONDS,
         apart: Mapping[str, Budget] | None = None,
+        names: bool = True,
     ) -> None:
         super().__init__(budget, ledger, apart=apart, clock=self.now)
         self._concurrency = concurrency
@@ -443,6 +435,7 @@ class SharedLimiter(BudgetLimiter):
         self._longest = longest
         self._lease_seconds = lease
         self._rebuild = rebuild
+        self._groups = SharedGroups(budget.groups, names=names)
         self._limits_of = limits_of(budget, concurrency, self.apart)
         self._pending: tuple[Need, threading.Event] | None = None
         self.forked()
@@ -472,11 +465,20 @@ class SharedLimiter(BudgetLimiter):
         It waits for at most `PATIENCE_SECONDS`, and not at all while Redis is away.
         """
         self.link.start()
-        slots = self._concurrency is not None
-        held = self._take(_need_of(self._limits(judge), calls, tokens, usd, slots=slots))
-        if isinstance(held, Refused):
-            return held
-        granted = super().reserve(judge, calls=calls, tokens=tokens, usd=usd, tags=tags)
+        want = Want(calls, tokens, usd)
+        taken = self._take(judge, want, tags)
+        if isinstance(taken, Refused):
+            return taken
+        limits, held = taken
+
+        def of_host(state: BookState, now: float) -> Mapping[str, Budget]:
+            for name in limits:  # Redis says which accounts there are; here idle ones make way
+                if prefix := self._groups.prefix_of(name):
+                    books.has_room(state, prefix, name, now)
+            return limits
+
+        made = self._grant(want, of_host)
+        granted = made if isinstance(made, Refused) else made[0]
         with self._lease.lock:
             if isinstance(granted, Refused):
                 self._lease.settle(held, dict.fromkeys(AMOUNTS, 0), elapsed())
@@ -517,14 +519,22 @@ class SharedLimiter(BudgetLimiter):
         """Return the time of Redis, never too early; before it was heard, that of this host."""
         return time.time() if self._offset is None else elapsed() + self._offset
 
-    def _take(self, need: Need) -> Held | Refused:
-        """Take what is needed out of the lease, after asking for more where it is too little."""
+    def _take(
+        self, judge: str, want: Want, tags: Mapping[str, str]
+    ) -> tuple[Mapping[str, Budget], Held] | Refused:
+        """Take what is wanted out of the lease, after asking for more where it is too little.
+
+        Returns the limits to which it is held, by account, and what it holds.
+        """
+        slots = self._concurrency is not None
         with self._lease.lock:
+            limits = self._limits_with_groups(judge, tags)
+            need = need_of(limits, want, slots=slots)
             held = self._lease.take(need, elapsed())
             if held is not None:
-                if self._lease.is_low():
+                if self._lease.is_low(need):
                     self.link.wake()
-                return held
+                return limits, held
             refused = self._refusal(need)
             if refused is not None:
                 return refused
@@ -533,7 +543,16 @@ class SharedLimiter(BudgetLimiter):
             self.link.wake()
             pending[1].wait(PATIENCE_SECONDS)
         with self._lease.lock:
-            return self._lease.take(need, elapsed()) or self._refusal(need) or self._no_answer()
+            limits = self._limits_with_groups(judge, tags)  # as Redis may have said meanwhile
+            need = need_of(limits, want, slots=slots)
+            held = self._lease.take(need, elapsed())
+            return (limits, held) if held else self._refusal(need) or self._no_answer()
+
+    def _limits_with_groups(self, judge: str, tags: Mapping[str, str]) -> Mapping[str, Budget]:
+        limits = self._limits(judge)
+        if judge in self.apart or not self.budget.groups:
+            return limits
+        return {**limits, **self._groups.of(tags)}
 
     def _refusal(self, need: Need) -> Refused | None:
         """Return a refusal that is still good, so that Redis is not asked for each call."""
@@ -578,6 +597,7 @@ class SharedLimiter(BudgetLimiter):
     def forked(self) -> None:
         """Begin without the parent's lease: it is the parent's alone."""
         self._lease = BudgetLease(self._limits_of)
+        self._groups.forget()
         self._pending = None
         self._refusals: dict[str, tuple[float, Refused]] = {}
         self._offset: float | None = None
@@ -618,6 +638,7 @@ class SharedLimiter(BudgetLimiter):
             if reply["generation"] != self._generation:
                 self._begin_anew(reply["generation"])
             if self._status == "open":
+                self._groups.take_in(reply.get("taken") or {}, reply["day"])
                 ends = sent + (reply["ends"] - reply["now"]) * (1 - MARGIN)
                 self._lease.take_in(reply.get("granted") or {}, ends, reply["day"])
             self._note_refusal(reply)
@@ -628,8 +649,11 @@ class SharedLimiter(BudgetLimiter):
         self._generation = generation
         self._holder, self._seq = uuid4().hex[:16], 0
         self._lease.begin_anew()
+        self._groups.forget()
 
     def _who(self) -> dict[str, Any]:
+        groups = self._groups.limits()
+        windows = (limits["window"] for limits in (*self._limits_of.values(), *groups.values()))
         return {
             "generation": self._generation,
             "holder": self._holder,
@@ -637,32 +661,56 @@ class SharedLimiter(BudgetLimiter):
             "limits": self._limits_of,
             "lease": self._lease_seconds,
             "longest": self._longest,
-            "longest_window": max(limits["window"] for limits in self._limits_of.values()),
+            "longest_window": max(windows),
             "rebuild": self._rebuild,
+            **({"groups": groups} if groups else {}),
         }
 
     def _note_refusal(self, reply: dict[str, Any]) -> None:
-        """Keep why nothing was granted, for as long as asking again would not help."""
-        self._refusals.clear()
+        """Keep why nothing was granted, for as long as asking again would not help.
+
+        What is granted to one group does not make another's refusal void.
+        """
+        now = elapsed()
+        self._refusals = {
+            name: kept
+            for name, kept in self._refusals.items()
+            if name not in self._limits_of and now < kept[0]
+        }
         if self._status == "closed":
             refused = Refused("over_budget", _why_closed(reply), max(reply["opens_in"], 1.0))
-            self._refusals = dict.fromkeys(self._limits_of, (elapsed() + 1.0, refused))
+            self._refusals = dict.fromkeys(self._limits_of, (now + 1.0, refused))
         elif reply.get("refused"):
             name, what = reply["refused"]["account"], reply["refused"]["what"]
             wait = reply["refused"].get("wait")
-            detail = _why_refused(reply["refused"], self._limits_of)
+            limits = self._limits_at(name) or {}
+            detail = _why_refused(name, what, limits[what])
             rest = BRIEF_SECONDS / 4 if what == "slots" else min(wait or 1.0, 1.0)
-            self._refusals[name] = (elapsed() + rest, Refused("over_budget", detail, wait))
+            self._refusals[name] = (now + rest, Refused("over_budget", detail, wait))
+
+    def _limits_at(self, account: str) -> Mapping[str, Any] | None:
+        return self._limits_of.get(account) or self._groups.limits_at(account)
 
     def _report(self) -> dict[str, Any]:
         """Return what this host spent, from its own books, and who else it knows of."""
-        used = {}
-        for name in self._limits_of:
-            use = super().used(name, self._limits_of[name]["window"])
-            usd = micros(use.usd + use.reserved_usd)
-            used[name] = {"calls": use.calls, "tokens": use.tokens, "usd": usd}
+
+        def all_used(state: BookState, now: float) -> dict[str, Used]:
+            limits = {name: self._limits_at(name) for name in (*self._limits_of, *state.accounts)}
+            return {
+                name: books.used(state, now, name=name, seconds=own["window"])
+                for name, own in limits.items()
+                if own is not None
+            }
+
         return {
             "day": int(self.now() // DAY_SECONDS),
-            "used": used,
+            "used": {
+                name: {
+                    "calls": use.calls,
+                    "tokens": use.tokens,
+                    "usd": micros(use.usd + use.reserved_usd),
+                }
+                for name, use in self._change(all_used, lambda _: False).items()
+            },
             "known": self._host.known(self._name) or False,
         }

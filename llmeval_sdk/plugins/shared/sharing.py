@@ -28,9 +28,10 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
     """Return the plan with what all hosts share; the same plan where ``LLMEVAL_SHARED`` is not set.
 
     A verdict may quote the app's texts, and scores go by the names of spans: where those may not
-    leave, verdicts and scores stay on the host. Where the environment names a Redis that cannot be
-    used, or names it in a way that cannot be read, that is a line of ``problems``, and no judge
-    pays: a budget for each host would be more than the one that was asked for.
+    leave, verdicts and scores stay on the host, and groups have hashes for names. Where the
+    environment names a Redis that cannot be used, or names it in a way that cannot be read, that is
+    a line of ``problems``, and no judge pays: a budget for each host would be more than the one
+    that was asked for.
 
     Raises:
         ConfigurationError: the address that ``configure()`` was given cannot be used, or the
@@ -57,6 +58,7 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
         link=link,
         concurrency=own.shared_concurrency,
         longest=plan.judge_timeout + 5.0,
+        names=plan.names,
     )
     return replace(
         plan,

@@ -48,12 +48,13 @@ def worker(broker, monkeypatch):
     llmeval.shutdown(1.0)
 
 
-def _message(*names, host=None):
+def _message(*names, host=None, tenants=()):
     """Return a message that asks these judges about one span each, and its signature."""
+    tags = [{"tenant": tenant} for tenant in tenants] or [{}] * len(names)
     jobs = [
         Job(
             SimpleNamespace(name=name),
-            Record(request="What?", response=f"Slate {number}."),
+            Record(request="What?", response=f"Slate {number}.", tags=tags[number]),
             Target("1" * 32, f"{number:016x}", "answer", "workflow"),
             Admitted(1.0, "asked", escalated=False),
         )
@@ -108,6 +109,21 @@ def test_a_message_that_two_slots_have_is_paid_for_and_emitted_once(worker, brok
         slot.join(30)
     assert (len(calls), len(exporter.evaluations)) == (1, 1)
     assert account(broker).judged == 1
+
+
+def test_a_worker_keeps_to_the_budget_of_the_tenant_that_it_judges(worker, broker):
+    """The tags of a span come with the message."""
+
+    @llmeval.judge
+    async def polite(record, llm):
+        return bool(await llm.complete([llmeval.Message("user", "Is it polite?")]))
+
+    each = llmeval.Budget(calls_per_minute=2, per="tag:tenant")
+    worker(polite, budget=llmeval.Budget(groups=[each])).answer(
+        *_message(*["polite"] * 5, tenants=["acme"] * 4 + ["globex"])
+    )
+    now = account(broker)
+    assert (now.judged, dict(now.refused)) == (3, {"over_budget": 2})
 
 
 def test_one_verdict_that_cannot_be_written_costs_only_itself(worker, broker):

@@ -9,78 +9,16 @@ from contextlib import suppress
 import pytest
 from redis.exceptions import ConnectionError as LostError
 from shared_hosts import most_in_a_minute
+from simulated_hosts import SimulatedHosts, simulated
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.limiter import MemoryLedger
 from llmeval_sdk.model import DAY_SECONDS
-from llmeval_sdk.plugins.shared import limiter as limiter_module
-from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
-from llmeval_sdk.plugins.shared.redis_client import RedisThread
-from llmeval_sdk.plugins.shared.settings import RedisAddress
+from llmeval_sdk.plugins.shared import groups
 
 
 CALLS, USD, SLOTS, USD_A_CALL = 40, 1.0, 3, 0.01
-OPTIONS = {"lease": 5.0, "rebuild": 10.0, "longest": 4.0, "concurrency": SLOTS}
-
-
-class ByHand(RedisThread):
-    """Talks to Redis when the test says so, and has no thread."""
-
-    is_away = True
-
-    def start(self):
-        pass
-
-    def wake(self):
-        pass
-
-
-class Wire:
-    """A client whose requests may be lost, late, or without an answer."""
-
-    def __init__(self, client, chance, clock):
-        self.client, self.chance, self.clock = client, chance, clock
-        self.late = []
-
-    def register_script(self, text):
-        run = self.client.register_script(text)
-
-        def call(keys, args, client):
-            def send():
-                return run(
-                    keys=keys,
-                    args=[*args, str(int(self.clock.now)), f"{self.clock.now % 1 * 1e6:06.0f}"],
-                )
-
-            fate = self.chance.random()
-            if fate < 0.05:
-                raise LostError("lost")
-            if fate < 0.1:
-                self.late.append(send)
-                raise LostError("late")
-            answer = send()
-            if fate < 0.15:
-                raise LostError("no answer")
-            while self.late:
-                self.late.pop()()
-            return answer
-
-        return call
-
-
-class Clock:
-    def __init__(self, now):
-        self.now = now
-
-
-def simulated(monkeypatch, now):
-    """Return the clock by which the script and the limiters go."""
-    clock = Clock(now)
-    text = limiter_module.script().replace("redis.call('TIME')", "{ARGV[2], ARGV[3]}")
-    monkeypatch.setattr(limiter_module, "script", lambda: text)
-    monkeypatch.setattr(limiter_module, "elapsed", lambda: clock.now - 7_000)
-    return clock
+CALLS_OF_TENANT, USD_OF_TENANT = 10, 0.2
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -89,18 +27,12 @@ def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, see
     chance = random.Random(seed)
     now = 20_000 * DAY_SECONDS + (DAY_SECONDS - 300 if seed % 2 else 40_000)
     clock = simulated(monkeypatch, now)
-    budget = Budget(calls_per_minute=CALLS, usd_per_day=USD)
-    ledgers = [(MemoryLedger(), MemoryLedger()) for _ in range(3)]
-    wire = Wire(redis.client(), chance, clock)
-
-    def process(host):
-        books, memory = ledgers[host]
-        link = ByHand(RedisAddress(redis.address))
-        return SharedLimiter(
-            budget, books, host=Host(memory, clock=lambda: clock.now), link=link, **OPTIONS
-        )
-
-    processes = [(host, process(host)) for host in (0, 0, 1, 2)]
+    each = Budget(calls_per_minute=CALLS_OF_TENANT, usd_per_day=USD_OF_TENANT, per="tag:tenant")
+    budget = Budget(calls_per_minute=CALLS, usd_per_day=USD, groups=[each] if seed % 4 > 1 else [])
+    monkeypatch.setattr(groups, "MAX_GROUPS", 2)
+    hosts = SimulatedHosts(redis, clock, budget, chance=chance, concurrency=SLOTS)
+    wire = hosts.wire
+    processes = [(host, hosts.process(host)) for host in (0, 0, 1, 2)]
     under_way, calls, most_at_a_time, opened = [], [], 0, 0
 
     def exchange(place):
@@ -118,13 +50,14 @@ def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, see
             under_way.remove(entry)
         what = chance.random()
         if what < 0.55:
-            got = limiter.reserve("j", tokens=1, usd=USD_A_CALL)
+            tenant = chance.choice("aaabcde")
+            got = limiter.reserve("j", tokens=1, usd=USD_A_CALL, tags={"tenant": tenant})
             if isinstance(got, Refused):
                 exchange(place)
-                got = limiter.reserve("j", tokens=1, usd=USD_A_CALL)
+                got = limiter.reserve("j", tokens=1, usd=USD_A_CALL, tags={"tenant": tenant})
             if not isinstance(got, Refused):
                 opened += 1
-                calls.append({"began": clock.now, "usd": USD_A_CALL})
+                calls.append({"began": clock.now, "usd": USD_A_CALL, "tenant": tenant})
                 under_way.append((clock.now, limiter, got, calls[-1]))
                 most_at_a_time = max(most_at_a_time, len(under_way))
         elif what < 0.75 and under_way:
@@ -139,45 +72,33 @@ def test_the_total_holds_whatever_is_lost_late_or_killed(redis, monkeypatch, see
             exchange(place)
         elif what < 0.985:
             under_way = [entry for entry in under_way if entry[1] is not limiter]
-            processes[place] = (host, process(host))  # it was killed
+            processes[place] = (host, hosts.process(host))  # it was killed
         elif chance.random() < 0.1:
             redis.flush()
     assert opened > 40, "nothing was paid for, so nothing was shown"
-    assert most_in_a_minute(calls) <= CALLS
     assert most_at_a_time <= SLOTS
+    check(calls, CALLS, USD)
+    for tenant in "abcde" if budget.groups else "":
+        own = [call for call in calls if call["tenant"] == tenant]
+        check(own, CALLS_OF_TENANT, USD_OF_TENANT)
+
+
+def check(calls, most_calls, most_usd):
+    """Find any minute or day with too much."""
+    assert most_in_a_minute(calls) <= most_calls
     for day in {int(call["began"] // DAY_SECONDS) for call in calls}:
         spent = sum(call["usd"] for call in calls if int(call["began"] // DAY_SECONDS) == day)
-        assert spent <= USD + 1e-9, day
-
-
-class Lucky:
-    """Loses nothing."""
-
-    def random(self):
-        return 1.0
+        assert spent <= most_usd + 1e-9, day
 
 
 def test_an_overspent_account_stops_nobody_who_wants_nothing_of_it(redis, monkeypatch):
     """The account apart has spent more than its budget: it gets no more, and judges go on."""
     clock = simulated(monkeypatch, 20_000 * DAY_SECONDS + 40_000)
-    wire = Wire(redis.client(), Lucky(), clock)
     budget = Budget(calls_per_minute=None, usd_per_day=USD)
-    host = Host(MemoryLedger(), clock=lambda: clock.now)
-    link = ByHand(RedisAddress(redis.address))
-    limiter = SharedLimiter(
-        budget, MemoryLedger(), host=host, link=link, apart={"apart": budget}, **OPTIONS
-    )
-
-    def reserve(name):
-        for _ in range(20):  # Redis grants nothing for the first ten seconds
-            got = limiter.reserve(name, usd=USD_A_CALL)
-            if not isinstance(got, Refused):
-                break
-            limiter.exchange(wire)
-            clock.now += 1.0
-        return got
-
-    limiter.settle(reserve("apart"), usd=2 * USD)
-    limiter.exchange(wire)
-    assert isinstance(reserve("apart"), Refused)
-    assert not isinstance(reserve("judge"), Refused)
+    hosts = SimulatedHosts(redis, clock, budget, apart={"apart": budget})
+    limiter = hosts.process("host")
+    hosts.open(limiter)
+    limiter.settle(hosts.ask(limiter, judge="apart", usd=USD_A_CALL), usd=2 * USD)
+    hosts.exchange(limiter)
+    assert isinstance(hosts.ask(limiter, judge="apart", usd=USD_A_CALL), Refused)
+    assert not isinstance(hosts.ask(limiter, judge="judge", usd=USD_A_CALL), Refused)
