@@ -805,6 +805,7 @@ _WHY: Mapping[str, str] = {
     "exceeded": "other amounts of the document are greater",
     "no_sum": "it is no sum of other amounts of the document",
     "is_label": "it reads as a label and not as a name",
+    "foreign_line": "a label, a date, a link or the number of a company came along with it",
     "no_legal_form": "it has no legal form of a company, and another line has one",
     "far_down": "it stands far from the top of the document",
     "no_address": "it has no figures, as an address has",
