@@ -145,16 +145,18 @@ class Selection:
         """
         values = {
             column: f"CASE WHEN parent_id IS NULL THEN {_first_value(by)} END"
-            for column, by in zip(_COLUMNS, self.by)  # noqa: B905 - there may be no grouping
+            for column, by in zip(_COLUMNS, self.by, strict=False)
             if by != "model"
         }
-        telling = self.where.telling_sql(values.values()) if self.until is None else ""
-        selected = f"{telling} ORDER BY trace_id, parent_id IS NOT NULL"
-        if not telling:
-            values = {}
-            selected = f"SELECT trace_id FROM ({self.where.requests_sql(self.until)}) ORDER BY 1"  # noqa: S608
+        order = "trace_id, parent_id IS NOT NULL"
+        is_simple = values and self.until is None
+        selected = self.where.telling_sql(values.values()) if is_simple else ""
+        if not selected:
+            values, order = {}, "trace_id"
+            selected = f"SELECT trace_id FROM ({self.where.requests_sql(self.until)})"  # noqa: S608
+        columns = ", ".join(("request", *values))
         connection.execute(
-            f"INSERT OR IGNORE INTO selection.requests ({', '.join(('request', *values))}) {selected}",
+            f"INSERT OR IGNORE INTO selection.requests ({columns}) {selected} ORDER BY {order}",
             {**self.where.arguments(), "until": self.until},
         )
         if not values:
