@@ -194,16 +194,7 @@ class Condition:
             return f"llmeval_number({value}) {self.operator} :number{place}"
         if self.field in _OUTCOMES:
             return _test_of_outcome(value, self.operator, texts)
-        if self.operator == ONE_OF and len(self.values) == 1:
-            return self._test_of_one(value, _listed_sql(texts))
-        return _test_of_text(value, self.operator, texts)
-
-    def _test_of_one(self, value: str, text: str) -> str:
-        """Return the test of one value; of a tag, the JSON is read only where it has the text."""
-        test = f"CAST({value} AS TEXT) = {text}"
-        if self.field not in ("tag", "user") or not _is_literal(self.values[0]):
-            return test
-        return f"(instr(r.tags, {text}) OR instr(r.tags, '\\')) AND {test}"
+        return _test_of_text(value, self.operator, texts, is_one=len(self.values) == 1)
 
 
 def _shortened(text: str) -> str:
@@ -214,23 +205,11 @@ def _shortened(text: str) -> str:
     return f"{text[:_SHOWN]}… {digest}"
 
 
-def _is_literal(value: str) -> bool:
-    """Say whether JSON without escapes has a value as it is: a number may be written in many ways.
-
-    What SQLite returns of a number is one in Python too, and of a list or an object it is JSON.
-    """
-    try:
-        float(value)
-    except ValueError:
-        return value[:1] not in "[{"
-    return False
-
-
-def _test_of_text(value: str, operator: str, texts: str) -> str:
+def _test_of_text(value: str, operator: str, texts: str, *, is_one: bool) -> str:
     text = f"CAST({value} AS TEXT)"
     if operator == CONTAINS:
         return f"instr(lower({text}), {_listed_sql(texts)})"
-    return f"{text} IN {_listed_sql(texts)}"
+    return f"{text} {'=' if is_one else 'IN'} {_listed_sql(texts)}"
 
 
 def _test_of_outcome(value: str, operator: str, texts: str) -> str:

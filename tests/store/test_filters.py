@@ -3,14 +3,12 @@
 import json
 import sqlite3
 import time
-from contextlib import closing
 
 import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import cli
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import Batch
 from llmeval_sdk.store.filters import MAX_CONDITIONS, MAX_VALUES, Condition, Filter, read_filter
 from llmeval_sdk.store.populations import populations
 from llmeval_sdk.store.reader import StoreReader
@@ -18,7 +16,6 @@ from llmeval_sdk.store.scores import EvaluationScope, groups, not_run_summary
 from llmeval_sdk.store.selection import Selection
 from llmeval_sdk.store.span_lists import Query, listed_spans
 from llmeval_sdk.store.traffic import traffic
-from llmeval_sdk.store.writer import StoreWriter
 
 
 REQUESTS = {
@@ -138,34 +135,6 @@ def test_a_tag_whose_name_no_path_can_hold_is_compared_too(path):
     odd = Filter((Condition("tag", 'odd "tag\\', "=", values=("x",)),))
     with StoreReader(path, selection=Selection(odd)) as reader:
         assert [span.name for span in listed_spans(reader, Query(), 9)] == ["four"]
-
-
-WRITTEN = (
-    '{"k":"acme"}', '{"k" : "acme"}', '{"k":"\\u0061cme"}', '{"j":"acme"}', '{"k":"acme, inc"}',
-    '{"k":1.50}', '{"k":"1.5"}', '{"k":15e-1}', '{"k":true}', '{"k":1e999}', '{"k":["a"]}',
-    '{"k": [ "a" ]}', '{"k": {"a": 1}}', '{"k":"é"}', '{"k":"\\u00e9"}', '{"k":"a\\\\b"}', '{"k":""}',
-    '{"k":null}', '"acme"', "acme", "",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("value", ["acme", "1.5", "1", "Inf", '["a"]', '{"a":1}', "é", "a\\b"])
-def test_a_value_is_found_however_its_json_is_written(make, tmp_path, value):
-    """Whether the text can have the value is tested first; SQLite decides what the value is."""
-    path = tmp_path / "w.db"
-    names = [f"n{place}" for place in range(len(WRITTEN))]
-    with closing(StoreWriter(path)) as writer:
-        writer.write(Batch(tuple(map(make.span, names))))
-    with closing(sqlite3.connect(path)) as connection, connection:
-        written = zip(WRITTEN, names, strict=True)
-        connection.executemany("UPDATE spans SET tags = ? WHERE name = ?", written)
-        sql = """
-SELECT name FROM spans
-WHERE json_valid(tags) AND CAST(json_extract(tags, '$.k') AS TEXT) = ?"""
-        expected = {name for (name,) in connection.execute(sql, (value,))}
-    assert expected
-    where = Filter((Condition("tag", "k", "=", values=(value,)),))
-    with StoreReader(path, selection=Selection(where)) as reader:
-        assert {span.name for span in listed_spans(reader, Query(), 99)} == expected
 
 
 def test_requests_from_before_a_time_are_selected(path):
