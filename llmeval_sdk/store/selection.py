@@ -140,8 +140,8 @@ class Selection:
     def _fill_requests(self, connection: sqlite3.Connection) -> bool:
         """Note the selected requests; say whether the values of their first spans are noted too.
 
-        Mostly the span that tells that a request is selected is its first one, so that one look at
-        it is enough. That is checked: a request may have several first spans, or another one.
+        The span that meets a condition is mostly the first one of its request, so that one look at
+        it is enough. Where a request has several first spans, which is checked, it is not.
         """
         values = {
             column: f"CASE WHEN parent_id IS NULL THEN {_first_value(by)} END"
@@ -237,7 +237,7 @@ ON CONFLICT (request) DO UPDATE SET {kept}
 
 
 _PAGE_BYTES = 16_384
-"""A trace is found in a tenth less time than among pages of the usual size."""
+"""A trace is found in up to a tenth less time than among pages of the usual size."""
 _CACHE_KIB = 65_536
 """For the pages that are looked up at random: a million traces take as much."""
 _MAX_LENGTH = 200
