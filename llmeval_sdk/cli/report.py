@@ -442,8 +442,7 @@ def _read_traffic(reader: StoreReader, args: argparse.Namespace, by: str) -> Tra
     Its connection is its own, so that a thread may do it beside other readings.
     """
     scope = TrafficScope(args.since, None, args.span_name)
-    with reader.another() as other:
-        return other.read(lambda store: traffic(store, scope, by, pricing(args.prices)))
+    return reader.read_apart(lambda store: traffic(store, scope, by, pricing(args.prices)))
 
 
 def _plain_alerts(reader: StoreReader, args: argparse.Namespace) -> list[Measured]:

@@ -130,17 +130,25 @@ class Condition:
         ignores_case = self.operator == CONTAINS or self.field in _OUTCOMES
         return _lower(value) if ignores_case else value
 
-    def requests_sql(self, place: int) -> str:
+    @property
+    def is_of_one_span(self) -> bool:
+        """Whether a single span tells that the condition holds of its request."""
+        rows = self._rows()
+        return rows.table == "spans" and not rows.is_sum and not self.is_negated
+
+    def requests_sql(self, place: int, also: Iterable[str] = ()) -> str:
         """Return a SELECT of the traces of which the condition, without its negation, holds.
 
-        ``place`` tells its arguments from those of other conditions.
+        ``place`` tells its arguments from those of other conditions; ``also`` are further values,
+        in SQL, of the one span that tells it.
         """
         rows, test = self._rows(), self.test_sql(place)
         of = "main.spans AS r INDEXED BY spans_summed"
         if rows.table != "spans":
             of, test = f"main.{rows.table} AS r", f"r.name = :name{place} AND {test}"
         test = f"GROUP BY r.trace_id HAVING {test}" if rows.is_sum else f"AND {test}"
-        return f"SELECT r.trace_id FROM {of} WHERE {rows.where} {test}"  # noqa: S608 - constants
+        selected = ", ".join(("r.trace_id", *also))
+        return f"SELECT {selected} FROM {of} WHERE {rows.where} {test}"  # noqa: S608 - constants
 
     def of_span_sql(self, span: str, place: int) -> str:
         """Return the whole condition as one on a span, whose request is looked at.
@@ -180,12 +188,13 @@ class Condition:
         The row is one under the condition's name.
         """
         value, texts = self._rows().value.replace(":name", f":name{place}"), f":values{place}"
-        test = _test_of_outcome if self.field in _OUTCOMES else _test_of_text
         if self.operator == HAS:
             return f"{value} IS NOT NULL"
         if self.operator in _ORDER or self.field in _NUMBERS:
             return f"llmeval_number({value}) {self.operator} :number{place}"
-        return test(value, self.operator, texts)
+        if self.field in _OUTCOMES:
+            return _test_of_outcome(value, self.operator, texts)
+        return _test_of_text(value, self.operator, texts, is_one=len(self.values) == 1)
 
 
 def _shortened(text: str) -> str:
@@ -196,11 +205,11 @@ def _shortened(text: str) -> str:
     return f"{text[:_SHOWN]}… {digest}"
 
 
-def _test_of_text(value: str, operator: str, texts: str) -> str:
+def _test_of_text(value: str, operator: str, texts: str, *, is_one: bool) -> str:
     text = f"CAST({value} AS TEXT)"
     if operator == CONTAINS:
         return f"instr(lower({text}), {_listed_sql(texts)})"
-    return f"{text} IN {_listed_sql(texts)}"
+    return f"{text} {'=' if is_one else 'IN'} {_listed_sql(texts)}"
 
 
 def _test_of_outcome(value: str, operator: str, texts: str) -> str:
@@ -299,6 +308,15 @@ class Filter(NamedTuple):
         for place, condition in enumerate(self.conditions):
             arguments |= condition.arguments(place)
         return arguments
+
+    def telling_sql(self, also: Iterable[str]) -> str:
+        """Return a SELECT of the traces that are selected, and of values of the spans that tell it.
+
+        It is empty unless a single span tells it.
+        """
+        if len(self.conditions) != 1 or not self.conditions[0].is_of_one_span:
+            return ""
+        return self.conditions[0].requests_sql(0, also)
 
     @property
     def texts(self) -> frozenset[str]:

@@ -13,8 +13,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from dataclasses import dataclass, field
 from functools import cache, partial
 from math import inf
-from sqlite3 import Connection
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 from llmeval_sdk import registry
 from llmeval_sdk.model import DAY_NS, HOUR_NS, values
@@ -201,27 +200,17 @@ def judged(
     return samples
 
 
-def _add_passed_over(
-    connection: sqlite3.Connection,
-    scope: EvaluationScope,
-    samples: dict[Key, Judged],
-    split: Split = WHOLE,
-) -> None:
-    """Add to the samples of all judges how many records they did not judge, and why."""
-    origins = {key[0]: sample.origin for key, sample in samples.items()}
-    rows = connection.execute(
+def _passed_over(
+    connection: sqlite3.Connection, scope: EvaluationScope, split: Split
+) -> list[tuple[str, str | None, Part, str, int]]:
+    """Count the records that judges did not judge: a `Key`, the reason, and how many."""
+    return connection.execute(
         f"""
 SELECT evaluator, span_name, {split.part}, reason, count(*) FROM not_run {scope.of_not_run()}
 GROUP BY evaluator, span_name, reason {split.and_part} ORDER BY min(seq)
 """,  # noqa: S608 - constants
         scope._asdict(),
-    )
-    for *key, reason, count in rows:
-        judge, span_name, begin = key
-        none = Judged(origins.get(judge, 0.0))
-        sample = samples.setdefault((judge, span_name, begin), none)
-        sample.reasons[reason] += count
-        sample.passed_over += count if reason in NOT_SELECTED else 0
+    ).fetchall()
 
 
 def _judged_by_model(connection: sqlite3.Connection, parts: Iterable[Group]) -> set[str]:
@@ -511,8 +500,6 @@ WHERE evaluator_kind = 'judge' AND error_type IS NULL AND value IS NOT NULL AND 
 GROUP BY {GROUP}, {WORD}
 """  # noqa: S608 - constants
 
-_T = TypeVar("_T")
-
 LabelSource: TypeAlias = "str | Mapping[str, Label] | None"
 """The name of the feedback that corrects judges, labels by span id, or none of them."""
 NO_PREDICTOR = ""
@@ -610,7 +597,7 @@ class SharedReadings:
                 _predicted_sums, scope=scope._replace(evaluator=judge), scores=self.of(judge),
                 split=split, every_kind=every_kind, origin=origin,
             )  # fmt: skip
-            self._predicted[key] = self._read(reading)
+            self._predicted[key] = self._reader.read_apart(reading)
         return self._predicted[key]
 
     def of(self, judge: str) -> dict[str, float]:
@@ -624,21 +611,16 @@ class SharedReadings:
         if self._predictor is None:
             decisions = self._decided.get(judge)
             if decisions is None:
-                decisions = self._decided[judge] = self._read(
-                    lambda c: decision_probabilities(c, judge)
-                )
+                reading = partial(decision_probabilities, judge=judge)
+                decisions = self._decided[judge] = self._reader.read_apart(reading)
             if decisions:
                 return decisions
         name = self._predictor or registry.predictor_of(judge)
         if name is None:
             return {}
         if name not in self._scores:
-            self._scores[name] = self._read(lambda c: scores_by_span(c, name))
+            self._scores[name] = self._reader.read_apart(lambda c: scores_by_span(c, name))
         return self._scores[name]
-
-    def _read(self, reading: Callable[[Connection], _T]) -> _T:
-        with self._reader.another() as other:
-            return other.read(reading)
 
 
 PERIODS = {"hour": HOUR_NS, "day": DAY_NS}
@@ -742,9 +724,11 @@ def _estimated(
         return reader.read(lambda c: [row for row in reading(c) if row.chance])
 
     samples: dict[Key, Judged] = {}
-    parts = scores.groups(scope, split)
-    by_model = reader.read(lambda c: _judged_by_model(c, parts))
-    sums = _sums(reader, scope, parts, by_model, split=split, every_kind=all_names)
+    with reader.beside(partial(_passed_over, scope=scope, split=split)) as passed_over:
+        parts = scores.groups(scope, split)
+        by_model = reader.read(lambda c: _judged_by_model(c, parts))
+        sums = _sums(reader, scope, parts, by_model, split=split, every_kind=all_names)
+    _add_passed_over(sums, passed_over.result())
     for key, sample in sums.items():
         samples.setdefault(place(key), Judged()).join(sample)
     known: dict[Key, Tally] = {}
@@ -786,7 +770,7 @@ def _sums(
     split: Split,
     every_kind: bool,
 ) -> dict[Key, Judged]:
-    """Sum up what each judge said and did not say."""
+    """Sum up what each judge said."""
     readings = [
         partial(
             judged, scope=scope._replace(evaluator=name), parts=its, split=split,
@@ -794,9 +778,19 @@ def _sums(
         )
         for name, its in groups_by_judge(parts, by_model, every_kind=every_kind).items()
     ]  # fmt: skip
-    sums = {key: of for samples in reader.read_at_once(readings) for key, of in samples.items()}
-    reader.read(lambda c: _add_passed_over(c, scope, sums, split))
-    return sums
+    return {key: of for samples in reader.read_at_once(readings) for key, of in samples.items()}
+
+
+def _add_passed_over(
+    samples: dict[Key, Judged], passed_over: Iterable[tuple[str, str | None, Part, str, int]]
+) -> None:
+    """Add to the samples of all judges how many records they did not judge, and why."""
+    origins = {key[0]: sample.origin for key, sample in samples.items()}
+    for judge, span_name, part, reason, count in passed_over:
+        none = Judged(origins.get(judge, 0.0))
+        sample = samples.setdefault((judge, span_name, part), none)
+        sample.reasons[reason] += count
+        sample.passed_over += count if reason in NOT_SELECTED else 0
 
 
 def _order(item: tuple[Key, Judged]) -> tuple[str, str, int, str]:

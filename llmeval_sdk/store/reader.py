@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -152,12 +152,19 @@ class StoreReader:
         if len(works) < 2:
             return [self.read(work) for work in works]
 
-        def read(work: Callable[[sqlite3.Connection], _T]) -> _T:
-            with self.another() as other:
-                return other.read(work)
-
         with ThreadPoolExecutor(min(len(works), os.cpu_count() or 2, 4)) as pool:
-            return list(pool.map(read, works))
+            return list(pool.map(self.read_apart, works))
+
+    @contextmanager
+    def beside(self, work: Callable[[sqlite3.Connection], _T]) -> Iterator[Future[_T]]:
+        """Do one reading while the ``with`` block does others, whose end waits for it."""
+        with ThreadPoolExecutor(1) as pool:
+            yield pool.submit(self.read_apart, work)
+
+    def read_apart(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
+        """Do one reading on a connection of its own."""
+        with self.another() as other:
+            return other.read(work)
 
     def another(self) -> StoreReader:
         """Return another reader of the same store, for another thread."""

@@ -121,7 +121,7 @@ class Selection:
         )
 
     def _fill(self, connection: sqlite3.Connection) -> None:
-        for pragma in ("journal_mode = OFF", "synchronous = OFF"):
+        for pragma in (f"page_size = {_PAGE_BYTES}", "journal_mode = OFF", "synchronous = OFF"):
             connection.execute(f"PRAGMA selection.{pragma}").fetchall()
         connection.execute("BEGIN")
         connection.execute(
@@ -129,17 +129,43 @@ class Selection:
             " WITHOUT ROWID"
         )
         connection.execute("CREATE TABLE selection.largest (slice TEXT)")
+        has_first = False
         if self.is_part:
-            selected = self.where.requests_sql(self.until)
-            connection.execute(
-                "INSERT OR IGNORE INTO selection.requests (request)"  # noqa: S608 - constants
-                f" SELECT trace_id FROM ({selected}) ORDER BY trace_id",
-                {**self.where.arguments(), "until": self.until},
-            )
+            has_first = self._fill_requests(connection)
             self._fill_names(connection)
         if self.by:
-            self._fill_slices(connection)
+            self._fill_slices(connection, has_first=has_first)
         connection.execute("COMMIT")
+
+    def _fill_requests(self, connection: sqlite3.Connection) -> bool:
+        """Note the selected requests; say whether the values of their first spans are noted too.
+
+        The span that meets a condition is mostly the first one of its request, so that one look at
+        it is enough. Where a request has several first spans, which is checked, it is not.
+        """
+        values = {
+            column: f"CASE WHEN parent_id IS NULL THEN {_first_value(by)} END"
+            for column, by in zip(_COLUMNS, self.by, strict=False)
+            if by != "model"
+        }
+        order = "trace_id, parent_id IS NOT NULL"
+        is_simple = values and self.until is None
+        selected = self.where.telling_sql(values.values()) if is_simple else ""
+        if not selected:
+            values, order = {}, "trace_id"
+            selected = f"SELECT trace_id FROM ({self.where.requests_sql(self.until)})"  # noqa: S608
+        columns = ", ".join(("request", *values))
+        connection.execute(
+            f"INSERT OR IGNORE INTO selection.requests ({columns}) {selected} ORDER BY {order}",
+            {**self.where.arguments(), "until": self.until},
+        )
+        if not values:
+            return False
+        lacking = " OR ".join(f"{column} IS NULL" for column in values)
+        has_first = connection.execute(_HAS_FIRST.format(lacking)).fetchone()[0]
+        if not has_first:
+            connection.execute("UPDATE selection.requests SET slice = NULL, second = NULL")
+        return bool(has_first)
 
     def _fill_names(self, connection: sqlite3.Connection) -> None:
         """Note the names of spans that all conditions on names allow."""
@@ -157,12 +183,16 @@ class Selection:
             arguments,
         )
 
-    def _fill_slices(self, connection: sqlite3.Connection) -> None:
-        """Note the group of each request: by what its first span has, else any span of it."""
-        columns = ("slice", "second")[: len(self.by)]
+    def _fill_slices(self, connection: sqlite3.Connection, *, has_first: bool) -> None:
+        """Note the group of each request: by what its first span has, else any span of it.
+
+        With ``has_first`` the former is noted already.
+        """
+        columns = _COLUMNS[: len(self.by)]
         kept = ", ".join(f"{name} = ifnull({name}, excluded.{name})" for name in columns)
-        if not self.is_part or set(self.by) != {"model"}:  # else they are noted, without a group
-            values = [_cut(_OF_FIRST.get(by) or value_sql(by)) for by in self.by]
+        is_noted = self.is_part and set(self.by) == {"model"}  # without a group
+        if not (is_noted or has_first):
+            values = list(map(_first_value, self.by))
             any_value = " OR ".join(f"{value} IS NOT NULL" for value in values)
             which = f"(parent_id IS NULL OR {any_value})"
             self._note_slices(connection, columns, values, which, kept)
@@ -206,12 +236,23 @@ ON CONFLICT (request) DO UPDATE SET {kept}
         )
 
 
+_PAGE_BYTES = 16_384
+"""A trace is found in up to a tenth less time than among pages of the usual size."""
 _CACHE_KIB = 65_536
 """For the pages that are looked up at random: a million traces take as much."""
 _MAX_LENGTH = 200
 """Characters of a value by which requests are grouped."""
+_COLUMNS = ("slice", "second")
+"""The columns of the values of a request by which it is grouped."""
 _OF_FIRST = {"model": "NULL", "request": "CASE WHEN parent_id IS NULL THEN name END"}
 """What a span has to say of its request where groups are by these, but for the models it called."""
+_HAS_FIRST = """
+SELECT NOT EXISTS (SELECT 1 FROM selection.requests WHERE {})
+  AND (SELECT count(*) FROM selection.requests) = (
+    SELECT count(*) FROM main.spans INDEXED BY spans_summed
+    WHERE parent_id IS NULL AND +trace_id IN (SELECT request FROM selection.requests))
+"""
+"""Whether each request has the values of a first span, and there are no further first spans."""
 _LARGEST = """
 INSERT INTO selection.largest
 SELECT slice FROM selection.requests WHERE slice IS NOT NULL
@@ -228,8 +269,9 @@ WHERE ifnull(slice, '{NONE}') {{}} (SELECT value FROM json_each(?))
 """  # noqa: S608 - constants
 
 
-def _cut(value: str) -> str:
-    return f"substr({value}, 1, {_MAX_LENGTH})"
+def _first_value(by: str) -> str:
+    """Return what a span has to say of the group of its request, in SQL."""
+    return f"substr({_OF_FIRST.get(by) or value_sql(by)}, 1, {_MAX_LENGTH})"
 
 
 def value_sql(by: str) -> str:

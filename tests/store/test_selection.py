@@ -171,6 +171,46 @@ def test_a_tag_of_a_span_below_counts_where_the_first_span_has_none(make, writer
     assert set(grouped(path, "tag:tenant")) == {("quality", "acme")}
 
 
+def noted(path, where, *by):
+    """Return the selected requests with their groups."""
+    with StoreReader(path, selection=Selection(read_filter(where), by)) as reader:
+        sql = "SELECT request, slice FROM selection.requests ORDER BY request"
+        return reader.read(lambda c: c.execute(sql).fetchall())
+
+
+@pytest.mark.parametrize("by", [("tag:release",), ("user", "tag:release"), ("tag:it's", "model")])
+@pytest.mark.parametrize("firsts", [(1,), (0, 1), (1, 2), (0, 1, 2)])
+@pytest.mark.parametrize("tagged", [(1.0, 0.0), (0.8, 0.8)])
+def test_a_group_is_the_same_however_its_requests_are_selected(
+    make, writer, path, tagged, firsts, by
+):
+    """Whichever span meets a condition, and of requests with any number of first spans.
+
+    Of two conditions, the requests are found before their groups.
+    """
+    chance = random.Random(len(firsts))
+    spans = []
+    for _ in range(150):
+        first, trace = chance.choice(firsts), None
+        for place in range(first + chance.randrange(3)):
+            share = tagged[place >= first]
+            tags = ("tenant", "release", "user_id", "it's")
+            names = [tag for tag in tags if chance.random() < share]
+            span = make.span(
+                chance.choice("abc"), trace=trace,
+                parent_id=None if place < first else "f" * 16,
+                tags={name: chance.choice(("acme", "b")) for name in names},
+                kind="llm", model_name=chance.choice(("gpt-4o", "llama")),
+            )  # fmt: skip
+            trace = span.trace_id
+            spans.append(span)
+    writer.write(Batch(tuple(spans)))
+    for where in ("tag:tenant=acme", "tag:tenant~ac", "user", "name=a", "model=llama"):
+        found = noted(path, (where,), *by)
+        assert found == noted(path, (where, where), *by)
+        assert len({group for _, group in found}) > 1
+
+
 def test_more_groups_than_can_be_shown_are_pooled(make, writer, path):
     """A tag that is different on each request takes no more memory than the largest groups."""
     spans = [make.span(tags={"id": f"{number}"}) for number in range(MAX_SLICES + 50)]
