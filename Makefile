@@ -48,7 +48,7 @@ types: $(VENV)/.dev  ## Check types, strictly.
 contract: $(VENV)/.dev  ## Check who imports whom.
 	@$(BIN)/lint-imports --no-cache
 
-tests: $(VENV)/.dev  ## Run the tests of every change: two files at a time, then those that have to be alone.
+tests: $(VENV)/.dev  ## Run the tests of every change: three files at a time, then those that have to be alone.
 	@$(BIN)/python tests/all.py --every-change $(ARGS)
 
 test-faults: $(VENV)/.dev  ## Run the tests of faults: networks, forks, signals, killed and frozen processes.

@@ -18,8 +18,6 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from scipy.stats import t
-
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICK = ("overhead", "judging", "otel_cpu")
@@ -121,6 +119,8 @@ def show(ratios):
         mean = statistics.fmean(logs)
         half = math.inf
         if len(logs) > 1:
+            from scipy.stats import t  # it takes a second, which who only reads rows need not wait
+
             half = t.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
         low, high = math.exp(mean - half), math.exp(min(mean + half, 700))
         is_worse = low > WORSE

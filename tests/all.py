@@ -1,4 +1,4 @@
-"""Run the whole suite with this Python: two files at a time, then what has to be alone.
+"""Run the whole suite with this Python: three files at a time, then what has to be alone.
 
     python tests/all.py [pytest's arguments]          # what ``make matrix`` runs
     python tests/all.py --every-change [arguments]    # what ``make test`` runs
@@ -50,7 +50,8 @@ OF_EVERY_PYTHON = (
 )  # fmt: skip
 """What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,
 threads, forks, exits, pickles, annotations), each command once, and the demo."""
-TWO_FILES, FOUR_TESTS = ("-n", "2", "--dist", "loadfile"), ("-n", "4", "--dist", "load")
+THREE_FILES, FOUR_TESTS = ("-n", "3", "--dist", "loadfile"), ("-n", "4", "--dist", "load")
+"""One more than the cores of CI: some tests wait, for deadlines and for other processes."""
 NO_TEST_WAS_CHOSEN = 5
 """What pytest exits with when the arguments name only tests of the other part. Without names both
 parts have tests, so a part without any has lost them: that fails the run."""
@@ -83,7 +84,7 @@ def main(arguments):
     )
     apart = [re.sub(r"^(--junitxml=.*)\.xml$", r"\1-alone.xml", part) for part in arguments]
     parts = (
-        [*(FOUR_TESTS if "--waiting" in ours else TWO_FILES), "-m", "not alone", *arguments],
+        [*(FOUR_TESTS if "--waiting" in ours else THREE_FILES), "-m", "not alone", *arguments],
         ["-m", "alone", *apart, *([] if names_tests else files_with_tests_apart(ignored))],
     )
     if "--coverage" in ours:  # a trace function takes time, by which the others measure

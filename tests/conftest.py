@@ -1,5 +1,7 @@
 """Every test starts without configuration, and our mistakes are raised, not swallowed."""
 
+import gc
+import itertools
 import os
 import signal
 import time
@@ -15,6 +17,10 @@ from llmeval_sdk.process import app_resource, shield
 
 hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one is no mistake
 hypothesis.settings.load_profile("any machine")
+
+
+_FOLDERS = itertools.count()
+gc.disable()  # until the tests are collected, of which there is no garbage
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -33,12 +39,24 @@ def pytest_collection_modifyitems(items):
         assert marker is None or marker.args, f"{item.nodeid}: alone() takes the reason"
 
 
+def pytest_collection_finish():
+    """Let the garbage collector never look through the tests themselves: it takes a second."""
+    gc.freeze()
+    gc.enable()
+
+
 def pytest_sessionfinish(session, exitstatus):
     """Leave the exit status where `.ci/suites.py` asks for it; workers of xdist leave none."""
     exits = os.environ.get("TEST_EXITS_FILE")
     if exits and not hasattr(session.config, "workerinput"):
         with Path(exits).open("a") as file:
             file.write(f"{int(exitstatus)}\n")
+
+
+@pytest.fixture
+def tmp_path(tmp_path_factory):
+    """Make an empty folder; pytest's own fixture first looks through those of all earlier tests."""
+    return tmp_path_factory.mktemp(f"{next(_FOLDERS)}", numbered=False)
 
 
 @pytest.fixture(autouse=True)

@@ -1,7 +1,9 @@
 """Every example is one idea in at most sixty lines, runs offline and prints something."""
 
+import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -9,10 +11,62 @@ import pytest
 
 
 EXAMPLES = sorted((pathlib.Path(__file__).parent.parent / "examples").glob("*.py"))
+LAUNCHER = """
+import gc, json, os, sys, types
+
+for library in ("openai", "opentelemetry.sdk.trace", "rapidfuzz", "uvicorn"):
+    try:
+        __import__(library)
+    except ImportError:
+        pass
+gc.freeze()  # so that no example looks through all that they made
+
+while line := sys.stdin.readline():
+    path, folder = json.loads(line)
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    os.chdir(folder)
+    os.environ["LLMEVAL_STORE"] = f"{folder}/llmeval.db"
+    for descriptor, name, way in ((0, "/dev/null", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        with open(name, way) as file:
+            os.dup2(file.fileno(), descriptor)
+    sys.argv, sys.path[0] = [path], os.path.dirname(path)
+    main = sys.modules["__main__"] = types.ModuleType("__main__")
+    main.__file__ = path
+    with open(path) as file:
+        exec(compile(file.read(), path, "exec"), vars(main))
+    break
+"""
+"""Starts each example in a fork of its own, so that libraries, which take most of the time, are
+imported once. The package is not among them: an example has to import what it uses."""
+
+
+@pytest.fixture(scope="module")
+def run():
+    """Return what runs an example in a folder, and gives its exit status and what it printed."""
+    clean = {
+        k: v
+        for k, v in os.environ.items()
+        if not k.startswith(("LLMEVAL_", "DD_", "OPENAI_", "OTEL_", "LANGFUSE_"))
+    }
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", LAUNCHER],
+        env=clean, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True,
+    ) as launcher:  # fmt: skip
+
+        def run(path, folder):
+            launcher.stdin.write(f"{json.dumps([str(path), str(folder)])}\n")
+            launcher.stdin.flush()
+            status = int(launcher.stdout.readline())
+            return status, *((folder / name).read_text() for name in ("stdout", "stderr"))
+
+        yield run
+        os.killpg(launcher.pid, signal.SIGKILL)  # with an example that hangs
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_example_runs(path, tmp_path):
+def test_an_example_runs(run, path, tmp_path):
     """The file says what it shows, is short, and works as it stands."""
     text = path.read_text()
     assert text.startswith('"""')
@@ -21,23 +75,10 @@ def test_an_example_runs(path, tmp_path):
         not _installed(name.strip()) for name in needs[0].removeprefix("# needs: ").split(",")
     ):
         pytest.skip(needs[0].removeprefix("# "))
-    clean = {
-        k: v
-        for k, v in os.environ.items()
-        if not k.startswith(("LLMEVAL_", "DD_", "OPENAI_", "OTEL_", "LANGFUSE_"))
-    }
-    done = subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
-        cwd=tmp_path,
-        env={**clean, "LLMEVAL_STORE": str(tmp_path / "llmeval.db")},
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
-    assert "Traceback" not in done.stderr
+    status, output, errors = run(path, tmp_path)
+    assert status == 0, errors
+    assert output.strip()
+    assert "Traceback" not in errors
 
 
 def _installed(name):

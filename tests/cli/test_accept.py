@@ -16,15 +16,16 @@ from llmeval_sdk.store.state import state_path
 
 def fill(store, count, *, is_wrong, **label):
     """Store totals with rising chances, and a label for each where ``label`` says what it is for."""
-    for number in range(count):
-        span = store.span(f"{number:016x}", "read_invoice", request="Read it.")
-        chance = number / count
-        fields = [{"path": "total", "value": f"{number}.50", "chance": chance}]
-        store.evaluation(span, "extraction_risk", chance, metadata={"fields": fields})
-        if label:
-            value = "no" if is_wrong(number) else "yes"
-            said = human_label(span, "extraction_correctness", value, field="total", **label)
-            add_feedback(store.path, said)
+    with store.at_once():
+        for number in range(count):
+            span = store.span(f"{number:016x}", "read_invoice", request="Read it.")
+            chance = number / count
+            fields = [{"path": "total", "value": f"{number}.50", "chance": chance}]
+            store.evaluation(span, "extraction_risk", chance, metadata={"fields": fields})
+            if label:
+                value = "no" if is_wrong(number) else "yes"
+                said = human_label(span, "extraction_correctness", value, field="total", **label)
+                store.add(said)
 
 
 def accept(llmeval, store, *options):
@@ -155,15 +156,18 @@ def audit(store, number, *, right):
     store.evaluation(span, "acceptance", "audit", metadata={"field": "total"})
     value = "yes" if right else "no"
     said = human_label(span, "extraction_correctness", value, field="total")
-    add_feedback(store.path, said)
+    store.add(said)
 
 
 def refused(store, numbers):
     """Store values whose chance lies above every threshold."""
-    for number in numbers:
-        span = store.span(f"{number:016x}", "read_invoice", request="Read it.", start_ns=LATER_NS)
-        fields = [{"path": "total", "value": "1.50", "chance": 0.99}]
-        store.evaluation(span, "extraction_risk", 0.99, metadata={"fields": fields})
+    with store.at_once():
+        for number in numbers:
+            span = store.span(
+                f"{number:016x}", "read_invoice", request="Read it.", start_ns=LATER_NS
+            )
+            fields = [{"path": "total", "value": "1.50", "chance": 0.99}]
+            store.evaluation(span, "extraction_risk", 0.99, metadata={"fields": fields})
 
 
 def saved(llmeval, store, *options):
@@ -255,20 +259,21 @@ WRONG = {"acme": 95, "beta": 60}
 
 def fill_tenants(store, count=600, *, other="beta", key="tenant", **label):
     """Store totals of two tenants in turn, each with labels where ``label`` says what they are for."""
-    for number in range(count):
-        tenant = ("acme", other)[number % 2]
-        span = store.span(
-            f"{number:016x}", "read_invoice", trace_id=f"{number:032x}", request="Read it.",
-            tags={key: tenant, "plan": "paid"},
-        )  # fmt: skip
-        place = number // 2 % 100
-        chance = place / 100
-        fields = [{"path": "total", "value": f"{number}.50", "chance": chance}]
-        store.evaluation(span, "extraction_risk", chance, metadata={"fields": fields})
-        if label:
-            value = "no" if place >= WRONG.get(tenant, 60) else "yes"
-            said = human_label(span, "extraction_correctness", value, field="total", **label)
-            add_feedback(store.path, said)
+    with store.at_once():
+        for number in range(count):
+            tenant = ("acme", other)[number % 2]
+            span = store.span(
+                f"{number:016x}", "read_invoice", trace_id=f"{number:032x}", request="Read it.",
+                tags={key: tenant, "plan": "paid"},
+            )  # fmt: skip
+            place = number // 2 % 100
+            chance = place / 100
+            fields = [{"path": "total", "value": f"{number}.50", "chance": chance}]
+            store.evaluation(span, "extraction_risk", chance, metadata={"fields": fields})
+            if label:
+                value = "no" if place >= WRONG.get(tenant, 60) else "yes"
+                said = human_label(span, "extraction_correctness", value, field="total", **label)
+                store.add(said)
 
 
 def label_group(store, tmp_path, *options, labels=20):

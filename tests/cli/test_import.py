@@ -349,7 +349,7 @@ def test_what_cannot_run_says_why(llmeval, tmp_path, args, words):
 
 def test_a_killed_import_is_simply_run_again(llmeval, filled, tmp_path):
     """Whatever moment it is killed at, the second run completes it, with nothing twice."""
-    rows = [line(number) for number in range(1, 32_001)]
+    rows = [line(number) for number in range(1, 22_001)]
     (tmp_path / "day.jsonl").write_text("\n".join(rows) + "\n")
     command = [sys.executable, "-m", "llmeval_sdk", "import", "day.jsonl", "--store", "new/s.db"]
     killed = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
@@ -359,16 +359,16 @@ def test_a_killed_import_is_simply_run_again(llmeval, filled, tmp_path):
     killed.kill()
     killed.wait()
     written = spans_in(tmp_path / "new/s.db")
-    assert 0 < written < 32_000
+    assert 0 < written < 22_000
     assert written % 10_000 == 0, "a batch is written whole or not at all"
     told = json.loads(llmeval("import", "day.jsonl", "--store", "new/s.db", "--json").stdout)
     assert told["new"] == {
         **told["new"],
-        "spans": 32_000 - written,
-        "evaluations": 32_000 - written,
+        "spans": 22_000 - written,
+        "evaluations": 22_000 - written,
     }
     found = sorted_rows(tmp_path / "new/s.db")
-    assert (len(found["spans"]), len(found["evaluations"])) == (32_000, 32_000)
+    assert (len(found["spans"]), len(found["evaluations"])) == (22_000, 22_000)
 
 
 def spans_in(path):

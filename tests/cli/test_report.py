@@ -241,8 +241,10 @@ def test_a_terminal_gets_a_table_of_rich(store):
 
 def test_a_reader_that_goes_away_is_no_traceback(store):
     """``llmeval report | head -1`` ends quietly."""
-    for number in range(200):
-        store.evaluation(store.span(f"{number:016x}", f"name {number}"), f"evaluator {number}", 0.5)
+    with store.at_once():
+        for number in range(200):
+            span = store.span(f"{number:016x}", f"name {number}")
+            store.evaluation(span, f"evaluator {number}", 0.5)
     command = f"{sys.executable} -m llmeval_sdk report --store {store.path} | head -1"
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     done = subprocess.run(command, shell=True, env=env, capture_output=True, text=True, timeout=50)

@@ -16,6 +16,11 @@ SECOND = 1_000_000_000
 
 @pytest.fixture
 def calls(store):
+    with store.at_once():
+        return fill(store)
+
+
+def fill(store):
     """Three hundred requests of two releases and four users, each with a call of a model."""
     rng = random.Random(3)
     begun = time.time_ns() - 3_600 * SECOND

@@ -7,8 +7,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import pytest
-
 from llmeval_sdk import registry
 
 
@@ -120,56 +118,51 @@ def test_a_plugin_of_another_package_brings_scores_settings_and_hooks(tmp_path):
     assert sections["Length of answers"][0]["words"] == "answers may have 10 characters"
 
 
-@pytest.mark.parametrize(
-    ("text", "point", "reason"),
-    [
-        ("raise RuntimeError('broken')", "bad_plugin:BadPlugin", "RuntimeError: broken"),
-        ("BadPlugin = 5", "bad_plugin:BadPlugin", "is no llmeval_sdk.Plugin"),
-        (
-            "import llmeval_sdk\nclass BadPlugin(llmeval_sdk.Plugin):\n    name = 'ragas'",
-            "bad_plugin:BadPlugin", "another plugin is named 'ragas'",
-        ),
-        (
-            "import llmeval_sdk\nclass BadPlugin(llmeval_sdk.Plugin):\n    name = 'bad'\n    api = 99",
-            "bad_plugin:BadPlugin", "needs a newer llmeval_sdk",
-        ),
-        (
-            (
-                "import llmeval_sdk\nclass BadPlugin(llmeval_sdk.Plugin):\n"
-                "    name = 'bad'\n    requires = ('moon',)"
-            ),
-            "bad_plugin:BadPlugin", "it requires the plugin 'moon'",
-        ),
-    ],
-    ids=["raises on import", "is no plugin", "has another's name", "is too new", "lacks another"],
-)  # fmt: skip
-def test_a_plugin_that_cannot_be_used_is_left_out_and_told(tmp_path, text, point, reason):
-    """One line in the log and in doctor; the app and the other plugins run."""
-    bad = wheel_of(tmp_path, "bad_plugin", text, f"bad = {point}")
-    good = wheel_of(tmp_path, "length_plugin", PLUGIN, "length = length_plugin:LengthPlugin")
-    environment = {**installed(tmp_path, bad, good), "LENGTH_LONGEST_ANSWER": "10"}
+OF_A_PLUGIN = "import llmeval_sdk\nclass Bad(llmeval_sdk.Plugin):\n    name = 'bad'\n"
+UNUSABLE = {
+    "raises on import": ("raise RuntimeError('broken')", "RuntimeError: broken"),
+    "is no plugin": ("Bad = 5", "is no llmeval_sdk.Plugin"),
+    "has another's name": (f"{OF_A_PLUGIN}    name = 'ragas'", "another plugin is named 'ragas'"),
+    "is too new": (f"{OF_A_PLUGIN}    api = 99", "needs a newer llmeval_sdk"),
+    "lacks another": (f"{OF_A_PLUGIN}    requires = ('moon',)", "it requires the plugin 'moon'"),
+}
+
+
+def beside_a_good_one(folder, texts):
+    """Return an environment with plugins of some texts, and the plugin of lengths."""
+    bad = [
+        wheel_of(folder, f"bad_{number}", text, f"bad_{number} = bad_{number}:Bad")
+        for number, text in enumerate(texts)
+    ]
+    good = wheel_of(folder, "length_plugin", PLUGIN, "length = length_plugin:LengthPlugin")
+    return {**installed(folder, *bad, good), "LENGTH_LONGEST_ANSWER": "10"}
+
+
+def test_a_plugin_that_cannot_be_used_is_left_out_and_told(tmp_path):
+    """One line each in the log and in doctor; the app and the other plugins run."""
+    environment = beside_a_good_one(tmp_path, [text for text, _ in UNUSABLE.values()])
     done = run(environment, "-c", APP)
     assert done.stdout.splitlines()[-1] == "True 1", done
-    assert done.stderr.count("is left out") == 1
-    assert reason in done.stderr
+    assert done.stderr.count("is left out") == len(UNUSABLE)
     doctor = run(environment, "-m", "llmeval_sdk", "doctor", "--offline")
     assert doctor.returncode == 1
-    assert reason in " ".join(doctor.stdout.split())
+    for _, reason in UNUSABLE.values():
+        assert reason in done.stderr
+        assert reason in " ".join(doctor.stdout.split())
 
 
-@pytest.mark.parametrize("method", ["prepare", "complete", "start"])
-def test_a_plugin_that_raises_at_start_costs_itself(tmp_path, method):
+def test_a_plugin_that_raises_at_start_costs_itself(tmp_path):
     """What it raises is counted and told; the configuration holds without it."""
-    text = (
-        "import llmeval_sdk\nclass BadPlugin(llmeval_sdk.Plugin):\n    name = 'bad'\n"
+    methods = ("prepare", "complete", "start")
+    texts = [
+        f"{OF_A_PLUGIN.replace('bad', method)}"
         f"    def {method}(self, *given):\n        raise RuntimeError('no')\n"
-    )
-    bad = wheel_of(tmp_path, "bad_plugin", text, "bad = bad_plugin:BadPlugin")
-    good = wheel_of(tmp_path, "length_plugin", PLUGIN, "length = length_plugin:LengthPlugin")
-    environment = {**installed(tmp_path, bad, good), "LENGTH_LONGEST_ANSWER": "10"}
-    done = run(environment, "-c", APP)
+        for method in methods
+    ]
+    done = run(beside_a_good_one(tmp_path, texts), "-c", APP)
     assert done.stdout.splitlines()[-1] == "True 1", done
-    assert "plugin bad" in done.stderr
+    for method in methods:
+        assert f"plugin {method}" in done.stderr
 
 
 def test_hooks_that_raise_cost_their_own_call(tmp_path):

@@ -114,11 +114,11 @@ def test_each_tenant_has_a_share_of_its_own():
 
 
 def test_estimates_by_tenant_and_over_all_are_unbiased():
-    """Forty tenants of very different size, each with a share of its own; thirty runs."""
+    """Forty tenants of very different size, each with a share of its own; fifteen runs."""
     tenants = [f"t{n}" for n in range(40)]
     escalation = Escalation("checked_by_group", share=0.25, per="tag:tenant")
     errors, inside, estimated = [], 0, 0
-    for seed in range(30):
+    for seed in range(15):
         truth, values, chances = {}, {}, {}
         for tenant, is_bad, chance in judged(escalation, tenants, 4_000, seed):
             for name in (tenant, "all"):
@@ -256,17 +256,17 @@ def test_what_was_not_used_is_given_back_to_the_tenant():
     assert granted(keeper, "acme", usd=0.4)
 
 
-def test_ten_thousand_tenants_have_two_hundred_accounts_and_one_more():
+def test_hundreds_of_tenants_have_two_hundred_accounts_and_one_more():
     """The rest shares a budget, and yesterday's tenants make way for today's."""
     now = [CLOCK]
     keeper = limiter(
         Budget(calls_per_minute=None, usd_per_day=0.1, per="tag:tenant"), now=lambda: now[0]
     )
-    granted_to = [granted(keeper, f"t{number}") for number in range(1_000)]
+    granted_to = [granted(keeper, f"t{number}") for number in range(400)]
     assert sum(granted_to) == MAX_GROUPS + 1
     assert len(keeper._ledger._text) < 50_000
     now[0] += 2 * 86_400
-    assert sum(granted(keeper, f"later{number}") for number in range(1_000)) == MAX_GROUPS + 1
+    assert sum(granted(keeper, f"later{number}") for number in range(400)) == MAX_GROUPS + 1
 
 
 def test_a_tenant_keeps_its_limit_however_many_come_after_it():

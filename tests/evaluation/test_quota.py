@@ -45,7 +45,7 @@ def _streams():
 STREAMS = _streams()
 
 
-@pytest.mark.parametrize("control", [0.02, default_control(0.2), 0.2])
+@pytest.mark.parametrize("control", [0.02, default_control(0.2)])
 @pytest.mark.parametrize("scores", STREAMS.values(), ids=STREAMS)
 def test_the_spend_holds_whatever_the_stream_does(scores, control):
     """19 to 21 % of a share of 20 % are judged, on calm, drifting, tied and adversarial streams."""
@@ -165,7 +165,7 @@ def test_weighting_by_the_inverse_chance_is_unbiased(name):
     rng = random.Random(3)
     bad = [rng.random() < 1 / (1 + math.exp(2 - 1.5 * score)) for score in scores]
     weighted, raw = [], []
-    for replay in range(120):
+    for replay in range(60):
         quota = Quota(0.2, 0.02, window=200)
         decisions = [quota.decide(score, f"{replay}-{i}") for i, score in enumerate(scores)]
         judged = [(d, b) for d, b in zip(decisions, bad, strict=True) if d.run]

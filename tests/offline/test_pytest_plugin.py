@@ -47,15 +47,87 @@ def test_unmarked(llmeval_report):
 """
 
 
+FLAKY = """
+import pytest
+import llmeval_sdk as llmeval
+
+@llmeval.heuristic
+def flaky(record: llmeval.Record) -> float:
+    if "roof 0" not in record.request:
+        raise ValueError("down")
+    return 1.0
+
+def marked(**options):
+    return pytest.mark.llmeval(
+        "data.jsonl", evaluators=["flaky"], at_least={"flaky/average": 0.9}, **options
+    )
+
+@marked()
+def test_failed_often():
+    pass
+
+@marked(min_rated=0.1)
+def test_one_row_is_enough():
+    pass
+
+@pytest.mark.llmeval("data.jsonl", evaluators=["flaky"], at_least={"flaky/percentage": 0})
+def test_no_metric():
+    pass
+"""
+LOST = """
+import pytest
+
+ROWS = [{"request": str(n), "response": "a" if n % 2 else None, "expected_response": "a"} for n in range(10)]
+
+@pytest.mark.llmeval(ROWS, evaluators=["exact_match"], at_least={"exact_match/average": 0.9})
+def test_lost_exact():
+    pass
+
+@pytest.mark.llmeval(ROWS, evaluators=["regex:a"], at_least={"regex/average": 0.9})
+def test_lost_bound():
+    pass
+
+@pytest.mark.llmeval(ROWS, evaluators=["regex:a"], min_rated=1.0)
+def test_lost_rated():
+    pass
+"""
+SILENT = """
+import pytest
+
+ROWS = [{"request": f"q{n}", "expected_response": "slate"} for n in range(10)]
+
+def boom(request):
+    raise RuntimeError(request)
+
+@pytest.mark.llmeval(ROWS, evaluators=["regex:.*"], model=boom)
+def test_raises():
+    pass
+
+@pytest.mark.llmeval(
+    ROWS, evaluators=["regex:.*"], model=lambda request: {"value": None},
+    at_most={"no_answer/percentage": 0.1},
+)
+def test_answers_nothing():
+    pass
+
+@pytest.mark.llmeval(
+    ROWS, evaluators=["regex:.*"], model=lambda request: "slate", at_most={"no_answer/percentage": 0.1},
+)
+def test_answers():
+    pass
+"""
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """Write a test file beside the data and run it; returns pytest's output."""
+    """Write test files beside the data and run them; returns pytest's output."""
 
-    def call(text):
+    def call(*texts):
         folder = tmp_path_factory.mktemp("suite")
         lines = "".join(f"{json.dumps(row)}\n" for row in golden())
         (folder / "data.jsonl").write_text(lines)
-        (folder / "test_it.py").write_text(text)
+        for number, text in enumerate(texts):
+            (folder / f"test_{number}.py").write_text(text)
         command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"]
         command += ["-c", "/dev/null", "--rootdir", str(folder), "--color=no", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
@@ -66,15 +138,17 @@ def run(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(run):
-    """What pytest says of each test of the suite above, by name."""
-    out = run(SUITE)
-    parts = re.split(r"^_+ (?:ERROR at setup of )?(test_\w+) _+$", out, flags=re.MULTILINE)
+    """What pytest says of each test of the suites above, by name."""
+    out = run(SUITE, FLAKY, LOST, SILENT)
+    # Where CI is set, pytest repeats the whole messages in its summary.
+    failures, _, _ = out.partition("short test summary info")
+    parts = re.split(r"^_+ (?:ERROR at setup of )?(test_\w+) _+$", failures, flags=re.MULTILINE)
     return {"": out, **dict(zip(parts[1::2], parts[2::2], strict=True))}
 
 
 def test_a_bound_that_holds_passes_and_the_report_is_a_fixture(told):
     """The marker alone checks; the body may look further."""
-    assert "2 passed" in told[""]
+    assert "11 failed, 4 passed, 1 error" in told[""]
     assert not {"test_holds", "test_report"} & set(told)
 
 
@@ -114,106 +188,27 @@ def test_unused_it_loads_nothing(run):
     assert "1 passed" in out
 
 
-FLAKY = """
-import pytest
-import llmeval_sdk as llmeval
-
-@llmeval.heuristic
-def flaky(record: llmeval.Record) -> float:
-    if "roof 0" not in record.request:
-        raise ValueError("down")
-    return 1.0
-
-def marked(**options):
-    return pytest.mark.llmeval(
-        "data.jsonl", evaluators=["flaky"], at_least={"flaky/average": 0.9}, **options
-    )
-
-@marked()
-def test_failed_often():
-    pass
-
-@marked(min_rated=0.1)
-def test_one_row_is_enough():
-    pass
-
-@pytest.mark.llmeval("data.jsonl", evaluators=["flaky"], at_least={"flaky/percentage": 0})
-def test_no_metric():
-    pass
-"""
-
-
-def test_an_evaluator_that_failed_on_most_rows_fails_the_test(run):
+def test_an_evaluator_that_failed_on_most_rows_fails_the_test(told):
     """Unless fewer rows are said to be enough; a metric that is not there is told before."""
-    out = run(FLAKY)
-    assert "2 failed, 1 passed" in out
-    assert "flaky/average does not count: flaky rated 1 of the 6 rows that had its inputs" in out
-    assert "ValueError (5)" in out
-    assert "no metric 'flaky/percentage': did you mean 'flaky/average'?" in out
+    often = told["test_failed_often"]
+    assert "flaky/average does not count: flaky rated 1 of the 6 rows that had its inputs" in often
+    assert "ValueError (5)" in often
+    assert "test_one_row_is_enough" not in told
+    missing = "no metric 'flaky/percentage': did you mean 'flaky/average'?"
+    assert missing in told["test_no_metric"]
 
 
-LOST = """
-import pytest
-
-ROWS = [{"request": str(n), "response": "a" if n % 2 else None, "expected_response": "a"} for n in range(10)]
-
-@pytest.mark.llmeval(ROWS, evaluators=["exact_match"], at_least={"exact_match/average": 0.9})
-def test_missed():
-    pass
-
-@pytest.mark.llmeval(ROWS, evaluators=["regex:a"], at_least={"regex/average": 0.9})
-def test_bound():
-    pass
-
-@pytest.mark.llmeval(ROWS, evaluators=["regex:a"], min_rated=1.0)
-def test_rated():
-    pass
-"""
-
-
-def test_lost_answers_pass_no_test(run):
+def test_lost_answers_pass_no_test(told):
     """They are misses where answers were expected, and rows that were not rated elsewhere."""
-    out = run(LOST)
-    assert "3 failed" in out
-    assert "exact_match/average is 0.5, below 0.9 (10 rows rated)" in out
-    # Where CI is set, pytest repeats the whole messages in its summary.
-    failures, _, _ = out.partition("short test summary info")
-    assert (
-        failures.count("regex rated 5 of the 10 rows that had its inputs or lost their answer") == 2
-    )
+    assert "exact_match/average is 0.5, below 0.9 (10 rows rated)" in told["test_lost_exact"]
+    unrated = "regex rated 5 of the 10 rows that had its inputs or lost their answer"
+    assert unrated in told["test_lost_bound"]
+    assert unrated in told["test_lost_rated"]
 
 
-SILENT = """
-import pytest
-
-ROWS = [{"request": f"q{n}", "expected_response": "slate"} for n in range(10)]
-
-def boom(request):
-    raise RuntimeError(request)
-
-@pytest.mark.llmeval(ROWS, evaluators=["regex:.*"], model=boom)
-def test_raises():
-    pass
-
-@pytest.mark.llmeval(
-    ROWS, evaluators=["regex:.*"], model=lambda request: {"value": None},
-    at_most={"no_answer/percentage": 0.1},
-)
-def test_answers_nothing():
-    pass
-
-@pytest.mark.llmeval(
-    ROWS, evaluators=["regex:.*"], model=lambda request: "slate", at_most={"no_answer/percentage": 0.1},
-)
-def test_answers():
-    pass
-"""
-
-
-def test_an_app_that_raises_or_answers_nothing_fails(run):
+def test_an_app_that_raises_or_answers_nothing_fails(told):
     """The first without any bound, the second by an upper one on the share of lost answers."""
-    out = run(SILENT)
-    assert "1 passed" in out
-    assert "2 failed" in out
-    assert "the model raised on 10 rows" in out
-    assert "no_answer/percentage is 1, above 0.1 (10 rows, 10 without an answer)" in out
+    assert "the model raised on 10 rows" in told["test_raises"]
+    lost = "no_answer/percentage is 1, above 0.1 (10 rows, 10 without an answer)"
+    assert lost in told["test_answers_nothing"]
+    assert "test_answers" not in told

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from scipy.stats import mannwhitneyu
 
 from llmeval_sdk.statistics import accuracy_at, auroc, caught_at, caught_below
 from llmeval_sdk.statistics.detection import wilson
@@ -17,6 +16,8 @@ def drawn(rng, count, share=0.2, shift=1.2):
 
 def test_the_area_is_that_of_mann_and_whitney():
     """Ties count half."""
+    from scipy.stats import mannwhitneyu  # it takes a second to load
+
     rng = random.Random(1)
     risks, bad = drawn(rng, 300)
     risks = [round(risk, 1) for risk in risks]

@@ -3,9 +3,16 @@
 from math import sqrt
 
 import pytest
-from scipy.stats import t
 
 from llmeval_sdk.statistics.mean import assisted_mean, mean_of_all, population_mean, quantile
+
+
+@pytest.fixture
+def t():
+    """Student's distribution, which takes a second to load."""
+    from scipy.stats import t
+
+    return t
 
 
 def test_a_rare_record_speaks_for_those_like_it():
@@ -47,7 +54,7 @@ def test_nothing_judged_is_nothing_said():
     assert population_mean([], []) is None
 
 
-def test_the_quantile_is_students():
+def test_the_quantile_is_students(t):
     """Against the published table at 3, 10 and 100 degrees of freedom."""
     for df, exact in ((3, 3.182), (10, 2.228), (100, 1.984)):
         assert quantile([1.0] * (df + 1)) == pytest.approx(exact, rel=0.01)
@@ -62,7 +69,7 @@ def test_few_records_are_not_fitted():
 
 
 @pytest.mark.parametrize("copies", [2, 15, 60])
-def test_the_interval_is_the_one_that_the_module_describes(copies):
+def test_the_interval_is_the_one_that_the_module_describes(copies, t):
     """Two records are added at the ends of the scale, 0.4 to 0.7 times as heavy as the heaviest."""
     values, chances = [1.0, 0.0, 1.0, 1.0] * copies, [0.5, 0.1, 1.0, 0.25] * copies
     weights = [1 / chance for chance in chances]

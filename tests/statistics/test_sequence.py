@@ -45,8 +45,8 @@ def test_a_tenant_that_fell_is_found_among_fifty(verdicts_a_day):
 
 
 def test_fifty_tenants_at_the_bound_raise_hardly_an_alarm():
-    """The promise of 5 % of months holds over all of them together; here are two months."""
-    assert alarms.false_tenant_months(2, 20) == 0
+    """The promise of 5 % of months holds over all of them together; here is one month."""
+    assert alarms.false_tenant_months(1, 20) == 0
 
 
 @settings(max_examples=60, deadline=None)

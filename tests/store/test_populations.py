@@ -1,9 +1,11 @@
 """Estimates from sums are those of the rows: nothing is rounded away or left out for speed."""
 
 import random
+import shutil
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from functools import cache
 
 import pytest
 from raw_store import HOUR, RawStore
@@ -76,8 +78,9 @@ def value_of(judge, rng, risk):
     return rng.choice(("yes" if rng.random() > risk else "no", round(1 - risk, 3), "abstained"))
 
 
-def by_rows(path, judge, span_name, labels, period=None):
-    """Estimate as `estimates` does from the rows themselves."""
+@cache
+def rows_of(path, judge):
+    """Read what by_rows estimates from: rows, refusals, risks and labels."""
     with closing(StoreReader(path)) as reader:
         rows = reader.read(lambda c: c.execute(
             "SELECT time_ns, span_id, value, error_type, inclusion_probability, span_name"
@@ -87,6 +90,12 @@ def by_rows(path, judge, span_name, labels, period=None):
             (judge,)).fetchall())  # fmt: skip
         risks = reader.read(lambda c: scores_by_span(c, "groundedness_risk"))
         people = reader.read(lambda c: labels_of(c, judge))
+    return rows, refused, risks, people
+
+
+def by_rows(path, judge, span_name, labels, period=None):
+    """Estimate as `estimates` does from the rows themselves."""
+    rows, refused, risks, people = rows_of(path, judge)
     if span_name != "any":
         rows = [row for row in rows if row[5] == span_name]
         refused = [row for row in refused if row[3] == span_name]
@@ -160,10 +169,11 @@ def close(number):
     return None if number is None else pytest.approx(number, rel=1e-9, abs=1e-9)
 
 
-@pytest.fixture(params=range(4))
-def path(request, tmp_path):
+@pytest.fixture(scope="module", params=range(4))
+def path(request, tmp_path_factory):
     """A random store: losses, two versions of each judge, chances of 0 and none at all."""
-    raw = RawStore(tmp_path / "own" / "random.db", seed=request.param)
+    folder = tmp_path_factory.mktemp("populations")
+    raw = RawStore(folder / "own" / "random.db", seed=request.param)
     raw.connection.execute("BEGIN")
     fill(raw, random.Random(request.param), 40 if request.param == 3 else 1_500)
     raw.connection.execute("COMMIT")
@@ -223,8 +233,9 @@ def test_a_summary_counts_as_its_rows_do(path):
         assert each.histogram == (tuple(bins) if scores else ())
 
 
-def test_rows_that_went_between_two_reads_are_no_error(path):
+def test_rows_that_went_between_two_reads_are_no_error(path, tmp_path):
     """Groups and weights are read by two connections, and another process may prune in between."""
+    path = shutil.copy(path, tmp_path / "random.db")
     with closing(StoreReader(path)) as reader:
         known = SharedReadings(reader)
         scope = EvaluationScope()

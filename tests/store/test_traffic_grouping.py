@@ -207,10 +207,10 @@ def percentiles(found):
     return None if found is None else [found.p50, found.p95, found.p99]
 
 
-@pytest.fixture(params=range(3))
-def store(request, tmp_path):
+@pytest.fixture(scope="module", params=range(3))
+def store(request, tmp_path_factory):
     """A random store, and its rows."""
-    raw = RawStore(tmp_path / "own" / "random.db", seed=request.param)
+    raw = RawStore(tmp_path_factory.mktemp("grouping") / "own" / "random.db", seed=request.param)
     rows = spans(raw.rng, raw.now, 250)
     raw.connection.execute("BEGIN")
     for row in rows:

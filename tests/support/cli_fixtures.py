@@ -56,12 +56,26 @@ class Store:
     def __init__(self, path):
         self.path = path
         self.writer = StoreWriter(path, max_days=0)
+        self._write = self.writer.write
+
+    @contextmanager
+    def at_once(self):
+        """Store what comes in the block at its end: a transaction for each takes most of the time."""
+        batches = []
+        self._write = batches.append
+        yield
+        self._write = self.writer.write
+        spans, evaluations, not_run = (
+            tuple(each for batch in batches for each in getattr(batch, kind))
+            for kind in ("spans", "evaluations", "not_run")
+        )
+        self._write(Batch(spans, evaluations, not_run))
 
     def span(self, span_id, name="extract_field", *, start_ns=1_767_225_600_000_000_000, **given):
         given = {"parent_id": None, "kind": "workflow", "end_ns": start_ns + 12_000_000, **given}
         trace_id = given.pop("trace_id", "ab" * 16)
         span = SpanData(trace_id, span_id, name=name, start_ns=start_ns, **given)
-        self.writer.write(Batch((span,)))
+        self._write(Batch((span,)))
         return span
 
     def evaluation(self, span, name, value, **given):
@@ -70,21 +84,25 @@ class Store:
         event = EvaluationEvent(
             f"{span.span_id}-{name}{tier}", target, Evaluation(name, value, **given), span.end_ns
         )
-        self.writer.write(Batch(evaluations=(event,)))
+        self.add(event)
+
+    def add(self, event):
+        """Store an evaluation as it is, such as a person's label."""
+        self._write(Batch(evaluations=(event,)))
 
     def feedback(self, number, name, value):
         """Store what a user said of the trace with a number."""
         target = Target(f"{number:032x}", f"{2 * number - 1:016x}", "answer", "workflow")
         said = Evaluation(name, value, evaluator_kind="human")
         event = EvaluationEvent(f"{number}-{name}", target, said, time.time_ns())
-        self.writer.write(Batch(evaluations=(event,)))
+        self.add(event)
 
     def not_run(self, span, evaluator, reason, detail=""):
         target = Target(span.trace_id, span.span_id, span.name, span.kind)
         event = NotRun(
             f"{span.span_id}-{evaluator}", target, evaluator, reason, detail, span.end_ns
         )
-        self.writer.write(Batch(not_run=(event,)))
+        self._write(Batch(not_run=(event,)))
 
 
 @pytest.fixture

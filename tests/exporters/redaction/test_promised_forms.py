@@ -163,7 +163,7 @@ PIECES = (
 )  # fmt: skip
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=750, deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14))
 def test_the_quick_look_agrees_on_every_mixture_of_forms(pieces):
     """Whatever is taken out of a text, the look at its record says so beforehand."""

@@ -46,7 +46,7 @@ def test_each_failure_has_its_type_and_number_of_requests(serve, ask, wire, faul
     """Only what may pass is tried again: three times in all, as for judge models."""
     kind, retryable, requests = FAILURES[fault]
     server = serve(default=fault, retry_after=0.01)
-    quick = {"timeout": 2.5} if fault in ("hang", "drip") else {}
+    quick = {"timeout": 0.6} if fault in ("hang", "drip") else {}
     error = failure(lambda: ask(server, wire, [YES_NO], **quick))
     assert (error.type, error.retryable, len(server.decisions)) == (kind, retryable, requests)
     assert error.__cause__ is None

@@ -10,9 +10,6 @@ from llmeval_sdk.plugins.providers import AnthropicLLM, GoogleLLM
 from llmeval_sdk.testing.provider_server import AnthropicServer, GoogleServer
 
 
-pytest.importorskip("anthropic")
-pytest.importorskip("google.genai")
-
 SCHEMA = {
     "type": "object",
     "properties": {"rationale": {"type": "string"}, "rating": {"type": "string"}},
@@ -24,6 +21,13 @@ KEY = "key-marker-9f2c71"
 SYSTEM = "You judge.\n\n# Rubric\n\nYes or no.\n\nSections begin with 0123456789abcdef."
 
 WIRES = {"anthropic": (AnthropicServer, AnthropicLLM), "google": (GoogleServer, GoogleLLM)}
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _clients():
+    """Load both clients, which takes seconds, where these tests run and not where any is found."""
+    pytest.importorskip("anthropic")
+    pytest.importorskip("google.genai")
 
 
 @pytest.fixture

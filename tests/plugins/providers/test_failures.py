@@ -45,7 +45,7 @@ def test_each_failure_has_its_type_and_number_of_calls(
 ):
     """The client's own retries are off; only what may pass is tried again, three times in all."""
     server = serve(provider, default=behaviour)
-    quick = {"timeout": 3.0} if behaviour in ("hang", "drip") else {}
+    quick = {"timeout": 2.0} if behaviour in ("hang", "drip") else {}
     error = failure(lambda: ask(server, **quick))
     assert (error.type, error.retryable, server.calls) == (type, retryable, calls)
     assert error.__cause__ is None
