@@ -204,20 +204,19 @@ def pages(port: int, path: Path) -> None:
     for name, address in SESSIONS.items():
         times = [fetch(port, address)[0] for _ in range(REPEATS)]
         row(name, median(times), 200)
-    row("scores, first time", fetch(port, "/scores")[0], None, "newest 20,000 of each evaluator")
-    row("scores", median(fetch(port, "/scores")[0] for _ in range(3)), None)
-    counted = "/scores?where=tag:release%3D1.5"
-    begun, longest = time.perf_counter(), 0.0
-    while True:
-        took, text = fetch(port, counted)
-        longest = max(longest, took)
-        if "Still counting" not in text:
-            break
-        time.sleep(1.0)  # as a browser does
-    note = (
-        f"longest of those that say that it counts, which took {time.perf_counter() - begun:.1f} s"
-    )
-    row("scores where a tag is", longest, 300, note)
+    for name, address in {
+        "scores": "/scores", "scores where a tag is": "/scores?where=tag:release%3D1.5"
+    }.items():  # fmt: skip
+        begun, longest = time.perf_counter(), 0.0
+        while True:
+            took, text = fetch(port, address)
+            longest = max(longest, took)
+            if "Still counting" not in text:
+                break
+            time.sleep(1.0)  # as a browser does
+        seconds = time.perf_counter() - begun
+        note = f"longest of those that say that it counts, which took {seconds:.1f} s"
+        row(name, longest, 300, note)
 
 
 def writing(path: Path, seconds: float) -> None:

@@ -22,6 +22,7 @@ from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._charts import Point, means_by_period, period_of
 from llmeval_sdk.viewer._render import money, page, where_of
 from llmeval_sdk.viewer._site import (
+    PATIENT_SECONDS,
     WAIT_SECONDS,
     BackgroundTask,
     NoStoreError,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 RANGES = {"24h": 24, "7d": 7 * 24, "30d": 30 * 24}
 MAX_ROWS = 12
 MAX_SCORES = 2_000
-FIRST_SECONDS = 60.0
 NOTABLE = 0.1
 """From which relative change on a figure counts as changed."""
 
@@ -117,7 +117,7 @@ def _traffic(
 
     def count(_: Callable[[int], None]) -> HourlyTraffic:
         traffic = HourlyTraffic()
-        with StoreReader(location, seconds=FIRST_SECONDS, selection=selection) as patient:
+        with StoreReader(location, seconds=PATIENT_SECONDS, selection=selection) as patient:
             patient.read(lambda store: traffic.look(store, now_ns, location))
         return traffic
 
@@ -135,7 +135,7 @@ def _bring_up(
         return None
 
     def count(_: Callable[[int], None]) -> None:
-        with StoreReader(location, seconds=FIRST_SECONDS) as patient:
+        with StoreReader(location, seconds=PATIENT_SECONDS) as patient:
             patient.read(lambda store: site.traffic.look(store, now_ns, location))
 
     spans = reader.read(lambda store: store.execute(_SPANS).fetchone()[0])

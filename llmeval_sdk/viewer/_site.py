@@ -51,6 +51,10 @@ MAX_SELECTIONS = 4
 SECONDS = 5.0
 """The longest that one reading for a page may take. The file may come from a stranger, who could
 have made it slow to read."""
+PATIENT_SECONDS = 60.0
+"""The same for a reading in the background."""
+LARGE_STORE = 200_000
+"""The figures of a store with more evaluations are counted in the background."""
 
 
 class NoStoreError(Exception):
@@ -417,20 +421,23 @@ def counting_page(request: Request, title: str, task: BackgroundTask[Any]) -> Re
 def read_aside(
     request: Request, title: str, read: Callable[[StoreReader], T], unit: str
 ) -> T | Response:
-    """Read what a page shows; under a filter, do so in the background and keep the result a while.
+    """Read what a page shows; of a large store or under a filter, do so in the background.
 
-    If reading takes longer than a page may, the page that says so is returned instead.
+    Such a result is kept a while. If reading takes longer than a page may, the page that says so is
+    returned instead.
     """
     site: Site = request.app.state.site
     where = where_of(request)
 
     def work(_: Callable[[int], None]) -> tuple[float, T]:
-        with site.readers.lend(where) as reader:
-            found = read(reader)
+        with site.readers.lend(where) as reader, reader.another(seconds=PATIENT_SECONDS) as patient:
+            found = read(patient)
         return time.monotonic(), found
 
     if not where:
-        return work(lambda _: None)[1]
+        with site.readers.lend() as reader:
+            if reader.read(_count_of_evaluations) <= LARGE_STORE:
+                return read(reader)
     site.readers.check(where)
     key = (request.url.path, request.query_params.get("range"), site.readers.path, where)
     task = site.background.start(key, work, unit=unit)
@@ -438,6 +445,11 @@ def read_aside(
         task.is_spent = True
         task = site.background.start(key, work, unit=unit)
     return task.result()[1] if task.is_done(WAIT_SECONDS) else counting_page(request, title, task)
+
+
+def _count_of_evaluations(connection: sqlite3.Connection) -> int:
+    """Return how many evaluations were ever stored, which is there without counting."""
+    return int(connection.execute("SELECT ifnull(max(seq), 0) FROM main.evaluations").fetchone()[0])
 
 
 def busy_page(request: Request, error: Exception) -> Response:

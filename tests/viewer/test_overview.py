@@ -176,7 +176,7 @@ def test_a_count_that_fails_does_not_look_like_no_traffic(site, store, monkeypat
     """The page says that the store could not be read, and the next visit counts again."""
     fill(store, tags={"tenant": "acme"})
     with monkeypatch.context() as limited:
-        limited.setattr("llmeval_sdk.viewer._overview.FIRST_SECONDS", -1.0)
+        limited.setattr("llmeval_sdk.viewer._overview.PATIENT_SECONDS", -1.0)
         limited.setattr("llmeval_sdk.store.reader._STEPS", 1)
         page = site.get("/overview", **where)
     assert page.status == 503

@@ -6,6 +6,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.store.writer import losses_key
+from llmeval_sdk.viewer import _site
 
 
 @pytest.fixture
@@ -40,6 +41,19 @@ def test_the_overview_has_every_evaluator(many, site):
         assert words in page.text, words
     assert "Agreement patterns" in page.text
     assert 'aria-roledescription="bar"' in page.text
+
+
+def test_the_scores_of_a_large_store_are_counted_in_the_background(many, site, monkeypatch):
+    """The page answers at once that it counts, and soon has the same figures."""
+    monkeypatch.setattr(_site, "LARGE_STORE", 0)
+    monkeypatch.setattr(_site, "WAIT_SECONDS", 0.0)
+    first = site.get("/scores")
+    assert first.status == 200
+    assert "Still counting" in first.text
+    monkeypatch.setattr(_site, "WAIT_SECONDS", 20.0)
+    counted = site.get("/scores").text
+    monkeypatch.setattr(_site, "LARGE_STORE", 1_000)
+    assert counted == site.get("/scores").text
 
 
 def test_a_judges_mean_is_corrected_and_has_an_interval(many, site):
