@@ -601,8 +601,9 @@ class Opponents:
                 if passages.is_heading(first.start, first.end):
                     del self._by_form[form]
         self._by_form.pop("", None)
-        self._ranked: dict[str | None, list[tuple[str, Rival]]] = {}
-        """By the field's concept, where labels count; made when such a field first needs it."""
+        self._ranked: dict[str | None, dict[str, Rival]] = {}
+        """By the field's concept, where labels count, and by form: the rivals in their order, each
+        made when a field first needs it."""
 
     def of(
         self, spans: Sequence[Span], forms: Collection[str], labels: _FieldLabels | None
@@ -620,22 +621,29 @@ class Opponents:
             parts = {form for form in self._by_form if any(_is_part(form, own) for own in forms)}
             apart -= parts
             left |= parts
-        rivals = [rival for form, rival in self._ranked_by(labels) if form not in left]
+        ranked = self._ranked_by(labels, left)
+        rivals = [rival for form, rival in ranked.items() if form not in left]
         beside = [self._best(form, labels, spans) for form in apart.intersection(self._by_form)]
         if any(beside):
             rivals += filter(None, beside)
             rivals.sort(key=_rank)
         return tuple(rivals)
 
-    def _ranked_by(self, labels: _FieldLabels | None) -> list[tuple[str, Rival]]:
-        """Return the rival of each form where all its places count, by their rank."""
+    def _ranked_by(
+        self, labels: _FieldLabels | None, left: Collection[str]
+    ) -> Mapping[str, Rival]:
+        """Return the rival of each form where all its places count, by their rank.
+
+        Of the forms that are ``left`` out, those are missing that no other field has asked for.
+        """
         concept = labels.concept if labels is not None else None
-        ranked = self._ranked.get(concept)
-        if ranked is None:
-            whole = ((form, self._best(form, labels)) for form in self._by_form)
-            every = [(form, rival) for form, rival in whole if rival is not None]
+        ranked = self._ranked.setdefault(concept, {})
+        if len(ranked) < len(self._by_form):
+            new = [form for form in self._by_form if form not in ranked and form not in left]
+            weighed = ((form, self._best(form, labels)) for form in new)
+            every = [*ranked.items(), *((form, rival) for form, rival in weighed if rival)]
             every.sort(key=lambda pair: _rank(pair[1]))
-            ranked = self._ranked[concept] = every
+            ranked = self._ranked[concept] = dict(every)
         return ranked
 
     def _best(
