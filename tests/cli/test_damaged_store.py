@@ -37,6 +37,14 @@ COMMANDS = (
     ("prune", "--user", "nobody", "--dry-run"),
     ("doctor",),
 )
+EACH_COMMAND = pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(one, marks=pytest.mark.plugin("watch")) if one[0] == "watch" else one
+        for one in COMMANDS
+    ],
+    ids=" ".join,
+)
 WRONG = {
     "bytes": b"\x00\xff",
     "a word": "many",
@@ -88,8 +96,7 @@ def run(command, path):
     )
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-@pytest.mark.plugin("watch")
+@EACH_COMMAND
 def test_every_command_works_on_the_whole_store(whole, command):
     """So that what they say of damaged copies is due to the damage."""
     done = run(command, whole)
@@ -132,7 +139,7 @@ def columns_read(command, path):
     return read
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@EACH_COMMAND
 def test_a_damaged_column_gives_a_sentence_and_no_traceback(whole, tmp_path, command):
     """Each column in turn holds in two rows what it cannot hold; commands take turns with what."""
     path = tmp_path / "damaged" / "llmeval.db"
