@@ -629,9 +629,7 @@ class Opponents:
             rivals.sort(key=_rank)
         return tuple(rivals)
 
-    def _ranked_by(
-        self, labels: _FieldLabels | None, left: Collection[str]
-    ) -> Mapping[str, Rival]:
+    def _ranked_by(self, labels: _FieldLabels | None, left: Collection[str]) -> Mapping[str, Rival]:
         """Return the rival of each form where all its places count, by their rank.
 
         Of the forms that are ``left`` out, those are missing that no other field has asked for.
