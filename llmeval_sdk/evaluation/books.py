@@ -166,14 +166,14 @@ def limits_of_groups(
         name = budget.account_of(tags)
         if name is None:
             continue
-        if budget.per is not None and not has_room(state, budget.account_prefix, name, now):
+        if budget.per is not None and not make_room(state, budget.account_prefix, name, now):
             name = f"{budget.account_prefix}{OTHERS}"
         limits[name] = budget
     return limits
 
 
-def has_room(state: BookState, prefix: str, name: str, now: float) -> bool:
-    """Say whether a group has an account of its own, or may get it; idle ones make way for it.
+def make_room(state: BookState, prefix: str, name: str, now: float) -> bool:
+    """Remove idle accounts where a group finds no room; say whether it has, or may get, its own.
 
     The accounts of all groups of its budget begin with ``prefix``.
     """

@@ -27,7 +27,7 @@ class EscalationRules:
     escalations: Sequence[Escalation] | None = None
     """``None`` where the setting has no text, so that the default applies."""
     closing: tuple[SamplingRule, ...] = ()
-    """Rules of rate 0, one for each mistake."""
+    """Sampling rules of rate 0, one for each escalation that cannot be read."""
     problems: tuple[str, ...] = ()
     """The mistakes, one line each, as people read them."""
 
@@ -65,7 +65,7 @@ def parse_rules(text: str | None) -> SamplingRules:
 
 
 def _rule(entry: object, place: int, problems: list[str]) -> SamplingRule:
-    """Read one entry; a bad one becomes rate 0 for everything it may have been meant for."""
+    """Read one entry. A mistake makes it a rule of rate 0 for everything it may have meant."""
     if not isinstance(entry, dict):
         problems.append(_line(f"sampling rule {place} is no object; nothing from it on runs"))
         return SamplingRule(0.0)

@@ -134,11 +134,16 @@ def escalations_in_force(
 
 
 def escalations_as_written(settings: Settings) -> EscalationRules:
-    """Return the escalations that the settings hold as JSON, without those of unknown names."""
+    """Read the escalations that the settings hold as JSON.
+
+    One that names an unknown evaluator becomes a problem, and its judge does not run.
+    """
     written = parse_escalations(settings.escalations)
+    if written.escalations is None:
+        return written
     escalations, problems = [], list(written.problems)
     closing = list(written.closing)
-    for escalation in written.escalations or ():
+    for escalation in written.escalations:
         try:
             considered_judges((), [escalation], settings)
         except ConfigurationError as error:
@@ -146,8 +151,6 @@ def escalations_as_written(settings: Settings) -> EscalationRules:
             closing.append(SamplingRule(0.0, evaluator=escalation.name))
         else:
             escalations.append(escalation)
-    if written.escalations is None:
-        return written
     return EscalationRules(tuple(escalations), tuple(closing), tuple(problems))
 
 

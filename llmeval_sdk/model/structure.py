@@ -138,7 +138,7 @@ _RECORD = tuple(row.name for row in dataclass_fields(Record))
 def records_of_fields(
     record: Record, fields: Iterable[Field], sources: Sequence[Chunk]
 ) -> Iterator[Record]:
-    """Yield a record for each field, whose whole answer it is, read in the answer's passages."""
+    """Yield one record for each field: its answer is the field alone, its passages are the same."""
     shared: dict[str, Any] = {name: getattr(record, name) for name in _RECORD}
     shared |= dict.fromkeys(("request", "response", "extractions", "confidence"))
     shared["retrieved_context"] = tuple(sources)

@@ -166,10 +166,9 @@ class StoreReader:
         with self.another() as other:
             return other.read(work)
 
-    def another(self, *, seconds: float | None = None) -> StoreReader:
-        """Return another reader of the same store, for another thread or with another limit."""
-        limit = self._seconds if seconds is None else seconds
-        return StoreReader(self._location, seconds=limit, selection=self.selection)
+    def another(self) -> StoreReader:
+        """Return another reader of the same store, for another thread."""
+        return StoreReader(self._location, seconds=self._seconds, selection=self.selection)
 
     @property
     def location(self) -> str:

@@ -167,6 +167,12 @@ def _leads(text: str, label: Label) -> bool:
 
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_JOINTS_OF_NAME = str.maketrans("_-", "  ")
+
+
+def words_of_name(name: str) -> list[str]:
+    """Return the words of a field's name as it writes them: ``due`` and ``Date`` of ``dueDate``."""
+    return _HUMP.sub(" ", name).translate(_JOINTS_OF_NAME).split()
 
 
 @lru_cache(maxsize=512)

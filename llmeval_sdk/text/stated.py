@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from llmeval_sdk.text.budget import TooLargeError
 from llmeval_sdk.text.extraction import Passages, lower, values_in
-from llmeval_sdk.text.labels import GROUP_OF, VAGUE, concept_of, labels_between
+from llmeval_sdk.text.labels import GROUP_OF, VAGUE, concept_of, labels_between, words_of_name
 from llmeval_sdk.text.values import abstained
 
 
@@ -97,13 +97,9 @@ def _beside(passages: Passages, name: str, concept: str | None, group: str) -> I
             yield Stated(value, start, stop)
 
 
-_JOINTS = str.maketrans("_-", "  ")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
-
-
 @lru_cache(512)
 def _phrase(name: str) -> re.Pattern[str]:
     """Return what finds a field's name as a label: at the beginning of a line or a cell."""
-    words = lower(_HUMP.sub(" ", name[:60]).translate(_JOINTS)).split()
+    words = map(lower, words_of_name(name[:60]))
     phrase = r"[ ._-]{0,3}".join(map(re.escape, words)) or r"(?!)"
     return re.compile(rf"(?:^|[|\t]|   )[ \t*#]*{phrase}(?={_GAP}|[ \t]*$)", re.MULTILINE)

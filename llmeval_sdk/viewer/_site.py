@@ -80,26 +80,31 @@ class Readers:
         return self._chosen or path_of(runtime.settings().store)
 
     @contextmanager
-    def lend(self, where: tuple[str, ...] = ()) -> Iterator[StoreReader]:
+    def lend(
+        self, where: tuple[str, ...] = (), *, seconds: float | None = None
+    ) -> Iterator[StoreReader]:
         """Lend a reader that nobody else uses meanwhile.
 
-        With conditions in ``where``, it knows the requests of which they hold, and no others.
+        With conditions in ``where``, it knows the requests of which they hold, and no others. One
+        reading may take ``seconds``, by default `SECONDS`.
 
         Raises:
             NoStoreError: there is no store, or it cannot be read.
             HTTPException: a text is no condition.
         """
         file = self._file()
-        reader = self._open(self._selected(file, where)) if where else self._take(file)
+        is_own = bool(where) or seconds is not None
+        selection = self._selected(file, where) if where else None
+        reader = self._open(selection, seconds) if is_own else self._take(file)
         try:
             yield reader
         except sqlite3.DatabaseError as error:
             reader.close()
-            raise self._failed(error) from error
+            raise self._failed(error, seconds) from error
         except BaseException:
             reader.close()
             raise
-        if self._closed or where:
+        if self._closed or is_own:
             reader.close()
         else:
             self._idle.put((file, reader))
@@ -120,16 +125,20 @@ class Readers:
                     self._selections.popitem(last=False)
             return self._selections[key][1]
 
-    def _open(self, selection: Selection | None = None) -> StoreReader:
+    def _open(
+        self, selection: Selection | None = None, seconds: float | None = None
+    ) -> StoreReader:
+        limit = SECONDS if seconds is None else seconds
         try:
-            return StoreReader(self.path, seconds=SECONDS, selection=selection)
+            return StoreReader(self.path, seconds=limit, selection=selection)
         except ConfigurationError as error:
             raise NoStoreError(str(error)) from error
         except sqlite3.DatabaseError as error:
-            raise self._failed(error) from error
+            raise self._failed(error, seconds) from error
 
-    def _failed(self, error: sqlite3.DatabaseError) -> NoStoreError:
-        return NoStoreError(f"{self.path} cannot be read: {_why(error)}")
+    def _failed(self, error: sqlite3.DatabaseError, seconds: float | None) -> NoStoreError:
+        limit = SECONDS if seconds is None else seconds
+        return NoStoreError(f"{self.path} cannot be read: {_why(error, limit)}")
 
     def _file(self) -> tuple[int, int]:
         try:
@@ -153,7 +162,7 @@ class Readers:
         return self._open()
 
     def check(self, where: tuple[str, ...]) -> None:
-        """Raise the error that `lend` would: the store is missing, or a text is no condition."""
+        """Raise what `lend` would raise if the store is missing or a text is no condition."""
         self._selected(self._file(), where)
 
     def close(self) -> None:
@@ -165,9 +174,9 @@ class Readers:
                 self._idle.get_nowait()[1].close()
 
 
-def _why(error: sqlite3.DatabaseError) -> str:
+def _why(error: sqlite3.DatabaseError, seconds: float) -> str:
     if "interrupted" in str(error):
-        return f"it took longer than {SECONDS:g} seconds"
+        return f"it took longer than {seconds:g} seconds"
     return str(error)
 
 
@@ -421,17 +430,17 @@ def counting_page(request: Request, title: str, task: BackgroundTask[Any]) -> Re
 def read_aside(
     request: Request, title: str, read: Callable[[StoreReader], T], unit: str
 ) -> T | Response:
-    """Read what a page shows; of a large store or under a filter, do so in the background.
+    """Read what a page shows. For a large store or under a filter, this is done in the background.
 
-    Such a result is kept a while. If reading takes longer than a page may, the page that says so is
-    returned instead.
+    The result is then kept for a while. If reading takes longer than a page may, the page that says
+    so is returned instead.
     """
     site: Site = request.app.state.site
     where = where_of(request)
 
     def work(_: Callable[[int], None]) -> tuple[float, T]:
-        with site.readers.lend(where) as reader, reader.another(seconds=PATIENT_SECONDS) as patient:
-            found = read(patient)
+        with site.readers.lend(where, seconds=PATIENT_SECONDS) as reader:
+            found = read(reader)
         return time.monotonic(), found
 
     if not where:

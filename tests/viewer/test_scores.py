@@ -56,6 +56,19 @@ def test_the_scores_of_a_large_store_are_counted_in_the_background(many, site, m
     assert counted == site.get("/scores").text
 
 
+def test_scores_that_could_not_be_counted_are_told_as_such(many, site, monkeypatch):
+    """The page says how long it tried, and the next visit counts again."""
+    monkeypatch.setattr(_site, "LARGE_STORE", 0)
+    monkeypatch.setattr(_site, "WAIT_SECONDS", 20.0)
+    with monkeypatch.context() as limited:
+        limited.setattr(_site, "PATIENT_SECONDS", -1.0)
+        limited.setattr("llmeval_sdk.store.reader._STEPS", 1)
+        page = site.get("/scores")
+    assert page.status == 503
+    assert "it took longer than -1 seconds" in page.text
+    assert "groundedness" in site.get("/scores").text
+
+
 def test_a_judges_mean_is_corrected_and_has_an_interval(many, site):
     """Half judged with chance 0.5: the plain mean and the one over all traffic are both there."""
     page = site.get("/scores/groundedness")

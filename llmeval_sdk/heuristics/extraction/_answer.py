@@ -127,9 +127,9 @@ def siblings(fields: Sequence[tuple[str, Reading]]) -> list[dict[str, float]]:
 
 
 def rows_of(fields: Sequence[tuple[str, Reading]]) -> Mapping[str, int]:
-    """Return where the line begins on which most values of an item stand, by item.
+    """Find the row of each item: the line that holds most of its values, by where it begins.
 
-    An item has a row where two of its values or more stand on one line.
+    An item has a row if two or more of its values stand on one line.
     """
     votes: dict[str, Counter[int]] = defaultdict(Counter)
     for path, reading in fields:

@@ -11,7 +11,7 @@ from llmeval_sdk.model.chat import bounded_question
 from llmeval_sdk.model.structure import config_of
 from llmeval_sdk.text.extraction import Reading
 from llmeval_sdk.text.folding import plain
-from llmeval_sdk.text.labels import GROUPS, labels_in
+from llmeval_sdk.text.labels import GROUPS, labels_in, words_of_name
 from llmeval_sdk.text.values import FREE_FORM, kind_of
 
 
@@ -40,9 +40,7 @@ _EXPECTED: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """The kinds of value that fit a field, by a word of its name; of several words, the last counts."""
 
-_JOINTS = str.maketrans("_-", "  ")
 _WORD_OF_VALUE = re.compile(r"[^\W\d_]{3,30}")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict[str, float]:
@@ -85,7 +83,7 @@ _LABEL_WORDS = frozenset(_LABEL_TEXT.split())
 """Words of labels and headings that are seldom part of a name."""
 _FOREIGN = ("date", "email", "url")
 _REGISTRATION = re.compile(r"(?<![\w-])\d{5,12}-[^\W\d_](?!\w)")
-"""The number under which a company is registered, as in "(1248717-W)"."""
+"""The registration number of a company, such as "1248717-W"."""
 _MAX_LABEL = 60
 _COMPANY = ("company", "vendor", "supplier", "seller", "merchant", "issuer", "organisation",
             "organization", "employer", "licensor", "lessor", "contractor")  # fmt: skip
@@ -182,7 +180,7 @@ def _words_of_name(config: Mapping[str, object]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def _words_in(name: str) -> tuple[str, ...]:
-    return tuple(_HUMP.sub(" ", name).translate(_JOINTS).lower().split())
+    return tuple(map(str.lower, words_of_name(name)))
 
 
 def _is_cut_off(reading: Reading) -> bool:

@@ -339,7 +339,7 @@ class RiskModel:
 
 
 _RAISES = 0.05
-"""A feature is told as a reason where it adds more than this to the logit."""
+"""A feature is named as a reason if it adds more than this to the logit."""
 
 
 @lru_cache(None)

@@ -11,8 +11,8 @@ from llmeval_sdk.evaluation.budget import Budget
 
 
 AMOUNTS = ("calls", "tokens", "usd", "slots")
-"""What an account holds. Money is counted in millionths of a dollar, ``slots`` are calls at a
-time."""
+"""The kinds of amounts in an account. ``usd`` counts millionths of a dollar, ``slots`` counts calls
+that are under way at the same time."""
 
 MICROS = 1_000_000
 
@@ -26,7 +26,7 @@ Limits = Mapping[str, Mapping[str, Any]]
 def limits_of(
     budget: Budget, concurrency: int | None, apart: Mapping[str, Budget] | None = None
 ) -> Limits:
-    """Return the limits of a budget by account: ``""`` is that of all judges.
+    """Return the limits of a budget by account. The account ``""`` is that of all judges together.
 
     The accounts that are ``apart`` have limits of their own, and none on calls at a time.
     """
@@ -36,7 +36,7 @@ def limits_of(
 
 
 def limits_of_account(budget: Budget) -> dict[str, Any]:
-    """Return the limits of one account."""
+    """Return the most of each amount that a budget allows its account."""
     calls, tokens = budget.calls_per_minute, budget.tokens_per_minute
     slow = calls is not None and 0 < calls < 1
     if tokens is None and budget.usd_per_day is not None:

@@ -47,7 +47,7 @@ class SharedGroups:
         return limits
 
     def limits(self) -> Mapping[str, Mapping[str, Any]]:
-        """Return the limits of each budget by what its accounts begin with."""
+        """Return the limits of each budget of groups, by the prefix of its accounts' names."""
         return self._limits
 
     def limits_at(self, account: str) -> Mapping[str, Any] | None:
@@ -55,7 +55,7 @@ class SharedGroups:
         return self._limits.get(self.prefix_of(account))
 
     def prefix_of(self, account: str) -> str:
-        """Return what all accounts of its budget begin with; it is empty where there is none."""
+        """Return the prefix that an account shares with all of its budget; empty if it has none."""
         fits = (prefix for prefix in self._longest_first if account.startswith(prefix))
         return next(fits, "")
 

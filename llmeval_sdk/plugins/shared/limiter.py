@@ -474,7 +474,7 @@ class SharedLimiter(BudgetLimiter):
         def of_host(state: BookState, now: float) -> Mapping[str, Budget]:
             for name in limits:  # Redis says which accounts there are; here idle ones make way
                 if prefix := self._groups.prefix_of(name):
-                    books.has_room(state, prefix, name, now)
+                    books.make_room(state, prefix, name, now)
             return limits
 
         made = self._grant(want, of_host)
