@@ -7,13 +7,16 @@ there, the value was probably missed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple
 
 from llmeval_sdk.text.budget import TooLargeError
 from llmeval_sdk.text.extraction import Passages, lower, values_in
 from llmeval_sdk.text.labels import GROUP_OF, VAGUE, concept_of, labels_between, words_of_name
+from llmeval_sdk.text.support import Span
 from llmeval_sdk.text.values import abstained
 
 
@@ -69,12 +72,57 @@ def _of_kinds(
         return
     first, last = 0, len(passages.text)
     if line is not None:
-        first, last = line, passages.text.find("\n", line)
-        last = last if last >= 0 else len(passages.text)
+        first, last = line, end_of_line(passages.text, line)
     for kind in kinds:
         for value in values_in(passages, kind):
             if first <= value.start < last and labels.own((value.start, value.end)) is not None:
                 yield Stated(value.value, value.start, value.end)
+
+
+def end_of_line(text: str, place: int) -> int:
+    """Return where the line of a place ends."""
+    end = text.find("\n", place)
+    return end if end >= 0 else len(text)
+
+
+_CELL = re.compile(r"[^\s|]+(?:[^\S\n\t][^\s|]+)*")
+_MAX_ROW = 2_000
+
+
+def stated_in_column(
+    passages: Passages, line: int, column: Collection[Span], taken: Collection[Span]
+) -> Stated | None:
+    """Return the cell of a row that stands in a column; ``None`` if that is empty or unclear.
+
+    Cells are parted by bars, tabs or wide gaps.
+
+    Args:
+        passages: the text of the table.
+        line: where the row begins.
+        column: the places of values on other rows that stand in the column.
+        taken: the places of values on the row that belong to other columns.
+    """
+    text = passages.text
+    cells = _cells(text, line)
+    votes: Counter[int] = Counter()
+    for start, _ in islice(column, _MAX_PLACES):
+        others = _cells(text, text.rfind("\n", 0, start) + 1)
+        if len(others) == len(cells) > 1:
+            votes.update(n for n, (first, last) in enumerate(others) if first <= start < last)
+    if not votes:
+        return None
+    (place, count), *_ = votes.most_common(1)
+    start, stop = cells[place]
+    value = text[start:stop].strip(_EDGES)
+    is_taken = any(first < stop and last > start for first, last in taken)
+    if is_taken or count <= votes.total() / 2 or len(value) > _MAX_VALUE or abstained(value):
+        return None
+    return Stated(value, start, stop)
+
+
+def _cells(text: str, line: int) -> list[Span]:
+    stop = min(end_of_line(text, line), line + _MAX_ROW)
+    return [cell.span() for cell in _CELL.finditer(text, line, stop)]
 
 
 def _beside(passages: Passages, name: str, concept: str | None, group: str) -> Iterator[Stated]:

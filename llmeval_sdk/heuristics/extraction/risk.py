@@ -26,13 +26,12 @@ from llmeval_sdk.heuristics.extraction._answer import (
     NONE,
     asked_documents,
     documents_of_reading,
-    rows_of,
     siblings,
     usual_document,
 )
 from llmeval_sdk.heuristics.extraction._fit import measure_fit
 from llmeval_sdk.heuristics.extraction._history import Histories
-from llmeval_sdk.heuristics.extraction._missed import Missed, missed
+from llmeval_sdk.heuristics.extraction._missed import Items, Missed, missed
 from llmeval_sdk.heuristics.extraction._sums import measure_sums
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
 from llmeval_sdk.model.chat import parts_without_text
@@ -684,11 +683,11 @@ def _missed_values(
 ) -> Iterator[tuple[str, Missed]]:
     """Yield what the passages state for fields without a value, with their paths."""
     claimed = {value.form for _, _, values in readings for value in values}
-    rows = rows_of([(one.path, values[0]) for one, _, values in readings])
+    items = Items([(one.path, values[0]) for one, _, values in readings])
     with suppress(TooLargeError):
         for one, single in empty:
             joined.budget.spend(_UNITS_OF_FIELD)
-            value = missed(one, joined.of(single, asked), claimed, rows)
+            value = missed(one, joined.of(single, asked), claimed, items)
             if value is not None:
                 yield one.path, value
 

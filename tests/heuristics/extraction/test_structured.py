@@ -132,6 +132,40 @@ def test_what_another_field_has_was_not_missed():
     assert by_path(extraction_risk.evaluate(record))["total"]["chance"] is None
 
 
+GOODS = (
+    "Goods     Pieces   Each     Sum\nFelt      6        334.04   2,004.24\n{row}\n"
+    "Tiles     8        115.33   922.64"
+)
+GOODS_READ = [
+    {"description": "Felt", "count": 6, "price": 334.04, "sum": 2004.24},
+    {"description": None, "count": None, "price": 112.66, "sum": 4055.76},
+    {"description": "Tiles", "count": 8, "price": 115.33, "sum": 922.64},
+]
+
+
+def of_table(row):
+    chunk = Chunk(GOODS.format(row=row))
+    record = Record(value={"rows": GOODS_READ}, retrieved_context=(chunk,))
+    return by_path(extraction_risk.evaluate(record))
+
+
+def test_the_column_of_a_table_tells_what_an_item_lacks():
+    """Also under a head that no table of labels has: the other items' values stand in it."""
+    entries = of_table("Sacks     36       112.66   4,055.76")
+    for name, value in (("description", "Sacks"), ("count", "36")):
+        entry = entries[f"rows[1].{name}"]
+        assert entry["rival"]["value"] == value
+        assert entry["reason"] == f"{value!r} stands in its column, and the answer has no value"
+
+
+@pytest.mark.parametrize(
+    "row", ["          36       112.66   4,055.76", "Sacks 36 112.66 4,055.76"]
+)
+def test_a_row_with_other_cells_tells_of_no_missed_value(row):
+    """An empty cell and a row that is parted otherwise leave open which cell is whose."""
+    assert of_table(row)["rows[1].description"]["chance"] is None
+
+
 @pytest.mark.parametrize("form", ["object", "json", "fenced"])
 def test_an_object_and_its_json_get_one_score(form):
     """However an app returns its answer."""
