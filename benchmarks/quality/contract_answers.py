@@ -35,7 +35,7 @@ from llmeval_sdk.model import Chunk
 
 ERRORS = {
     "neighbour": 0.36, "document": 0.13, "invented": 0.11, "dropped": 0.09, "transposed": 0.06,
-    "role": 0.07, "truncated": 0.10, "overlong": 0.08,
+    "role": 0.20, "truncated": 0.10, "overlong": 0.08,
 }  # fmt: skip
 """Kind of error -> its weight, where a value of its kind can have it."""
 UNSTATED = "unstated"
@@ -80,8 +80,8 @@ _STANDS_FOR = {
     "effective_date": "agreement_date",
     "expiration_date": "initial_term",
 }
-"""Field -> the value that answers it where the contract has none of its own: a contract that is made
-as of its effective date, and one that ends a number of years after it."""
+"""Field -> the value that answers it where the contract has none of its own: a contract that is
+made as of its effective date, and one that ends a number of years after it."""
 _BARE_NUMBERS = ("cure_period", "payment_terms")
 """Fields of which a number alone may be right, because it is usually one of days."""
 _FREE = frozenset(("text", "title"))
@@ -521,7 +521,11 @@ def _as_pages(
     made: list[str] = []
     size, page = 0, 1
     for part in parts:
-        text = part if not width or part.count("\n") > 1 else textwrap.fill(part, width)
+        text = (
+            part
+            if not width or part.count("\n") > 1
+            else textwrap.fill(part, width, break_on_hyphens=False)
+        )
         made.append(text)
         size += len(text)
         if header and size > _PAGE * page:
