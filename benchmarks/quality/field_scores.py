@@ -34,11 +34,20 @@ class Scored:
         return -1.0 if self.chance is None else self.chance
 
 
-def score(locale: str, answers: Iterable[Answer]) -> list[Scored]:
-    """Score whole answers, as the pipeline does, with a history that begins anew."""
+def score(locale: str, answers: Iterable[Answer], *, alone: bool = False) -> list[Scored]:
+    """Score whole answers, as the pipeline does, with a history that begins anew.
+
+    ``alone`` says that each answer is one value, whose record is of its field only.
+    """
     scorer = ExtractionRisk()
     made = []
     for answer in answers:
+        if alone:
+            record = answer.single(answer.given[0])
+            entry = _entry(scorer.evaluate(record))
+            made.append(_scored(locale, answer, answer.given[0], entry))
+            scorer.learn(record)
+            continue
         record = answer.record()
         entries = _entries(scorer.evaluate(record))
         for one in answer.given:

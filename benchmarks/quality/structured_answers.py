@@ -9,8 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import random
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from benchmarks.quality.document_words import WORDS
@@ -76,6 +76,8 @@ class Answer:
     chunks: tuple[Chunk, ...]
     given: tuple[Given, ...]
     is_described: bool
+    descriptions: Mapping[str, str] = field(default_factory=lambda: DESCRIPTIONS)
+    """What the app says about its fields, by their keys."""
 
     def value(self) -> dict[str, object]:
         """Return the object as an app would have it."""
@@ -91,9 +93,9 @@ class Answer:
     def record(self) -> Record:
         """Return the record of the whole answer."""
         configs = {
-            one.name: {"description": DESCRIPTIONS[one.key]}
+            one.name: {"description": self.descriptions[one.key]}
             for one in self.given
-            if one.key in DESCRIPTIONS
+            if one.key in self.descriptions
         }
         return Record(
             request=self.request,
@@ -106,8 +108,8 @@ class Answer:
     def single(self, one: Given) -> Record:
         """Return the record of one field alone."""
         config = {"name": one.name}
-        if self.is_described and one.key in DESCRIPTIONS:
-            config["description"] = DESCRIPTIONS[one.key]
+        if self.is_described and one.key in self.descriptions:
+            config["description"] = self.descriptions[one.key]
         return Record(
             request=self.request,
             value=one.value,

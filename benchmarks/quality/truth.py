@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.quality.contract_answers import KINDS, contract_objects, contract_questions
 from benchmarks.quality.document_words import KEPT_APART, WORDS
 from benchmarks.quality.documents import APART
 from benchmarks.quality.field_scores import (
@@ -53,7 +54,7 @@ FLAT = Path(__file__).parent
 """The measurements of receipts and packages import each other from their own folder."""
 SHARE, CUT = 0.2, 0.8
 PARTS = (
-    "locales", "pairs", "contradictions", "calibration", "receipts", "demo", "cost",
+    "locales", "pairs", "contradictions", "calibration", "receipts", "contracts", "demo", "cost",
 )  # fmt: skip
 ROUNDS, LABELS = 40, 100
 bars: list[tuple[str, float, str, bool]] = []
@@ -77,7 +78,9 @@ def main() -> int:
     parser.add_argument("--against", default="", help="a revision of git to time beside")
     options = parser.parse_args()
     parts = options.only.split(",")
-    rows = scored_locales(options)
+    rows = {}
+    if not {"locales", "contradictions", "calibration"}.isdisjoint(parts):
+        rows = scored_locales(options)
     if "locales" in parts:
         locales(rows)
         stream(rows, scored_locales(options, wrong=1 - CUT))
@@ -93,6 +96,8 @@ def main() -> int:
         calibration(rows)
     if "receipts" in parts:
         receipts(options.data)
+    if "contracts" in parts:
+        contracts(options.split, options.wrong, options.seed, options.examples)
     if "demo" in parts:
         demo(demo_answers(options.demo))
     if "cost" in parts:
@@ -399,6 +404,52 @@ def _caught(labels: Sequence[bool], chances: Sequence[float]) -> float:
     """Return the part of the errors that a fifth of the looks finds, the riskiest first."""
     order = sorted(range(len(labels)), key=lambda n: -chances[n])[: round(len(labels) * SHARE)]
     return sum(labels[n] for n in order) / sum(labels)
+
+
+CONTRACTS = 360
+
+
+def contracts(split: str, wrong: float, seed: int, shown: int) -> None:
+    """Measure answers about contracts in prose: single questions, and objects of many fields."""
+    shapes = {
+        "questions": score(
+            "questions", contract_questions(CONTRACTS, split, wrong, seed), alone=True
+        ),
+        "objects": score("objects", contract_objects(CONTRACTS, split, wrong, seed)),
+    }
+    given = {shape: [row for row in own if row.given.has_value] for shape, own in shapes.items()}
+    print("\n## Contracts: answers about clauses in prose\n")
+    print("| shape | values | wrong | not checked | AUROC | caught in a fifth |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for shape, own in given.items():
+        wrong_values = sum(row.given.is_wrong for row in own)
+        unchecked = sum(row.chance is None for row in own) / len(own)
+        reached, share = ranked(own), caught(own)
+        print(
+            f"| {shape} | {len(own)} | {wrong_values} | {unchecked:.1%} | {reached:.3f} "
+            f"| {share:.0%} |"
+        )
+        bar(f"AUROC of contracts, {shape}", reached, least=0.90)
+        bar(f"contracts, {shape}: errors in a fifth", share, least=0.85)
+    every = [row for own in given.values() for row in own]
+    print("\n| error | values | AUROC |\n| --- | --- | --- |")
+    for kind in KINDS:
+        count = sum(row.given.kind == kind for row in every)
+        print(f"| {kind} | {count} | {ranked(every, kind):.3f} |")
+    by_field: dict[str, list[Scored]] = defaultdict(list)
+    for row in every:
+        by_field[row.given.key].append(row)
+    print("\n| field | values | wrong | AUROC |\n| --- | --- | --- | --- |")
+    for key, own in by_field.items():
+        count = sum(row.given.is_wrong for row in own)
+        print(f"| {key} | {len(own)} | {count} | {ranked(own):.3f} |")
+    bar(
+        "AUROC of the field of contracts with lowest",
+        min(map(ranked, by_field.values())),
+        least=0.75,
+    )
+    if shown:
+        examples(given, shown)
 
 
 def demo_answers(path: Path) -> list[FrozenCase]:
