@@ -47,7 +47,7 @@ class _QuickServer(uvicorn.Server):
     """A server that ends within milliseconds: its own loop and end wait a tenth of a second each."""
 
     async def main_loop(self):
-        while not await self.on_tick(0):
+        while not await self.on_tick(0):  # noqa: ASYNC110 - another thread ends it
             await asyncio.sleep(0.005)
 
     async def shutdown(self, sockets=None):
