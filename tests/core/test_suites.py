@@ -128,7 +128,7 @@ def test_continuous_integration_runs_every_suite():
 
 @pytest.fixture
 def all_tests(tmp_path):
-    """Return what runs `tests/all.py` with one worker over two tests: one fails until `mended` is there."""
+    """Return what runs `tests/all.py` over two tests; one fails until `mended` is there."""
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "all.py", tmp_path / "tests")
     settings = "[pytest]\nmarkers = alone(reason)\naddopts = -p xdist.plugin\n"

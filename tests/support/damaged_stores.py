@@ -1,4 +1,4 @@
-"""A store in which every column has something, its damaged copies, and all commands that read it."""
+"""A store in which every column has something, damaged copies, and the commands that read it."""
 
 import shutil
 import sqlite3
@@ -62,11 +62,14 @@ def make_sound_store(folder):
     with closing(store.writer), store.at_once():
         for n in range(40):
             span = store.span(
-                f"{n + 1:02x}" * 8, "answer", trace_id=f"{n + 1:032x}", parent_id=None if n else "ff" * 8,
-                request={"q": n}, response="a", retrieved_context=(Chunk("text", "a.md", score=0.5),),
-                extractions=(Extraction("x", 1, 0.5),), tags={"team": "a" if n % 2 else "b", "user_id": "u"},
-                attributes={"a": 1}, metrics={"cached_tokens": 3.0}, usage=Usage(3, 4, 7, 0.1), model_name="m",
-                model_provider="p", session_id="s", prompt=Prompt("p", "1", template="t"), value="v",
+                f"{n + 1:02x}" * 8, "answer", trace_id=f"{n + 1:032x}",
+                parent_id=None if n else "ff" * 8, request={"q": n}, response="a",
+                retrieved_context=(Chunk("text", "a.md", score=0.5),),
+                extractions=(Extraction("x", 1, 0.5),),
+                tags={"team": "a" if n % 2 else "b", "user_id": "u"},
+                attributes={"a": 1}, metrics={"cached_tokens": 3.0}, usage=Usage(3, 4, 7, 0.1),
+                model_name="m", model_provider="p", session_id="s", value="v",
+                prompt=Prompt("p", "1", template="t"),
                 confidence="HIGH", field_config={"name": "n"}, retrieval={"limits": {"bm25": 3}},
                 expected={"expected_response": "a"}, links=(Target("ab" * 16, "cd" * 8),),
                 error=Failure("E", "m") if n == 3 else None,
@@ -126,7 +129,7 @@ def columns_read(command, path):
 
 
 def broken_by(command, sound, folder, every=1):
-    """Damage each column that a command reads in turn; return what gave no sentence but a traceback.
+    """Damage each column that a command reads in turn; return what did not give a sentence.
 
     Commands take turns with what stands there, and with ``every=5`` with the columns as well: each
     takes a fifth of them.

@@ -69,7 +69,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def _may_use(source):
-    """Say whether the words of a source leave open that it uses something: to parse takes longer."""
+    """Say whether the words of a source leave open that it uses something, without parsing."""
     words = set(_WORD.findall(source))
     return not words.isdisjoint(_TELLING_WORDS) or any(pair <= words for pair in _PAIRS)
 

@@ -44,7 +44,7 @@ class Answer:
 
 
 class _QuickServer(uvicorn.Server):
-    """A server that ends within milliseconds: its own loop and end wait a tenth of a second each."""
+    """A server that ends within milliseconds; uvicorn's own waits two tenths of a second."""
 
     async def main_loop(self):
         while not await self.on_tick(0):  # noqa: ASYNC110 - another thread ends it
