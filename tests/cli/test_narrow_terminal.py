@@ -11,6 +11,7 @@ from llmeval_sdk.model import Chunk, Failure, Usage
 LONG = "extraction_correctness_of_the_second_reviewer"
 QUESTION = "What is the roof of the barn behind the old farmhouse made of, and since when is it so?"
 URI = "https://docs.example/reports/2026/survey-of-the-barn-and-its-roof.pdf"
+LATE = Failure("UpstreamServiceUnavailable", "no answer " * 20)
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def full(store):
                 f"{number + 1:016x}", "answer_the_question_of_a_customer", request=QUESTION,
                 response="Slate, as far as the survey says. " * 6, trace_id=f"{number + 1:032x}",
                 retrieved_context=(Chunk("The roof is of slate.", URI),), usage=Usage(1_200, 340),
-                error=Failure("UpstreamServiceUnavailable", "no answer " * 20) if number == 3 else None,
+                error=LATE if number == 3 else None,
                 tags={"release": f"r-2026-11-2{number % 2 + 1}-with-a-long-name"},
                 model_name=f"some-provider/some-very-long-model-name-2026-11-2{number % 2 + 1}",
             )  # fmt: skip
