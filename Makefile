@@ -51,7 +51,7 @@ contract: $(VENV)/.dev  ## Check who imports whom.
 tests: $(VENV)/.dev  ## Run the tests of every change: three files at a time, then those that have to be alone.
 	@$(BIN)/python tests/all.py --every-change $(ARGS)
 
-test-faults: $(VENV)/.dev  ## Run the tests of faults: networks, forks, signals, killed and frozen processes.
+test-faults: $(VENV)/.dev  ## Run the tests of faults: networks, forks, signals, killed processes, damaged stores.
 	@$(BIN)/python -m pytest tests/faults tests/pipeline/spool/test_survival.py tests/plugins/sessions/test_processes.py tests/plugins/serverless/test_freezing.py $(ARGS)
 
 # An environment of its own for each that needs a heavy library: what it holds, and what pip installs.

@@ -61,7 +61,7 @@ class Suite:
 
 SUITES = (
     Suite("test", "test", "lint, types, import contract and the tests of every change"),
-    Suite("faults", "test-faults", "networks, forks, signals, killed and frozen processes"),
+    Suite("faults", "test-faults", "networks, forks, signals, killed processes, damaged stores"),
     Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
     Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
     Suite(

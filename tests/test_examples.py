@@ -1,5 +1,6 @@
 """Every example is one idea in at most sixty lines, runs offline and prints something."""
 
+import ast
 import json
 import os
 import pathlib
@@ -9,14 +10,20 @@ import sys
 
 import pytest
 
+import llmeval_sdk
+
 
 EXAMPLES = sorted((pathlib.Path(__file__).parent.parent / "examples").glob("*.py"))
 LAUNCHER = """
-import gc, json, os, sys, types
+import gc, importlib, json, os, pkgutil, sys, types
+import llmeval_sdk
 
-for library in ("openai", "opentelemetry.sdk.trace", "rapidfuzz", "uvicorn"):
+ours = [module.name for module in pkgutil.walk_packages(llmeval_sdk.__path__, "llmeval_sdk.")]
+for name in ("openai", "opentelemetry.sdk.trace", "rapidfuzz", "uvicorn", *ours):
+    if name.endswith((".auto", ".__main__")):
+        continue  # they act when they are imported
     try:
-        __import__(library)
+        importlib.import_module(name)
     except ImportError:
         pass
 gc.freeze()  # so that no example looks through all that they made
@@ -38,8 +45,8 @@ while line := sys.stdin.readline():
         exec(compile(file.read(), path, "exec"), vars(main))
     break
 """
-"""Starts each example in a fork of its own, so that libraries, which take most of the time, are
-imported once. The package is not among them: an example has to import what it uses."""
+"""Starts each example in a fork of its own, so that libraries and the package, which take most of
+the time, are imported once. What an example has to import itself its source has to show."""
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +78,7 @@ def test_an_example_runs(run, path, tmp_path):
     text = path.read_text()
     assert text.startswith('"""')
     assert len(text.splitlines()) <= 60
+    assert _used_without_import(ast.parse(text)) == set()
     if (needs := [line for line in text.splitlines() if line.startswith("# needs: ")]) and any(
         not _installed(name.strip()) for name in needs[0].removeprefix("# needs: ").split(",")
     ):
@@ -79,6 +87,26 @@ def test_an_example_runs(run, path, tmp_path):
     assert status == 0, errors
     assert output.strip()
     assert "Traceback" not in errors
+
+
+def _used_without_import(tree):
+    """Return what a program takes from the package that is neither public nor imported there."""
+    imports = [
+        (name, module)
+        for module in ast.walk(tree)
+        if isinstance(module, ast.Import)
+        for name in module.names
+        if name.name.partition(".")[0] == "llmeval_sdk"
+    ]
+    aliases = {name.asname or "llmeval_sdk" for name, _ in imports}
+    imported = {name.name.split(".")[1] for name, _ in imports if "." in name.name}
+    return {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in aliases
+    } - {*llmeval_sdk.__all__, *imported}
 
 
 def _installed(name):

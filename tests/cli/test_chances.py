@@ -15,19 +15,20 @@ from llmeval_sdk.store.state import state_path
 def filled(store):
     """Store 200 totals with a chance of .1, of which three in ten are wrong by random labels."""
     rng = random.Random(3)
-    for number in range(200):
-        span = store.span(f"{number:016x}", "read_invoice", request="Read it.")
-        is_wrong = rng.random() < 0.3
-        chance = 0.15 if is_wrong and rng.random() < 0.5 else 0.1
-        fields = [{"path": "total", "value": f"{number}.50", "chance": chance}]
-        store.evaluation(
-            span, "extraction_risk", chance, metadata={"fields": fields}, evaluator_version="3"
-        )
-        said = human_label(
-            span, "extraction_correctness", "no" if is_wrong else "yes", field="total",
-            purpose=ACCEPT, inclusion_probability=0.5,
-        )  # fmt: skip
-        add_feedback(store.path, said)
+    with store.at_once():
+        for number in range(200):
+            span = store.span(f"{number:016x}", "read_invoice", request="Read it.")
+            is_wrong = rng.random() < 0.3
+            chance = 0.15 if is_wrong and rng.random() < 0.5 else 0.1
+            fields = [{"path": "total", "value": f"{number}.50", "chance": chance}]
+            store.evaluation(
+                span, "extraction_risk", chance, metadata={"fields": fields}, evaluator_version="3"
+            )
+            said = human_label(
+                span, "extraction_correctness", "no" if is_wrong else "yes", field="total",
+                purpose=ACCEPT, inclusion_probability=0.5,
+            )  # fmt: skip
+            store.add(said)
     return store
 
 

@@ -27,12 +27,13 @@ COMMANDS = {
 @pytest.mark.parametrize(("code", "command"), COMMANDS.values(), ids=COMMANDS)
 def test_it_prints_and_exits_as_in_a_process_of_its_own(llmeval, process, store, code, command):
     """The exit code, and both streams to the letter."""
-    for number in range(40):
-        span = store.span(f"{number + 1:016x}", trace_id=f"{number + 1:032x}", request="why")
-        store.evaluation(
-            span, "groundedness", "no" if number % 2 else "yes", evaluator_kind="judge",
-            inclusion_probability=0.5,
-        )  # fmt: skip
+    with store.at_once():
+        for number in range(40):
+            span = store.span(f"{number + 1:016x}", trace_id=f"{number + 1:032x}", request="why")
+            store.evaluation(
+                span, "groundedness", "no" if number % 2 else "yes", evaluator_kind="judge",
+                inclusion_probability=0.5,
+            )  # fmt: skip
     words = [str(store.path) if word == "STORE" else word for word in command.split()]
     alone, here = process(*words), llmeval(*words)
     assert alone.returncode == code, alone.stdout + alone.stderr

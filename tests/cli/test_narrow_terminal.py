@@ -11,26 +11,30 @@ from llmeval_sdk.model import Chunk, Failure, Usage
 LONG = "extraction_correctness_of_the_second_reviewer"
 QUESTION = "What is the roof of the barn behind the old farmhouse made of, and since when is it so?"
 URI = "https://docs.example/reports/2026/survey-of-the-barn-and-its-roof.pdf"
+LATE = Failure("UpstreamServiceUnavailable", "no answer " * 20)
 
 
 @pytest.fixture
 def full(store):
     """Requests with long names, texts, failures and refusals."""
-    for number in range(12):
-        span = store.span(
-            f"{number + 1:016x}", "answer_the_question_of_a_customer", request=QUESTION,
-            response="Slate, as far as the survey says. " * 6, trace_id=f"{number + 1:032x}",
-            retrieved_context=(Chunk("The roof is of slate.", URI),), usage=Usage(1_200, 340),
-            error=Failure("UpstreamServiceUnavailable", "no answer " * 20) if number == 3 else None,
-            tags={"release": f"r-2026-11-2{number % 2 + 1}-with-a-long-name"},
-            model_name=f"some-provider/some-very-long-model-name-2026-11-2{number % 2 + 1}",
-        )  # fmt: skip
-        store.evaluation(span, LONG, "no" if number % 3 else "yes", evaluator_kind="judge",
-                         explanation="the value stands nowhere in the passages " * 5)  # fmt: skip
-        store.evaluation(span, "groundedness", number / 12, evaluator_kind="judge")
-        store.evaluation(span, "context_relevance", 0.1 + number / 20)
-        store.evaluation(span, "broken_evaluator", None, error=Failure("timeout", "late " * 30))
-        store.not_run(span, "correctness", "not_sampled", "rate 0.05 by the rule for correctness")
+    with store.at_once():
+        for number in range(12):
+            span = store.span(
+                f"{number + 1:016x}", "answer_the_question_of_a_customer", request=QUESTION,
+                response="Slate, as far as the survey says. " * 6, trace_id=f"{number + 1:032x}",
+                retrieved_context=(Chunk("The roof is of slate.", URI),), usage=Usage(1_200, 340),
+                error=LATE if number == 3 else None,
+                tags={"release": f"r-2026-11-2{number % 2 + 1}-with-a-long-name"},
+                model_name=f"some-provider/some-very-long-model-name-2026-11-2{number % 2 + 1}",
+            )  # fmt: skip
+            store.evaluation(span, LONG, "no" if number % 3 else "yes", evaluator_kind="judge",
+                             explanation="the value stands nowhere in the passages " * 5)  # fmt: skip
+            store.evaluation(span, "groundedness", number / 12, evaluator_kind="judge")
+            store.evaluation(span, "context_relevance", 0.1 + number / 20)
+            store.evaluation(span, "broken_evaluator", None, error=Failure("timeout", "late " * 30))
+            store.not_run(
+                span, "correctness", "not_sampled", "rate 0.05 by the rule for correctness"
+            )
     store.feedback(1, "thumbs", True)
     return store
 

@@ -48,9 +48,10 @@ def test_a_dry_run_deletes_nothing(llmeval, aged):
 
 def test_a_store_shrinks_to_the_size_that_was_asked_for(llmeval, store):
     """The oldest go until the rest fits, and the file gives the space back."""
-    for number in range(1_500):
-        store.span(f"{number:016x}", trace_id=f"{number:032x}", request="x" * 4_000,
-                   start_ns=time.time_ns())  # fmt: skip
+    with store.at_once():
+        for number in range(1_500):
+            store.span(f"{number:016x}", trace_id=f"{number:032x}", request="x" * 4_000,
+                       start_ns=time.time_ns())  # fmt: skip
     store.writer.close()
     before = store.path.stat().st_size
     done = llmeval("prune", "--store", store.path, "--max-size", "2MB")
@@ -64,9 +65,10 @@ def test_a_store_shrinks_to_the_size_that_was_asked_for(llmeval, store):
 
 def test_a_store_shrinks_while_somebody_looks_at_it(process, store):
     """An open viewer keeps no space from the disk, and the command says what is left of it."""
-    for number in range(1_500):
-        store.span(f"{number:016x}", trace_id=f"{number:032x}", request="x" * 4_000,
-                   start_ns=time.time_ns())  # fmt: skip
+    with store.at_once():
+        for number in range(1_500):
+            store.span(f"{number:016x}", trace_id=f"{number:032x}", request="x" * 4_000,
+                       start_ns=time.time_ns())  # fmt: skip
     store.writer.close()
     before = store.path.stat().st_size
     with StoreReader(store.path) as reader:

@@ -170,8 +170,9 @@ def test_a_tiny_cost_does_not_read_as_nothing(llmeval, store):
 
 def test_ten_thousand_values_of_a_tag_are_bounded(llmeval, store):
     """A thousand groups are told, the rest is added up in one, and nothing is missing."""
-    for number in range(1, 3_001):
-        store.span(f"{number:016x}", trace_id=f"{number:032x}", tags={"id": str(number)})
+    with store.at_once():
+        for number in range(1, 3_001):
+            store.span(f"{number:016x}", trace_id=f"{number:032x}", tags={"id": str(number)})
     found, told = groups(llmeval, "--store", store.path, "--by", "tag:id")
     assert len(found) == 1_001
     assert found["(others)"]["count"] == 2_000 == told["traffic"]["left_out"]

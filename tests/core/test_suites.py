@@ -128,7 +128,7 @@ def test_continuous_integration_runs_every_suite():
 
 @pytest.fixture
 def all_tests(tmp_path):
-    """Return what runs `tests/all.py` over two tests, one of which fails until `mended` is there."""
+    """Return what runs `tests/all.py` over two tests; one fails until `mended` is there."""
     (tmp_path / "tests").mkdir()
     shutil.copy(ROOT / "tests" / "all.py", tmp_path / "tests")
     settings = "[pytest]\nmarkers = alone(reason)\naddopts = -p xdist.plugin\n"
@@ -140,7 +140,7 @@ def all_tests(tmp_path):
     )
 
     def run(*arguments):
-        command = [sys.executable, "tests/all.py", *arguments]
+        command = [sys.executable, "tests/all.py", "-n1", *arguments]
         # Without the plugins of this machine, which take more time than two tests.
         own = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
         return subprocess.run(

@@ -1,6 +1,5 @@
 """What a release promised is kept by the next one, or its change log says what breaks."""
 
-import copy
 import importlib.util
 import json
 from functools import cache
@@ -18,12 +17,17 @@ SPEC.loader.exec_module(release)
 
 
 @cache
+def text_of_now():
+    return json.dumps(surface.current())
+
+
+@cache
 def now():
-    return json.loads(json.dumps(surface.current()))
+    return json.loads(text_of_now())
 
 
 def changed(change):
-    other = copy.deepcopy(now())
+    other = json.loads(text_of_now())
     change(other)
     return other
 
@@ -32,7 +36,7 @@ def changed(change):
 def kept(tmp_path):
     """Keep the present surface as that of release 0.1.0, and return the folders of releases."""
     (tmp_path / "0.1.0").mkdir()
-    (tmp_path / "0.1.0" / "surface.json").write_text(json.dumps(now()))
+    (tmp_path / "0.1.0" / "surface.json").write_text(text_of_now())
     return surface.releases(tmp_path)
 
 

@@ -218,12 +218,12 @@ def test_offline_it_stands_in_the_report_like_any_judge_of_the_answer():
     assert len(model.calls) == 1
 
 
-def test_ten_thousand_extractions_and_huge_values_make_a_bounded_prompt(scripted, judged):
+def test_a_thousand_extractions_and_huge_values_make_a_bounded_prompt(scripted, judged):
     """What is shown has a limit, whatever the record holds."""
     llm = scripted(RIGHT)
     huge = replaced(
         value="9" * 500_000,
-        extractions=tuple(Extraction("9" * 50_000, evidence="e" * 50_000) for _ in range(10_000)),
+        extractions=tuple(Extraction("9" * 50_000, evidence="e" * 50_000) for _ in range(1_000)),
         retrieved_context=tuple(Chunk("x" * 50_000) for _ in range(1_000)),
         field_config={"name": "n" * 100_000, "guidelines": ["g" * 100_000] * 1_000},
     )

@@ -7,11 +7,10 @@ import os
 import shutil
 import sqlite3
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from command_line import OF_THE_MACHINE, run_command
 
 import llmeval_sdk as llmeval
 
@@ -112,14 +111,15 @@ def mode(path):
 def test_what_evaluate_makes_is_private_whatever_the_umask(rows, judge, write, tmp_path):
     """Folder, verdicts, key and report: others of the machine read and write nothing."""
     (tmp_path / "work").mkdir()
-    command = [sys.executable, "-m", "llmeval_sdk", "evaluate", str(write(rows))]
-    command += ["--evaluators", "correctness", "--model-judge", "m"]
-    env = {**os.environ, "LLMEVAL_STORE": ".llmeval/llmeval.db"}
+    command = ["evaluate", write(rows), "--evaluators", "correctness", "--model-judge", "m"]
+    env = {name: value for name, value in os.environ.items() if name.startswith(OF_THE_MACHINE)}
+    env["LLMEVAL_STORE"] = ".llmeval/llmeval.db"
     for umask in (0, 0o277):
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, cwd=tmp_path / "work", env=env,
-            umask=umask,
-        )  # fmt: skip
+        before = os.umask(umask)
+        try:
+            done = run_command(*command, folder=tmp_path / "work", env=env)
+        finally:
+            os.umask(before)
         assert done.returncode == 0, done.stderr
         folder = tmp_path / "work" / ".llmeval"
         assert mode(folder) == mode(folder / "reports") == mode(tmp_path / "state") == 0o700

@@ -27,6 +27,10 @@ class GrpcCollector:
         print(json.dumps(orders), file=self._process.stdin, flush=True)
         return json.loads(self._process.stdout.readline())
 
+    def forget(self):
+        """Forget what arrived and all orders; calls that still hang are not seen any more."""
+        self.ask(refuse=[], always=None, reject=0, hang=0.0, forget=True)
+
     def wait(self, done, seconds=15.0):
         """Wait until what arrived satisfies ``done``, and return it."""
         end = monotonic() + seconds
@@ -99,13 +103,14 @@ class _Orders:
 
     ``refuse`` is a list of ``[code, details, retry delay or null]`` for the next calls (``null``:
     take it), ``always`` one of them for all, ``reject`` how many records each call does not take,
-    and ``hang`` the seconds before an answer.
+    ``hang`` the seconds before an answer, and ``forget`` whether what arrived is forgotten.
     """
 
     refuse = ()
     always = None
     reject = 0
     hang = 0.0
+    forget = False
 
 
 class _Seen:
@@ -125,10 +130,11 @@ def _serve(port=0, certificate=None, key=None, authority=None, max_bytes=4 << 20
     from opentelemetry.proto.collector.logs.v1 import logs_service_pb2, logs_service_pb2_grpc
     from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 
-    seen = _Seen()
+    newest = [_Seen()]
 
     def answered(signal, context):
-        """Count a call; abort it where that was ordered."""
+        """Count a call and return where to note it; abort it where that was ordered."""
+        seen = newest[0]
         with seen.lock:
             seen.calls[signal] += 1
             seen.metadata[signal] = {
@@ -146,10 +152,11 @@ def _serve(port=0, certificate=None, key=None, authority=None, max_bytes=4 << 20
                     (("grpc-status-details-bin", _status(code, details, delay)),)
                 )
             context.abort(getattr(grpc.StatusCode, code), details)
+        return seen
 
     class Traces(trace_service_pb2_grpc.TraceServiceServicer):
         def Export(self, request, context):
-            answered("traces", context)
+            seen = answered("traces", context)
             with seen.lock:
                 for resource in request.resource_spans:
                     seen.resources.append(_plain(resource.resource))
@@ -166,7 +173,7 @@ def _serve(port=0, certificate=None, key=None, authority=None, max_bytes=4 << 20
 
     class Logs(logs_service_pb2_grpc.LogsServiceServicer):
         def Export(self, request, context):
-            answered("logs", context)
+            seen = answered("logs", context)
             with seen.lock:
                 for resource in request.resource_logs:
                     for scope in resource.scope_logs:
@@ -193,6 +200,9 @@ def _serve(port=0, certificate=None, key=None, authority=None, max_bytes=4 << 20
     for line in sys.stdin:
         for name, value in json.loads(line).items():
             setattr(_Orders, name, value)
+        if _Orders.forget:
+            newest[0], _Orders.forget = _Seen(), False
+        seen = newest[0]
         with seen.lock:
             kept = {name: value for name, value in vars(seen).items() if name != "lock"}
             print(json.dumps(kept), flush=True)

@@ -6,6 +6,7 @@ the standard library uses; others are left to the tests, in which each warning i
 """
 
 import ast
+import re
 
 
 NAMES = frozenset(
@@ -55,13 +56,28 @@ KEYWORDS = {
 }
 """Arguments that are gone, by what takes them."""
 
+_WORD = re.compile(r"\w+")
+_TELLING_WORDS = MODULES | METHODS | {"RLock", "NamedTuple", "TypedDict", "finally"}
+_PAIRS = {frozenset((name.partition(".")[0], name.rpartition(".")[2])) for name in NAMES} | {
+    frozenset((name.partition(".")[0], keyword)) for name, keyword in KEYWORDS.items()
+}
+"""The module and the last word of each name, which stand in every source that uses it."""
+
 _TELLING = (ast.Import, ast.ImportFrom, ast.Attribute, ast.Call, ast.Try)
 _LEAVING = (ast.Return, ast.Break, ast.Continue)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
+def _may_use(source):
+    """Say whether the words of a source leave open that it uses something, without parsing."""
+    words = set(_WORD.findall(source))
+    return not words.isdisjoint(_TELLING_WORDS) or any(pair <= words for pair in _PAIRS)
+
+
 def removals_in(source):
     """Return what a source uses that is going, each as its line and its name."""
+    if not _may_use(source):
+        return []
     nodes = list(_telling(ast.parse(source)))
     origins = _origins(nodes)
     uses = []

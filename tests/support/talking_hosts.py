@@ -128,7 +128,7 @@ class TalkingHosts:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def start(self, name, *, late=0, **variables):
         """Start a process on the host of this name."""

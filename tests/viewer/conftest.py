@@ -1,6 +1,7 @@
 """The real viewer on a real server, over a store that the real writer filled."""
 
 import contextlib
+import functools
 import shutil
 from contextlib import closing, contextmanager
 
@@ -16,6 +17,16 @@ from starlette.routing import Mount
 from viewer_store import Store
 
 from llmeval_sdk import viewer
+from llmeval_sdk.viewer import _guard
+
+
+@pytest.fixture(autouse=True)
+def _each_key_once(monkeypatch):
+    """Derive the same key of a token only once, which is slow by intention."""
+    monkeypatch.setattr(_guard, "pbkdf2_hmac", _derived)
+
+
+_derived = functools.cache(_guard.pbkdf2_hmac)
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import llmeval_sdk as llmeval
+from benchmarks.quality import judge_quality
 from llmeval_sdk.cli import main
 from llmeval_sdk.testing import FakeLLM, capture
 from llmeval_sdk.testing.judge_server import JudgeServer
@@ -284,7 +283,7 @@ def test_a_sample_bounds_what_is_paid_for(run, labelled, stand_in):
     assert "--sample" in err
 
 
-def test_make_judge_quality_runs_end_to_end(tmp_path):
+def test_make_judge_quality_runs_end_to_end(tmp_path, monkeypatch, capsys):
     """The development sets become labelled rows, and the command's own figures are printed."""
     receipts = [
         {
@@ -295,17 +294,13 @@ def test_make_judge_quality_runs_end_to_end(tmp_path):
         for n in range(10)
     ]
     (tmp_path / "sroie.json").write_text(json.dumps(receipts))
-    command = [sys.executable, "-m", "benchmarks.quality.judge_quality", "--data", str(tmp_path)]
-    done = subprocess.run(
-        [*command, "--stand-in", "--judge", "extraction_correctness"],
-        cwd=Path(__file__).parents[3],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "=== extraction_correctness (receipts)" in done.stdout
-    assert "40 labelled records, extraction_correctness against people" in done.stdout
-    assert "NO MODEL" in done.stdout
-    assert "recall of no" in done.stdout
+    monkeypatch.setenv("LLMEVAL_JUDGE_BASE_URL", "")  # which the command sets
+    command = ["judge_quality", "--data", str(tmp_path), "--stand-in"]
+    monkeypatch.setattr(sys, "argv", [*command, "--judge", "extraction_correctness"])
+    code = judge_quality.main()
+    told = capsys.readouterr()
+    assert code == 0, told.err
+    assert "=== extraction_correctness (receipts)" in told.out
+    assert "40 labelled records, extraction_correctness against people" in told.out
+    assert "NO MODEL" in told.out
+    assert "recall of no" in told.out

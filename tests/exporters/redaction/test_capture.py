@@ -83,7 +83,7 @@ class _Wire(BaseHTTPRequestHandler):
 def wire():
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Wire)
     server.seen, server.daemon_threads = [], True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     yield server
     server.shutdown()

@@ -33,7 +33,7 @@ print(json.dumps({"judged": done.judged, "not_run": {n: dict(r) for n, r in done
 
 
 def test_several_processes_share_the_budget_exactly(serve, tmp_path):
-    """Of 60 judgements by three processes at once, 25 calls arrive and 35 are over_budget."""
+    """Of 40 judgements by two processes at once, 25 calls arrive and 15 are over_budget."""
     server = serve()
     store = str(tmp_path / "shared" / "llmeval.db")
     running = [
@@ -43,12 +43,12 @@ def test_several_processes_share_the_budget_exactly(serve, tmp_path):
             text=True,
             env=dict(os.environ),
         )
-        for first in (0, 100, 200)
+        for first in (0, 100)
     ]
     told = [json.loads(process.communicate(timeout=50)[0]) for process in running]
     judged = sum(each["judged"].get("groundedness", 0) for each in told)
     refused = sum(each["not_run"].get("groundedness", {}).get("over_budget", 0) for each in told)
-    assert (server.calls, judged, refused) == (25, 25, 35)
+    assert (server.calls, judged, refused) == (25, 25, 15)
 
 
 def test_attempts_are_calls_too(serve, judging, answer):

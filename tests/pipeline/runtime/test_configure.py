@@ -152,40 +152,42 @@ def test_the_first_span_configures_from_the_environment(tmp_path):
         ),
     ],
 )
-def test_a_bad_environment_is_one_line_and_no_exception(tmp_path, environment, said):
+def test_a_bad_environment_is_one_line_and_no_exception(monkeypatch, caplog, environment, said):
     """The app runs on; the log names the variable, the problem and the nearest valid name."""
-    out, err = python(
-        "import llmeval_sdk as llmeval\n@llmeval.workflow\ndef answer(q): return q\nprint(answer('fine'))",
-        LLMEVAL_EXPORTERS="memory",
-        **environment,
-    )
-    assert out == "fine\n"
-    assert said in err
-    assert err.strip().count("\n") == 0
+    for name, value in {"LLMEVAL_EXPORTERS": "memory", **environment}.items():
+        monkeypatch.setenv(name, value)
+
+    @llmeval.workflow
+    def answer(question):
+        return question
+
+    assert answer("fine") == "fine"
+    llmeval.flush(10)
+    (line,) = caplog.messages
+    assert said in line
+    assert "\n" not in line
 
 
-def test_a_sampling_rule_for_a_judge_that_a_decorator_names_is_not_told():
+def test_a_sampling_rule_for_a_judge_that_a_decorator_names_is_not_told(monkeypatch, caplog):
     """The rule limits that judge wherever the decorated function runs."""
-    _, err = python(
-        "import llmeval_sdk as llmeval\n"
-        "@llmeval.workflow(evaluators=['safety'])\n"
-        "def answer(q): return q\n"
-        "llmeval.configure()",
-        LLMEVAL_EXPORTERS="memory",
-        LLMEVAL_JUDGE_MODEL="stand-in",
-        LLMEVAL_SAMPLING_RULES='[{"sample_rate": 0, "evaluator": "safety"}]',
-    )
-    assert err == ""
+    monkeypatch.setenv("LLMEVAL_EXPORTERS", "memory")
+    monkeypatch.setenv("LLMEVAL_JUDGE_MODEL", "stand-in")
+    monkeypatch.setenv("LLMEVAL_SAMPLING_RULES", '[{"sample_rate": 0, "evaluator": "safety"}]')
+
+    @llmeval.workflow(evaluators=["safety"])
+    def answer(question):
+        return question
+
+    llmeval.configure()
+    assert caplog.messages == []
 
 
-def test_a_sampling_rule_for_a_judge_is_not_told_where_no_judge_may_run():
+def test_a_sampling_rule_for_a_judge_is_not_told_where_no_judge_may_run(monkeypatch, caplog):
     """Several apps may share an environment, and one without a judge has nothing to limit."""
-    _, err = python(
-        "import llmeval_sdk as llmeval; llmeval.configure()",
-        LLMEVAL_EXPORTERS="memory",
-        LLMEVAL_SAMPLING_RULES='[{"sample_rate": 0, "evaluator": "safety"}]',
-    )
-    assert err == ""
+    monkeypatch.setenv("LLMEVAL_EXPORTERS", "memory")
+    monkeypatch.setenv("LLMEVAL_SAMPLING_RULES", '[{"sample_rate": 0, "evaluator": "safety"}]')
+    llmeval.configure()
+    assert caplog.messages == []
 
 
 def test_an_unknown_exporter_in_the_environment_does_not_stop_the_app():
@@ -196,6 +198,7 @@ def test_an_unknown_exporter_in_the_environment_does_not_stop_the_app():
     )
     assert out == "fine\n"
     assert "did you mean 'memory'?" in err
+    assert err.strip().count("\n") == 0
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The whole demo in a process of its own, and what it says when it cannot run."""
+"""The whole demo, once in a process of its own, and what it says when it cannot run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from command_line import run_command
 
 from llmeval_sdk.model import Evaluation, SpanData
 from llmeval_sdk.plugins.demo import command
@@ -31,13 +32,13 @@ from llmeval_sdk.plugins.demo.show import Result, errors, next_steps  # noqa: E4
 ROOT = Path(command.__file__).parents[3]
 
 
-def demo(folder, *arguments, **environment):
+def demo(folder, *arguments):
     ours = ("LLMEVAL_", "DD_", "OTEL_", "OPENAI_")
     clean = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return subprocess.run(
         [sys.executable, "-m", "llmeval_sdk", "demo", *arguments],
         cwd=folder,
-        env={**clean, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8", **environment},
+        env={**clean, "PYTHONPATH": str(ROOT), "PYTHONIOENCODING": "utf-8"},
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -56,7 +57,7 @@ def finished(tmp_path_factory):
 
 def test_json_is_one_document_on_standard_output(tmp_path):
     """The figures are those of the tables, which go to standard error."""
-    done = demo(tmp_path, "--limit", "2", "--store", "traces.db", "--json")
+    done = run_command("demo", "--limit", "2", "--store", "traces.db", "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     shown = json.loads(done.stdout)
     assert {"records", "outcomes", "scores", "not_run", "stats", "judge"} <= set(shown)
@@ -187,14 +188,16 @@ def test_a_wrong_option_is_explained(capsys, arguments):
 
 def test_switched_off_it_says_so(tmp_path):
     """With the SDK off there is nothing to show, and the message says why."""
-    result = demo(tmp_path, "--limit", "1", "--fields", "license", LLMEVAL_ENABLED="false")
+    command = ("demo", "--limit", "1", "--fields", "license")
+    result = run_command(*command, folder=tmp_path, env={"LLMEVAL_ENABLED": "false"})
     assert result.returncode == 2
     assert "LLMEVAL_ENABLED" in result.stderr
 
 
 def test_a_cascade_shows_three_tiers_and_calls_stand_ins_stand_ins(tmp_path):
     """--cascade: each tier with its share and cost, what it found, and that no model spoke."""
-    result = demo(tmp_path, "--cascade", "--limit", "3", "--store", "traces.db")
+    command = ("demo", "--cascade", "--limit", "3", "--store", "traces.db")
+    result = run_command(*command, folder=tmp_path)
     assert result.returncode == 0, result.stderr
     assert "Three tiers of extraction_correctness (stand-ins, no models)" in result.stdout
     for tier in ("1 free score", "2 decision model", "3 judge model, where uncertain"):

@@ -25,11 +25,17 @@ from llmeval_sdk.plugins.grpc import exporter as _grpc
 TRACE, SPAN = "a" * 32, "b" * 16
 
 
-@pytest.fixture
-def far_end():
-    """Run a gRPC collector."""
+@pytest.fixture(scope="module")
+def shared_far_end():
     with grpc_collector() as running:
         yield running
+
+
+@pytest.fixture
+def far_end(shared_far_end):
+    """Return a gRPC collector that nothing arrived at."""
+    shared_far_end.forget()
+    return shared_far_end
 
 
 @llmeval.workflow

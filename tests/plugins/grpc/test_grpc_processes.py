@@ -57,11 +57,17 @@ def run(code, address, folder, **environment):
     return monotonic() - begun, done.stdout
 
 
-@pytest.fixture
-def far_end():
-    """Run a gRPC collector."""
+@pytest.fixture(scope="module")
+def shared_far_end():
     with grpc_collector() as running:
         yield running
+
+
+@pytest.fixture
+def far_end(shared_far_end):
+    """Return a gRPC collector that nothing arrived at."""
+    shared_far_end.forget()
+    return shared_far_end
 
 
 def test_the_caller_never_loads_grpc(far_end, tmp_path):

@@ -1,10 +1,9 @@
 """`llmeval doctor` and estimates of costs know the models of Anthropic and Google."""
 
 import os
-import subprocess
-import sys
 
 import pytest
+from command_line import run_command
 
 from llmeval_sdk.cli import doctor as _judge_provider
 from llmeval_sdk.cli.doctor import _judge
@@ -14,19 +13,15 @@ from llmeval_sdk.plugins.providers import AnthropicLLM
 
 
 KEY = "key-of-provider-0123456789"
-CLEAN = ("LLMEVAL_", "OPENAI_", "ANTHROPIC_", "GOOGLE_", "GEMINI_")
+CLEAN = ("ANTHROPIC_", "GOOGLE_", "GEMINI_")
 
 
 def doctor(tmp_path, *arguments, **environment):
-    clean = {k: v for k, v in os.environ.items() if not k.startswith(CLEAN)}
-    done = subprocess.run(
-        [sys.executable, "-m", "llmeval_sdk", "doctor", "--all", *arguments],
-        env={**clean, "LLMEVAL_STORE": str(tmp_path / "s.db"), "COLUMNS": "200", **environment},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    env = {"LLMEVAL_STORE": str(tmp_path / "s.db"), "COLUMNS": "200", **environment}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith(CLEAN)]:
+            patch.delenv(name)
+        done = run_command("doctor", "--all", *arguments, folder=tmp_path, env=env)
     assert KEY not in done.stdout + done.stderr
     return done
 
