@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from math import fsum
 from typing import NamedTuple
 
@@ -25,7 +26,10 @@ NAME, DESCRIPTION, REQUEST = 1.0, 0.6, 0.4
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _JOINT = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
-_ENDINGS = ("ations", "ation", "ing", "ies", "ied", "ers", "ed", "er", "es", "s", "e", "y")
+_ENDINGS = (
+    "ations", "ation", "ments", "ment", "ances", "ance", "ity", "als", "al", "ing", "ies", "ied",
+    "ers", "ed", "er", "es", "s", "e", "y",
+)  # fmt: skip
 _STOP_WORDS = """
 a an and any are as at be been by can did do does document documents every field for
 from give given has have how if in into is it its may must name of on one or other out
@@ -55,6 +59,31 @@ def cues(config: object, request: object) -> Cues:
     )
 
 
+_SYNONYM = 0.5
+"""What another word for a cue is worth, beside the cue itself."""
+_SYNONYMS = """
+agree: contract; amount: sum; audit: inspect examin record; begin: start commenc effective;
+birth: born; breach: default fail; buyer: purchas customer client; cap: limit exceed maximum;
+cancel: terminat; commit: minimum least; company: employer firm corporation;
+cost: price charg fee; cover: insur; cure: remed correct rectif fail; deliver: ship dispatch;
+discount: rebate reduction; employ: hire; end: expir terminat until through; exclusiv: sole compet;
+expir: end until; govern: construed interpret; guarantee: warrant; insur: cover;
+interest: rate; invoice: bill; issue: dated; law: jurisdiction; lease: rent; liab: damage;
+licens: grant; locat: address; maximum: cap exceed limit; minimum: least;
+notic: notif inform prior advance; owner: holder; party: between; pay: pay paid invoice fee net;
+period: term; phone: telephone call;
+purchas: buy order; quantity: number count; renew: extend prolong successive additional further;
+revenu: royalt percent; royalt: percent; salary: compensation wage; seller: supplier vendor;
+sign: execut; start: begin commenc effective; term: period duration; terminat: cancel end;
+total: sum overall; venue: court jurisdiction; warrant: guarantee defect
+"""
+"""Beginnings of words, each with the beginnings of others that texts use in its place."""
+_OTHER_WORDS: Mapping[str, list[str]] = {
+    word.strip(): others.split()
+    for word, _, others in (entry.partition(":") for entry in _SYNONYMS.split(";"))
+}
+
+
 @lru_cache(512)
 def _read_cues(name: str, description: str, request: str) -> Cues:
     worth: dict[str, float] = {}
@@ -63,6 +92,11 @@ def _read_cues(name: str, description: str, request: str) -> Cues:
         for word in _WORD.findall(text.lower()):
             if word not in _STOP and len(worth) < MAX_CUES:
                 worth.setdefault(_stem(word), weight)
+    for stem, weight in list(worth.items()):
+        for word, others in _OTHER_WORDS.items():
+            if stem.startswith(word):
+                for other in others:
+                    worth.setdefault(other, _SYNONYM * weight)
     return tuple(worth.items())
 
 
@@ -98,10 +132,13 @@ class Marks(NamedTuple):
     known: dict[tuple[int, int], float]
     """How much the cues speak for the places that were asked about before."""
     cues: Cues
+    sections: Sections
+    headings: list[float]
+    """How much the heading of each section is about the field, 0..1."""
 
     @classmethod
-    def of(cls, lowered: str, cues: Cues) -> Marks:
-        """Find cues, each a stem and what it is worth, in a lower-case text."""
+    def of(cls, lowered: str, cues: Cues, sections: Sections | None = None) -> Marks:
+        """Find cues, each a stem and what it is worth, in a lower-case text and its headings."""
         marks: list[tuple[int, int, int]] = []
         weights: list[float] = []
         for stem, worth in cues:
@@ -111,7 +148,9 @@ class Marks(NamedTuple):
                 weights.append(worth / len(places) ** 0.25)
         marks.sort()
         starts, ends, which = ([mark[part] for mark in marks] for part in range(3))
-        return cls(lowered, starts, ends, which, weights, {}, cues)
+        sections = sections or Sections([], [])
+        headings = sections.scores(cues)
+        return cls(lowered, starts, ends, which, weights, {}, cues, sections, headings)
 
     def near(self, start: int, end: int) -> float:
         """Say how much the cues speak for a place, as the sum over the nearest of each."""
@@ -152,7 +191,7 @@ class Marks(NamedTuple):
         The nearest of a cue on each side decides: what stands farther away is worth less, and no
         fewer line breaks part it from the place.
         """
-        lowered, starts, ends, cues, weights, *_ = self
+        lowered, starts, ends, cues, weights = self[:5]
         low = bisect_left(starts, start - BEFORE - _MAX_CUE)
         middle = bisect_left(starts, end, low)
         high = bisect_right(starts, end + AFTER, middle)
@@ -184,6 +223,55 @@ class Marks(NamedTuple):
             if near > most:
                 best[which] = near, place
         return best
+
+
+# What the sections of a text are about, by their headings.
+
+_MAX_SECTIONS = 300
+_NUMBER = r"(?:(?:section|article|clause|§)[ \t]{0,2})?\d{1,2}(?:\.\d{1,2}){0,3}[.)]?[ \t]+"
+_HEADING = re.compile(
+    r"^[ \t]{0,8}(?:"
+    r"#{1,6}[ \t]+([^\n]{2,80})"
+    rf"|{_NUMBER}([^\W\d_][^\n.:;]{{2,60}})(?=[.:\n]|\Z)"
+    r"|([^\W\d_][^\n.:;]{3,60})$"
+    r")",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""Behind a mark, behind a number, or a line of capitals, which is what the last group must be."""
+
+
+class Sections(NamedTuple):
+    """The sections of a text: where each begins, and its heading in lower case.
+
+    A heading is empty where a passage begins in the middle of a section, and there are no sections
+    in a text without any heading.
+    """
+
+    starts: list[int]
+    headings: list[str]
+
+    def at(self, place: int) -> int:
+        """Return the index of the section that a place stands in; -1 before the first one."""
+        return bisect_right(self.starts, place) - 1
+
+    def scores(self, cues: Cues) -> list[float]:
+        """Say how much each heading is about a field with some cues, 0..1."""
+        return [
+            min(1.0, fsum(weight for stem, weight in cues if _places(heading, stem)))
+            for heading in self.headings
+        ]
+
+
+def sections_in(text: str, lowered: str, passages: Sequence[int]) -> Sections:
+    """Find the sections of a text by their headings; ``passages`` are where its passages begin."""
+    found = dict.fromkeys(passages, "")
+    for match in islice(_HEADING.finditer(text), _MAX_SECTIONS):
+        group = match.lastindex or 0
+        if group == 3 and not match[3].isupper():
+            continue
+        found[match.start()] = lowered[slice(*match.span(group))].strip()
+    starts = sorted(found) if any(found.values()) else []
+    return Sections(starts, [found[start] for start in starts])
 
 
 def _places(lowered: str, stem: str) -> list[int]:

@@ -9,35 +9,41 @@ judges nothing: `llmeval_sdk.heuristics.extraction` makes scores of it, and the 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.text.amounts import Date
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
-from llmeval_sdk.text.cues import Cues, Marks, cues
+from llmeval_sdk.text.cues import Cues, Marks, Sections, cues, sections_in
 from llmeval_sdk.text.labels import (
     GROUP_OF,
     VAGUE,
+    Definition,
     Head,
     Label,
     concept_of,
+    definition_behind,
+    definitions_in,
     heads_in,
     label_of_column,
     labels_between,
     labels_in,
     nearest_label,
+    term_of,
 )
 from llmeval_sdk.text.support import MAX_CODE, EvidenceText, How, Span, find
 from llmeval_sdk.text.values import (
     FREE_FORM,
     abstained,
+    core_of,
     form_of_amount,
     form_of_date,
     items,
@@ -98,12 +104,12 @@ class Passages:
     _opponents: dict[tuple[str, Cues], Opponents] = field(
         default_factory=dict, compare=False, repr=False
     )
+    _sections: list[Sections] = field(default_factory=list, compare=False, repr=False)
+    _definitions: list[list[Definition]] = field(default_factory=list, compare=False, repr=False)
     _columns: dict[tuple[int, int], Label | None] = field(
         default_factory=dict, compare=False, repr=False
     )
-    _field_labels: dict[str | None, _FieldLabels] = field(
-        default_factory=dict, compare=False, repr=False
-    )
+    _field_labels: dict[str, _FieldLabels] = field(default_factory=dict, compare=False, repr=False)
     _nearest: dict[tuple[str, int, int], tuple[Label | None, str]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -112,10 +118,12 @@ class Passages:
         """Return the labels of a group of concepts, or of all, by their places in the text."""
         if not self._labels:
             evidence = self.evidence
-            every = [
-                Label(*evidence.original(label.start, label.end), label.concept)
-                for label in labels_in(evidence.plain)
-            ]
+            every = labels_in(evidence.plain)
+            if not evidence.keeps_places:
+                every = [
+                    Label(*evidence.original(label.start, label.end), label.concept)
+                    for label in every
+                ]
             grouped: dict[str | None, list[Label]] = {None: every}
             for label in every:
                 grouped.setdefault(GROUP_OF[label.concept], []).append(label)
@@ -123,18 +131,28 @@ class Passages:
             self._labels.update(grouped)  # last, and at once: another thread may read the text, too
         return self._labels.get(group, [])
 
-    def field_labels(self, concept: str | None) -> _FieldLabels:
-        """Return the labels for fields that ask for a concept."""
+    def field_labels(self, concept: str) -> _FieldLabels:
+        """Return the labels for fields that ask for a concept, or for a term of the passages."""
         known = self._field_labels.get(concept)
         if known is not None:
             return known
         try:
-            labels = self.labels(GROUP_OF[concept]) if concept is not None else []
+            labels = self.labels(GROUP_OF[concept]) if concept in GROUP_OF else []
         except TooLargeError:  # not kept: the next record has its own limit of work
             return _FieldLabels(concept, [], self, {}, has_own=False)
-        has_own = any(label.concept == concept for label in labels)
+        terms = (definition.label for definition in self.definitions)
+        has_own = concept in _PARTIES or any(
+            label.concept == concept for label in chain(labels, terms)
+        )
         known = self._field_labels[concept] = _FieldLabels(concept, labels, self, {}, has_own)
         return known
+
+    @property
+    def definitions(self) -> list[Definition]:
+        """The terms that the text defines, found when they are first needed."""
+        if not self._definitions:
+            self._definitions.append(definitions_in(self.text))
+        return self._definitions[0]
 
     def nearest(self, group: str, start: int, end: int) -> tuple[Label | None, str]:
         """Return the label of a group that a place stands under, and how; kept for other fields."""
@@ -168,7 +186,7 @@ class Passages:
         if marks is None:
             if len(self._marks) >= _MAX_MARKS:
                 self._marks.clear()
-            marks = self._marks[cues] = Marks.of(self.lowered, cues)
+            marks = self._marks[cues] = Marks.of(self.lowered, cues, self.sections)
         return marks
 
     def opponents(self, kind: str, marks: Marks) -> Opponents:
@@ -204,7 +222,14 @@ class Passages:
 
     def number_at(self, place: int) -> int:
         """Return the chunk number of a place in the text; 0 in quoted evidence."""
-        return self.numbers[max(0, bisect_right(self.starts, place) - 1)] if self.starts else 0
+        return self.numbers[bisect_right(self.starts, place) - 1] if self.starts else 0
+
+    @property
+    def sections(self) -> Sections:
+        """The sections of the text, found when they are first needed."""
+        if not self._sections:
+            self._sections.append(sections_in(self.text, self.lowered, self.starts))
+        return self._sections[0]
 
     def line_at(self, start: int, end: int) -> str:
         """Return the line or lines around a place, at most 200 characters."""
@@ -223,7 +248,7 @@ class Passages:
 
     def located(self, value: str, start: int, end: int) -> dict[str, Any]:
         """Describe a value as `shown` does, with its ``start`` and ``end`` in its own passage."""
-        offset = self.starts[max(0, bisect_right(self.starts, start) - 1)] if self.starts else 0
+        offset = self.starts[bisect_right(self.starts, start) - 1] if self.starts else 0
         return {**self.shown(value, start, end), "start": start - offset, "end": end - offset}
 
 
@@ -389,8 +414,8 @@ class Reading:
     """Whether the value was looked for at all."""
     is_inexact: bool = False
     """Whether the passages have most of its words, and not all or not in this spelling."""
-    concept: str | None = None
-    """What the field asks for, as labels of documents name it."""
+    concept: str = ""
+    """What the field asks for, as labels of documents name it, or else by the words of its name."""
     label: Label | None = None
     """The label that the value stands under, of those that name values of its kind."""
     is_labelled: bool = False
@@ -440,6 +465,8 @@ def read(
     ]
 
 
+_PARTIES = frozenset(("parties", "party", "contracting parties"))
+"""Fields for which any term will do that a contract defines behind a name."""
 _COLUMN_OF_AMOUNTS = frozenset(("total", "line_total"))
 """Labels that may head the column of amounts."""
 _SUMS = frozenset(("total", "subtotal", "tax", "discount", "shipping", "paid", "change"))
@@ -449,7 +476,8 @@ _SUMS = frozenset(("total", "subtotal", "tax", "discount", "shipping", "paid", "
 class _FieldLabels(NamedTuple):
     """The labels of passages that may name a field or one of its neighbours."""
 
-    concept: str | None
+    concept: str
+    """What the field asks for: a concept of the table of labels, or else the words of its name."""
     labels: list[Label]
     """The labels of the group of concepts that the field belongs to."""
     passages: Passages
@@ -463,15 +491,13 @@ class _FieldLabels(NamedTuple):
         """Find the labels for a field by its name and description."""
         config = config if isinstance(config, Mapping) else {}
         name, description = config.get("name"), config.get("description")
-        concept = concept_of(
-            name if isinstance(name, str) else "",
-            description if isinstance(description, str) else "",
-        )
-        return passages.field_labels(concept)
+        name = name if isinstance(name, str) else ""
+        concept = concept_of(name, description if isinstance(description, str) else "")
+        return passages.field_labels(concept or term_of(name[:100]))
 
     def over(self, span: tuple[int, int], *, beside: bool = False) -> Label | None:
         """Return the label that a place stands under; ``beside`` looks on its own line only."""
-        if not self.labels:
+        if not self.labels and not self.has_own:
             return None
         known = self.known.get(span)
         if known is None:
@@ -480,9 +506,19 @@ class _FieldLabels(NamedTuple):
         return label if is_beside or not beside else None
 
     def _find_over(self, span: Span) -> tuple[Label | None, bool]:
-        label, how = self.passages.nearest(GROUP_OF[self.concept or ""], *span)
+        label, how, group = None, "", GROUP_OF.get(self.concept, "")
+        if self.labels:
+            label, how = self.passages.nearest(group, *span)
+        if label is None or label.concept != self.concept:
+            terms, text = self.passages.definitions, self.passages.text
+            term = definition_behind(terms, text, span[1], self.concept)
+            if term is not None and self.concept in _PARTIES:
+                return term._replace(concept=self.concept), True
+            if term is not None and (label is None or term.concept == self.concept):
+                return term, True
         if label is None:
-            return self._of_column(self.passages.column(*span)), False
+            column = self.passages.column(*span) if self.labels else None
+            return self._of_column(column), False
         if label.concept in VAGUE and label.concept != self.concept:
             return None, False
         return label, how == "before"
@@ -493,7 +529,7 @@ class _FieldLabels(NamedTuple):
         The column of amounts may be headed by the word for a total, and below the items it holds
         the sums as well.
         """
-        if label is None or GROUP_OF[label.concept] != GROUP_OF[self.concept or ""]:
+        if label is None or GROUP_OF[label.concept] != GROUP_OF.get(self.concept):
             return None
         if label.concept not in _COLUMN_OF_AMOUNTS or self.concept == label.concept:
             return label
@@ -529,12 +565,18 @@ def _read(
 ) -> Reading:
     kind = kind_of(value)
     form = normal(value)
+    core = core_of(value) if kind in _PHRASES else None
     standing = places(value, passages)
     spans = tuple((start, end) for start, end, _ in standing or ())
     is_inexact = bool(standing and standing[0].how == "aligned")
     own = [span for span in spans if labels.own(span) is not None]
     best, cue = marks.best(own or spans)
     label = labels.over(best) if best is not None else None
+    if core is not None:
+        kind = core[0]
+        forms = {*forms, core[1]}
+        cores = _within(best, core[1], values_in(passages, kind)) if best is not None else ()
+        label = next(filter(None, map(labels.own, cores)), label)
     opponents: tuple[Rival, ...] = ()
     if with_rivals:
         among = passages.opponents(kind, marks)
@@ -543,6 +585,17 @@ def _read(
         value, form, kind, passages, marks, spans, best, cue, opponents, standing is not None,
         is_inexact, labels.concept, label, labels.has_own,
     )  # fmt: skip
+
+
+_PHRASES = ("line", "text")
+
+
+def _within(span: Span, form: str, values: Iterable[PossibleValue]) -> Iterator[Span]:
+    """Yield where values of a form stand within a place."""
+    start, end = span
+    for value in values:
+        if start <= value.start and value.end <= end and value.form == form:
+            yield value.start, value.end
 
 
 class Place(NamedTuple):
@@ -573,13 +626,22 @@ def places(value: object, passages: Passages) -> tuple[Place, ...] | None:
 
 def _as_written(lowered: str, text: str) -> Iterator[tuple[int, int]]:
     count, at = 0, text.find(lowered)
+    has_edges = lowered[0].isalnum(), lowered[-1].isalnum()
+    is_figure = lowered[0].isdecimal(), lowered[-1].isdecimal()
     while at >= 0 and count < MAX_OCCURRENCES:
         end = at + len(lowered)
-        inside = lowered[0].isalnum() and text[at - 1 : at].isalnum()
-        if not inside and not (lowered[-1].isalnum() and text[end : end + 1].isalnum()):
+        if not (
+            (has_edges[0] and text[at - 1 : at].isalnum())
+            or (has_edges[1] and text[end : end + 1].isalnum())
+            or (is_figure[0] and _IN_NUMBER.match(text, max(0, at - 2), at + 1))
+            or (is_figure[1] and _IN_NUMBER.match(text, end - 1, end + 2))
+        ):
             count += 1
             yield at, end
         at = text.find(lowered, end)
+
+
+_IN_NUMBER = re.compile(r"\d[.,]\d")
 
 
 class Opponents:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,16 +30,17 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "line_total",
     ),
     "date": (
-        "issue_date", "due_date", "delivery_date", "order_date", "birth_date", "expiry_date",
-        "start_date", "end_date",
+        "issue_date", "due_date", "delivery_date", "order_date", "agreement_date",
+        "birth_date", "start_date", "end_date",
     ),
     "identifier": ("invoice_number", "order_number", "customer_number", "tax_id"),
     "party": ("seller", "buyer"),
     "count": ("quantity",),
 }  # fmt: skip
 """Concepts that values of one kind have, so that one may stand in the place of another."""
-VAGUE = frozenset(("line_total",))
-"""Concepts whose labels, such as "amount", may stand before any value of their kind."""
+VAGUE = frozenset(("line_total", "agreement_date"))
+"""Concepts whose labels may stand before another value of their kind: "amount" before any amount,
+and "entered into as of" before the day on which an agreement takes effect."""
 GROUP_OF = {concept: group for group, concepts in GROUPS.items() for concept in concepts}
 
 _FIELD_WORDS: Mapping[str, str] = {
@@ -121,10 +122,7 @@ def labels_in(text: str, group: str | None = None) -> list[Label]:
     one place, the longer one counts, and none begins inside of another.
     """
     phrases = _phrases(group)
-    words = set(_WORD.findall(text))
-    if not text.isascii() and _SIGN.search(text):
-        words.update(_WORD_WITH_SIGNS.findall(text))
-    there = phrases.keys() & words
+    there = phrases.keys() & _words_in(text)
     if not there:
         return []
     every = sorted(chain.from_iterable(phrases[first].labels(text) for first in there))
@@ -138,6 +136,18 @@ def labels_in(text: str, group: str | None = None) -> list[Label]:
         labels.append(label)
         end = label.end
     return labels
+
+
+_ONLY_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)) + bytes(128)
+
+
+def _words_in(text: str) -> set[str]:
+    if text.isascii():  # a table is some ten times as fast as an expression
+        return set(text.encode().translate(_ONLY_LETTERS).decode().split())
+    words = set(_WORD.findall(text))
+    if _SIGN.search(text):
+        words.update(_WORD_WITH_SIGNS.findall(text))
+    return words
 
 
 _WITH = (
@@ -181,15 +191,25 @@ def concept_of(name: str, description: str = "") -> str | None:
 
     Of several concepts that a name has, the most specific one counts: ``total_tax`` is a tax.
     """
-    for text in (_HUMP.sub(" ", name[:100]), description[:200]):
-        meant = _concept_in(plain(text).translate(_JOINTS))
-        if meant is not None:
-            return meant
-    return None
+    return _concept_in(_HUMP.sub(" ", name[:100])) or _concept_in(
+        description[:200], is_sentence=True
+    )
 
 
-def _concept_in(text: str) -> str | None:
-    labels = [label for group in GROUPS for label in labels_in(f"{text}:", group)]
+def _concept_in(text: str, *, is_sentence: bool = False) -> str | None:
+    text = " ".join(plain(text).translate(_JOINTS).split())
+
+    def is_aside(concept: str, start: int) -> bool:
+        """Say whether a party is only mentioned: "who signs for the supplier" asks for none."""
+        is_party = GROUP_OF[concept] == "party"
+        return is_sentence and is_party and text.count(" ", 0, start) >= _MAX_BEFORE
+
+    labels = [
+        label
+        for group in GROUPS
+        for label in labels_in(f"{text}:", group)
+        if not is_aside(label.concept, label.start)
+    ]
     concepts = [label.concept for label in labels]
     if _OF_LINES.search(text) and not {"quantity", "unit_price", "tax"}.intersection(concepts):
         return "line_total" if {"total", "line_total"}.intersection(concepts) else None
@@ -198,13 +218,16 @@ def _concept_in(text: str) -> str | None:
             return concept
     if concepts:
         return max(labels, key=lambda label: label.end - label.start).concept
-    words = f" {' '.join(text.split())} "
     for concept, names in _FIELD_WORDS.items():
-        if any(f" {name.strip()} " in words for name in names.split(";")):
-            return concept
+        for name in names.split(";"):
+            start = f" {text} ".find(f" {name.strip()} ")
+            if start >= 0 and not is_aside(concept, start):
+                return concept
     return None
 
 
+_MAX_BEFORE = 4
+"""Words that may stand before a party in a description, as in "name of the seller"."""
 _OF_LINES = re.compile(r"\b(?:lines?|items?|positions?|rows?|products?|articles?|entries)\b")
 _SPECIFIC = (
     "tax_id", "customer_number", "order_number", "invoice_number", "subtotal", "tax", "discount",
@@ -229,6 +252,54 @@ def nearest_label(labels: list[Label], text: str, start: int, end: int) -> tuple
     # Below another label, the label is part of a stack, whose values stand further down.
     is_stacked = above is not None and _alone_above(labels, text, above.start) is not None
     return None if above is None or is_stacked else (above, "above")
+
+
+_DEFINITION = re.compile(r"\([^()\"“”]{0,40}[\"“”]([^()\"“”\n]{2,50})[\"“”]")
+_MAX_DEFINITIONS, _MAX_DEFINING = 200, 300
+_DEFINES = re.compile(
+    r"[\s,;]{0,3}"
+    r"|,?\s+(?:an?|having|with|located|whose|organi[sz]ed|incorporated|existing)\s[^\"“”]*"
+)
+_DEFINES_CLAUSE = re.compile(rf"{_DEFINES.pattern}|[^.;\"“”]{{0,120}}")
+
+
+class Definition(NamedTuple):
+    """A term that a text defines, as in ``3 May 2026 (the "Effective Date")``."""
+
+    opens: int
+    """Where the bracket begins."""
+    label: Label
+    """The term with what it names: a concept of the table, or else its own words."""
+
+
+def definitions_in(text: str) -> list[Definition]:
+    """Return the terms that a text defines in brackets, in their order."""
+    return [
+        Definition(match.start(), Label(*match.span(1), term_of(match[1])))
+        for match in islice(_DEFINITION.finditer(text), _MAX_DEFINITIONS)
+    ]
+
+
+@lru_cache(maxsize=512)
+def term_of(name: str) -> str:
+    """Return the concept that a term or the name of a field names, or else its words."""
+    return concept_of(name) or " ".join(plain(_HUMP.sub(" ", name)).translate(_JOINTS).split())
+
+
+def definition_behind(
+    definitions: list[Definition], text: str, end: int, wanted: str
+) -> Label | None:
+    """Return the term that is defined for what ends at a place.
+
+    It stands right behind that, or behind an apposition: Acme Inc., a Delaware corporation
+    ("Supplier"). The term that is ``wanted`` may stand at the end of the clause.
+    """
+    at = bisect_left(definitions, end, key=_opens)
+    if at == len(definitions) or definitions[at].opens > end + _MAX_DEFINING:
+        return None
+    opens, label = definitions[at]
+    defines = _DEFINES_CLAUSE if label.concept == wanted else _DEFINES
+    return label if defines.fullmatch(text, end, opens) else None
 
 
 def _alone_above(labels: list[Label], text: str, place: int) -> Label | None:
@@ -311,18 +382,22 @@ def _index(labels: list[Label], place: int) -> int:
     return bisect_left(labels, place, key=_start)
 
 
-_start, _top = attrgetter("start"), attrgetter("top")
+_start, _top, _opens = attrgetter("start"), attrgetter("top"), attrgetter("opens")
 _MAX_APART, _MAX_LETTERS = 80, 10
 _MIN_BESIDE = 4
 """A line is the row of a table if so many letters, or any figure, stand beside the value."""
+_OTHER_THING = re.compile(r"\b(?:and|or|und|oder|et|ou)\b", re.IGNORECASE)
+_QUOTES = ('"', "“", "”")
 _ASIDE = re.compile(r"\([^()\n]{0,30}\)|[\d.,]{1,8} ?%|[.·_ \t]{3,}")
 
 
 def _leads_to(gap: str) -> bool:
     """Say whether a label belongs to what stands behind a gap, and not to something in between."""
-    if len(gap) > 2 * _MAX_APART:
+    if len(gap) > 2 * _MAX_APART or gap.startswith(_QUOTES):  # a term that the text defines
         return False
     rest = _ASIDE.sub(" ", gap)
+    if _OTHER_THING.search(rest):
+        return False
     letters = sum(map(str.isalpha, rest))
     return letters <= _MAX_LETTERS and not any(map(str.isdecimal, rest))
 

@@ -54,8 +54,8 @@ def stated(
     """
     name, description = config.get("name"), config.get("description")
     name = name if isinstance(name, str) else ""
-    concept = concept_of(name, description if isinstance(description, str) else "")
-    group = GROUP_OF[concept] if concept is not None else ""
+    concept = concept_of(name, description if isinstance(description, str) else "") or ""
+    group = GROUP_OF.get(concept, "")
     try:
         if group in _KINDS:
             return next(_of_kinds(passages, concept, _KINDS[group], line), None)
@@ -65,7 +65,7 @@ def stated(
 
 
 def _of_kinds(
-    passages: Passages, concept: str | None, kinds: tuple[str, ...], line: int | None
+    passages: Passages, concept: str, kinds: tuple[str, ...], line: int | None
 ) -> Iterator[Stated]:
     labels = passages.field_labels(concept)
     if not labels.has_own or (line is None and concept in VAGUE):
@@ -125,7 +125,7 @@ def _cells(text: str, line: int) -> list[Span]:
     return [cell.span() for cell in _CELL.finditer(text, line, stop)]
 
 
-def _beside(passages: Passages, name: str, concept: str | None, group: str) -> Iterator[Stated]:
+def _beside(passages: Passages, name: str, concept: str, group: str) -> Iterator[Stated]:
     """Yield what stands behind the labels of a field, or on the line below them."""
     text = passages.text
     ends = [one.end for one in passages.labels(group) if one.concept == concept]

@@ -11,7 +11,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, islice
+from itertools import accumulate, chain, islice
 from operator import add
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, overload
 
@@ -59,6 +59,15 @@ _IDENTIFIED = 10
 """Letters and figures of an identifier, at the least; texts write them in groups."""
 _FIGURES = re.compile(r"\d+")
 _IDENTIFIER = re.compile(r"(?=(?:\D*\d){6})[\d\s()/+-]+")
+_ASIDE = re.compile(r"\([^()\n]{0,80}\)")
+_BREAKS, _AND = (
+    re.compile(r"[;\n]"),
+    re.compile(r"(?<=[\w.)]) (?:and|&|und|et|y|e|en|og|och|i|ja) (?=[A-Z])"),
+)
+_KIND_OF_REGION = re.compile(
+    r"(?:the )?(?:state|commonwealth|province|republic|kingdom|canton) of (?:the )?", re.IGNORECASE
+)
+_MAX_PARTS = 10
 _OCCURRENCES = 1_000
 _WINDOW = 4
 
@@ -99,7 +108,9 @@ def find(value: object, evidence: EvidenceText, *, most: int = MAX_PLACES) -> Fo
     return _find_text(_text_of(value), evidence, most)
 
 
-def _find_text(text: str, evidence: EvidenceText, most: int) -> Found | None:  # noqa: PLR0911
+def _find_text(  # noqa: C901, PLR0911 - one way after the other
+    text: str, evidence: EvidenceText, most: int
+) -> Found | None:
     evidence.budget.spend(50 + len(text) / 10 + len(evidence.text) / 100)
     if not any(map(str.isalnum, text)):
         return None
@@ -129,7 +140,39 @@ def _find_text(text: str, evidence: EvidenceText, most: int) -> Found | None:  #
     if stated := _found("code", _spans_of_codes(text, folded, evidence)):
         return stated
     evidence.budget.spend(2 * len(text))
-    return _found("aligned", _aligned_spans(words(text, folded), evidence)) or _UNSUPPORTED
+    if stated := _found("aligned", _aligned_spans(words(text, folded), evidence)):
+        return stated
+    return _find_region(text, evidence) or _find_parts(text, evidence) or _UNSUPPORTED
+
+
+def _find_region(text: str, evidence: EvidenceText) -> Found | None:
+    """Look for a region without what only says its kind or its country: State of Ohio, USA."""
+    first, comma, last = text.rpartition(",")
+    meanings = coded(last.strip(), fold(last)) if comma and len(text) <= _SHORT else ()
+    bare = first if any(meaning.kind == "country" for meaning in meanings) else text
+    bare = _KIND_OF_REGION.sub("", bare.strip(), count=1)
+    return None if bare == text else _found("normalised", _folded_spans(fold(bare), evidence))
+
+
+def _find_parts(text: str, evidence: EvidenceText) -> Found | None:
+    """Look for each part of a list that is written as one text; ``None`` if it is no such list.
+
+    What stands in brackets behind a part, as in ``Acme Ltd. (Supplier); Bolt Inc. (Buyer)``, only
+    explains it.
+    """
+    text = _ASIDE.sub("", text)
+    for breaks in (_BREAKS, _AND):
+        parts = list(filter(None, map(str.strip, breaks.split(text, _MAX_PARTS))))
+        if len(parts) > 1:
+            break
+    else:
+        return None
+    answers = [_find_text(part, evidence, 1) for part in parts]
+    ways = [answer.how for answer in answers if answer is not None]
+    if not ways or "unsupported" in ways:
+        return None
+    spans = chain.from_iterable(answer.spans for answer in answers if answer is not None)
+    return Found(max(ways, key=WAYS.index), tuple(spans))
 
 
 def _found(how: How, spans: Iterable[Span], most: int = MAX_PLACES) -> Found | None:
@@ -347,9 +390,20 @@ def _same_measures(value: Amount, reading: float, evidence: EvidenceText) -> Ite
 
 
 def _unit_is_near(number: Amount, what: str, size: float, evidence: EvidenceText) -> bool:
-    """Return whether the unit of a bare number stands a few words off, as in a heading."""
-    near = evidence.tokens.words[max(number.place - _WINDOW, 0) : number.place + _WINDOW + 1]
-    return any(MEASURES.get(word) == (what, size) for word in near)
+    """Return whether the unit of a bare number stands a few words off, as in a heading.
+
+    The unit of another number, as in "three (3) years, expiring on March 2", is not its own.
+    """
+    words = evidence.tokens.words
+    first = max(number.place - _WINDOW, 0)
+    near = any(
+        MEASURES.get(word) == (what, size) and at not in evidence.measured_tokens
+        for at, word in enumerate(words[first : number.place + _WINDOW + 1], start=first)
+    )
+    if not near:
+        return False
+    start, _ = evidence.span_of_amount(number)
+    return not any(begin <= start < end for _, (begin, end) in evidence.dates)
 
 
 # A text in which values are looked for. Each view of it is made when it is first needed.
@@ -435,6 +489,11 @@ class EvidenceText:
     def _plain_starts(self) -> list[int] | None:
         self._spend(0.5)
         return plain_starts(self.text)
+
+    @property
+    def keeps_places(self) -> bool:
+        """Whether everything stands at the same place in the text and in its plain form."""
+        return self._plain_starts is None
 
     def original(self, start: int, end: int) -> Span:
         """Return the place in the text of a place in its plain form."""
@@ -556,6 +615,12 @@ class EvidenceText:
                 what, size = MEASURES[amount.unit]
                 found.setdefault(what, []).extend((size * one, amount) for one in amount.readings)
         return found
+
+    @lazy
+    def measured_tokens(self) -> set[int]:
+        """The tokens that belong to an amount with a unit."""
+        every = (amount for many in self.measured.values() for _, amount in many)
+        return {token for amount in every for token in amount.tokens}
 
 
 # The alignment of a value with a text word by word finds names and addresses that are nearly there.

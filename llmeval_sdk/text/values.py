@@ -9,7 +9,17 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model.chat import is_answer
-from llmeval_sdk.text.amounts import MEASURES, SHARED_SIGNS, Amount, Date, only_amounts, only_date
+from llmeval_sdk.text.amounts import (
+    MEASURES,
+    SHARED_SIGNS,
+    Amount,
+    Date,
+    Tokens,
+    amounts,
+    dates,
+    only_amounts,
+    only_date,
+)
 from llmeval_sdk.text.conventions import conventions_for
 from llmeval_sdk.text.folding import fold, plain
 from llmeval_sdk.text.locales import coded
@@ -120,8 +130,8 @@ def _normal(text: str) -> str:
     lowered = text.casefold()
     amount = _NUMBER.fullmatch(lowered) if len(text) <= 40 else None
     number = _number(amount[1]) if amount is not None else None
-    if number is not None:
-        return number
+    if number is not None and not (lowered[0].isalpha() and only_date(plain(text))[0]):
+        return number  # and May 2026 is no amount of a currency
     typed = _typed_form(text) if len(text) <= _SHORT else None
     return typed or plain_form(text)
 
@@ -255,7 +265,8 @@ def _kind(text: str) -> str:
                 for pattern in patterns:
                     match = pattern.match(candidate)
                     if match is not None and match.end() >= end > 0:
-                        return _kind_of_code(text) if kind == "code" else kind
+                        is_named = kind == "code" or (kind == "year" and candidate != lowered)
+                        return _kind_of_named(text, kind) if is_named else kind
     typed = _typed_kind(text) if len(text) <= _SHORT else None
     if typed is not None:
         return typed
@@ -265,12 +276,12 @@ def _kind(text: str) -> str:
     return "name" if match is not None and match.end() >= len(text) - 2 else "line"
 
 
-def _kind_of_code(text: str) -> str:
-    """Name the kind of what is written as a code: ``05-AUG-2017`` is a date."""
-    meant = coded(text, fold(text))
+def _kind_of_named(text: str, kind: str) -> str:
+    """Name the kind of what looks like a code or a year: ``05-AUG-2017`` is a date."""
+    meant = coded(text, fold(text)) if kind == "code" else ()
     if meant:
         return meant[0].kind
-    return "date" if only_date(plain(text))[0] else "code"
+    return "date" if only_date(plain(text))[0] else kind
 
 
 _short_kind = lru_cache(2048)(_kind)
@@ -285,14 +296,37 @@ def _typed_kind(text: str) -> str | None:
     if any(map(str.isdecimal, text)):
         if only_date(lowered)[0]:
             return "date"
-        amounts = only_amounts(lowered)
-        if amounts:
-            unit = amounts[0].unit
-            is_percent = unit is not None and MEASURES[unit][0] == "percent"
-            kind = "money" if amounts[0].currencies else "number"
-            return "percent" if is_percent else "quantity" if unit else kind
+        if alone := only_amounts(lowered):
+            return _kind_of_amount(alone[0])
     meanings = coded(text, fold(text))
     return meanings[0].kind if meanings else None
+
+
+def _kind_of_amount(amount: Amount) -> str:
+    if amount.unit is not None:
+        return "percent" if MEASURES[amount.unit][0] == "percent" else "quantity"
+    return "money" if amount.currencies else "number"
+
+
+_MAX_PHRASE, _FEW_WORDS = 400, 6
+
+
+@lru_cache(512)
+def core_of(phrase: str) -> tuple[str, str] | None:
+    """Return kind and normal form of the only date, amount or measure that a phrase has.
+
+    "at least ninety (90) days before its end" is about 90 days. The result is ``None`` where there
+    is no such thing or more than one, and for a few words with a capital, such as "Milk 1 l".
+    """
+    if len(phrase) > _MAX_PHRASE or (phrase[:1].isupper() and phrase.count(" ") < _FEW_WORDS):
+        return None
+    text = plain(phrase)
+    dated = {form_of_date(found.readings[0]) for found in dates(text) if len(found.readings) == 1}
+    if dated:
+        return ("date", dated.pop()) if len(dated) == 1 else None
+    measured = [one for one in amounts(Tokens(text)) if one.tokens and (one.unit or one.currencies)]
+    cores = {(_kind_of_amount(one), form_of_amount(one) or "") for one in measured}
+    return cores.pop() if len(cores) == 1 else None
 
 
 def spans_of_kind(kind: str, text: str, lowered: str) -> Iterator[tuple[int, int]]:
@@ -345,14 +379,14 @@ def _readings(text: str, locale: object) -> tuple[str, ...]:
         return ()
     conventions = conventions_for(locale)
     lowered = plain(text)
-    dates, time = only_date(lowered)
-    if dates and time is None:
-        return tuple(dict.fromkeys(map(form_of_date, conventions.dates(dates))))
-    amounts = () if dates else only_amounts(lowered)
-    if len(amounts) != 1:
+    days, time = only_date(lowered)
+    if days and time is None:
+        return tuple(dict.fromkeys(map(form_of_date, conventions.dates(days))))
+    alone = () if days else only_amounts(lowered)
+    if len(alone) != 1:
         return ()
-    numbers = conventions.numbers(amounts[0], lowered)
-    forms = (form_of_amount(amounts[0]._replace(readings=(number,))) for number in numbers)
+    numbers = conventions.numbers(alone[0], lowered)
+    forms = (form_of_amount(alone[0]._replace(readings=(number,))) for number in numbers)
     return tuple(form for form in forms if form is not None)
 
 

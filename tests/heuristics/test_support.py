@@ -93,6 +93,12 @@ SUPPORTED = [
     ("John Smith", "SMITH, JOHN", "aligned"),
     ("30 days written notice", "thirty (30) days' written notice", "normalised"),
     ("Courts of the State of Ohio", "courts of State of Ohio", "aligned"),
+    ("State of Ohio", "under the laws of Ohio", "normalised"),
+    ("Ohio, USA", "under the laws of the State of Ohio", "normalised"),
+    # several in one text
+    ("Acme Ltd. and Granite Inc.", "Acme Ltd., of Hull, meets Granite Inc. there", "verbatim"),
+    ("Acme Ltd. (Seller); Bolt Inc. (Buyer)", "Acme Ltd., of Hull, and Bolt Inc.", "verbatim"),
+    ("Bolt Inc.\n2 years", "for two years, at Bolt Inc.", "unit"),
 ]
 
 UNSUPPORTED = [
@@ -110,6 +116,8 @@ UNSUPPORTED = [
     ("3 years", "two (2) years"),
     ("2 years", "two (2) months; Section 2"),
     ("2 years", "2 parties"),
+    ("2 years", "a period of three (3) years, expiring on March 2, 2017"),
+    ("2 years", "within three years. On March 2 the parties meet"),
     ("1 year", "2 years and 1 month"),
     ("2018-01-13", "January 12, 2018"),
     ("12/01/2018", "01/12/2018"),
@@ -128,6 +136,8 @@ UNSUPPORTED = [
     ("The Riverside Trading", "Old Riverside Trading"),
     ("Kim Lee", "Jim Lee"),
     ("BBB+", "rated BBB-"),
+    ("Acme Ltd. and Granite Inc.", "Acme Ltd., of Hull, and Bolt Inc."),
+    ("Acme Ltd.; Granite Inc.", "Acme Ltd., of Hull, and Bolt Inc."),
     ("東京", "大阪府"),
     ("हिन्दी", "हिन्दू"),
 ]
