@@ -193,7 +193,7 @@ def _shown(value: object) -> str:
 semantic_validation = FunctionHeuristic(
     _semantic_validation,
     "semantic_validation",
-    version="3",
+    version="4",
     needs=("extractions|value", "extractions|retrieved_context|request"),
     applies=_has_value,
     output=("pass", "fail", "skipped"),

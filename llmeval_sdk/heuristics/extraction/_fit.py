@@ -9,10 +9,11 @@ from functools import lru_cache
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.chat import bounded_question
 from llmeval_sdk.model.structure import config_of
-from llmeval_sdk.text.extraction import Reading
+from llmeval_sdk.text.amounts import MEASURES, only_amounts
+from llmeval_sdk.text.extraction import Reading, value_of
 from llmeval_sdk.text.folding import plain
 from llmeval_sdk.text.labels import GROUPS, labels_in, words_of_name
-from llmeval_sdk.text.values import FREE_FORM, kind_of
+from llmeval_sdk.text.values import FREE_FORM, kind_of, normal
 
 
 TYPICAL_WORDS = 12
@@ -49,7 +50,9 @@ def measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict[
     ``fits`` says whether the value has its field's format, where that is known. What is returned:
     ``wrong_format``: it does not match the field's ``format``. ``wrong_kind``: the field's name
     calls for another kind of value. ``free_form``: it is of no kind that can be checked.
-    ``cut_off``: the text goes on where the value ends. ``has_label``: a label came along with it.
+    ``cut_off``: the text goes on where the value ends. ``incomplete``: it is a part of a longer
+    name, sentence, date or measure of the text. ``overlong``: another sentence came along with a
+    part of one. ``has_label``: a label came along with it.
     ``long``: it has more words than one value usually has. ``common``: share of a name's words that
     the passages also have in lower case. ``unrelated``: a rival address has a word of the request
     that this one lacks. ``is_label``: a name or address that reads as a label or a heading.
@@ -65,6 +68,8 @@ def measure_fit(record: Record, reading: Reading, *, fits: bool | None) -> dict[
         "wrong_kind": float(bool(kinds) and reading.kind not in kinds and fits is not True),
         "free_form": float(reading.kind in FREE_FORM),
         "cut_off": float(_is_cut_off(reading)),
+        "incomplete": float(_is_incomplete(record, reading)),
+        "overlong": float(_is_overlong(reading.value)),
         "has_label": float(_has_label(reading)),
         "long": min(1.0, max(0, words - TYPICAL_WORDS) / 20),
         "common": _common(reading),
@@ -120,6 +125,8 @@ def _measure_name(config: Mapping[str, object], reading: Reading) -> dict[str, f
         text = reading.passages.lowered
         is_bare = not _LEGAL_FORM.search(value) and _has_legal_form(text)
         lines = text.count("\n", 0, reading.best[0]) if reading.best is not None else 0
+        if reading.stands_under_own:
+            lines = 0
         measured |= {"no_legal_form": float(is_bare), "far_down": min(1.0, lines / _LINES)}
     return measured
 
@@ -183,15 +190,57 @@ def _words_in(name: str) -> tuple[str, ...]:
     return tuple(map(str.lower, words_of_name(name)))
 
 
+_GOES_ON = re.compile(r" ?(?:[&/-]|,\s{0,2}[^\W\d_a-z])")
+"""A name goes on behind a comma with a capital; "a Delaware corporation" belongs to none."""
+
+
 def _is_cut_off(reading: Reading) -> bool:
     """Say whether what stands right before or after the value seems to belong to it."""
     if reading.best is None or reading.kind not in FREE_FORM:
         return False
     start, end = reading.best
     text = reading.passages.text
-    after = text[end : end + 2].strip(" ")
     before = text[max(0, start - 2) : start].rstrip(" ")
-    return after[:1] in (",", "&", "-", "/", "(") or before[-1:] in ("&", "-", "/")
+    return before[-1:] in ("&", "-", "/") or _GOES_ON.match(text, end) is not None
+
+
+_WORD_BEHIND = re.compile(r"[ \t\u00a0-]?\n?([^\W\d_]+|%)")
+_DAY_BEFORE = re.compile(r"(?<![\d.,])\d{1,2}(?:st|nd|rd|th|\.)?,? (?:day )?(?:of |de )?\Z")
+_MAX_WORD = 30
+
+
+def _is_incomplete(record: Record, reading: Reading) -> bool:
+    """Say whether the text has more of a value: "December 2006" for "December 14th, 2006"."""
+    if reading.best is None:
+        return False
+    start, end = reading.best
+    text, kind = reading.passages.text, reading.kind
+    if kind == "date":
+        has_day = _DAY_BEFORE.search(text[max(0, start - _MAX_WORD) : start]) is not None
+        has_day = has_day or not normal(text[start:end]).endswith("-00")
+        return reading.form.endswith("-00") and has_day
+    behind = _WORD_BEHIND.match(text, end, end + _MAX_WORD)
+    if kind == "number" or (kind in FREE_FORM and only_amounts(plain(reading.value[:_MAX_WORD]))):
+        # A figure that is no text may well stand without its unit.
+        has_unit = behind is not None and behind[1].lower() in MEASURES
+        return has_unit and isinstance(value_of(record), str)
+    if kind == "name":
+        return behind is not None and "\n" not in behind[0] and behind[1].istitle()
+    begins = text[max(0, start - 2) : start].strip(" ")[-1:] in ("", ".", "\n", ";", ":")
+    goes_on = behind is not None and behind[1].islower() and text[end - 1 : end] not in ".;"
+    return kind in FREE_FORM and begins and goes_on and reading.value[:1].isupper()
+
+
+_NEXT_SENTENCE = re.compile(r"[^\W\d_]{3}[.)]{1,2}\s+(?=[A-Z0-9])")
+
+
+_MIN_WORDS = 5
+
+
+def _is_overlong(value: str) -> bool:
+    """Say whether a value begins within a sentence and goes on into the next one."""
+    is_long = value.count(" ") >= _MIN_WORDS and not value[:1].isupper()
+    return is_long and _NEXT_SENTENCE.search(value) is not None
 
 
 def _has_label(reading: Reading) -> bool:

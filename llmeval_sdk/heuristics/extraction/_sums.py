@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmeval_sdk.text.extraction import Reading
+from llmeval_sdk.text.labels import GROUP_OF
 from llmeval_sdk.text.values import normal
 
 
@@ -78,7 +79,7 @@ def contradictions(fields: Sequence[tuple[str, Reading]]) -> set[str]:
     amounts: dict[str, float] = defaultdict(float)
     for path, reading in fields:
         concept = reading.concept
-        if concept is None:
+        if concept not in GROUP_OF:
             continue
         if concept == "tax" and (reading.kind == "percent" or "rate" in path.lower()):
             concept = _RATE

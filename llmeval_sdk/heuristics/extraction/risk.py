@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from math import log1p, log2
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -59,6 +60,7 @@ from llmeval_sdk.text.extraction import (
     value_of,
     values_of,
 )
+from llmeval_sdk.text.labels import GROUPS
 from llmeval_sdk.text.values import FREE_FORM, abstained, items, normal, text_of
 
 
@@ -287,13 +289,32 @@ def _measure_label(reading: Reading) -> dict[str, float]:
     it. ``other_label``: the value stands under a label that names another thing of its kind.
     ``rival_labelled``: another value of its kind stands under the field's label in its place.
     """
-    if reading.concept is None or reading.stands_under_own:
+    is_period = reading.kind == "quantity" and reading.concept in GROUPS["date"]
+    if reading.stands_under_own or is_period:  # "for three years" may well answer when it ends
         return {}
     rivals = reading.rivals
     return {
         "no_own_label": float(reading.is_labelled),
         "other_label": float(reading.label is not None),
         "rival_labelled": float(bool(rivals) and rivals[0].label is not None),
+    }
+
+
+def _measure_section(reading: Reading) -> dict[str, float]:
+    """Compare the heading above a value with the headings of the other sections.
+
+    ``other_section``: how much more another heading is about the field. ``foreign_section``: the
+    heading above the value has no word of the field.
+    """
+    sections, scores = reading.marks.sections, reading.marks.headings
+    if reading.best is None or not scores:
+        return {}
+    own = sections.at(reading.best[0])
+    if own < 0 or not sections.headings[own]:
+        return {}
+    return {
+        "other_section": max(scores) - scores[own],
+        "foreign_section": float(not scores[own]),
     }
 
 
@@ -305,38 +326,31 @@ class RiskModel:
     weights: Mapping[str, float]
     means: Mapping[str, float]
 
-    def risk(self, features: Mapping[str, float]) -> float:
-        """Return the probability, 0..1, that a value is wrong; a feature that is absent is 0."""
-        weights = self.weights
+    def judge(self, features: Mapping[str, float], most: int = 4) -> tuple[float, list[str]]:
+        """Return the probability, 0..1, that a value is wrong, and what raises it most.
+
+        These are the features that add most to what is usual; one that is absent is 0.
+        """
+        weights, usual = self.weights, self._usual
         logit = self.bias
+        raised = []
         for name, value in features.items():
             if value and name in weights:
-                logit += weights[name] * value
-        return 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
-
-    def loudest(self, features: Mapping[str, float], most: int = 4) -> list[str]:
-        """Name the features that raise the risk most above what is usual."""
-        weights, usual = self.weights, self._usual
-        raised = [
-            (by, name)
-            for name, value in features.items()
-            if value and name in weights and (by := weights[name] * value - usual[name]) > _RAISES
-        ]
-        raised += [(by, name) for by, name in self._absent if not features.get(name)]
-        raised.sort(key=lambda pair: -pair[0])
-        return [name for _, name in raised[:most]]
+                added = weights[name] * value
+                logit += added
+                if (by := added - usual[name]) > _RAISES:
+                    raised.append((by, name))
+        raised.sort(key=_strength, reverse=True)
+        chance = 1.0 / (1.0 + math.exp(-max(-30.0, min(30.0, logit))))
+        return chance, [name for _, name in raised[:most]]
 
     @cached_property
     def _usual(self) -> Mapping[str, float]:
         """What each feature usually adds."""
         return {name: weight * self.means.get(name, 0.0) for name, weight in self.weights.items()}
 
-    @cached_property
-    def _absent(self) -> list[tuple[float, str]]:
-        """How much those features raise the risk by their absence that do so at all."""
-        return [(-usual, name) for name, usual in self._usual.items() if -usual > _RAISES]
 
-
+_strength = itemgetter(0)
 _RAISES = 0.05
 """A feature is named as a reason if it adds more than this to the logit."""
 
@@ -372,6 +386,7 @@ def features(
         **measure_votes(record, reading, sure),
         **_measure_rivalry(reading),
         **_measure_label(reading),
+        **_measure_section(reading),
         **measure_sums(reading),
         "other_document": float(elsewhere),
         "other_document_exact": float(elsewhere and reading.kind in _EXACT),
@@ -380,7 +395,9 @@ def features(
         **_measure_place(record, reading),
         **(histories.measure(name, reading) if histories is not None else {}),
     }
-    if together.get(IN_ROW):
+    if reading.stands_under_own:
+        measured |= {"no_cue": 0.0, "rival_nearer": min(measured["rival_nearer"], 0.5)}
+    elif together.get(IN_ROW):
         measured |= {name: min(measured[name], 0.5) for name in ("no_cue", "rival_nearer")}
     return measured
 
@@ -481,8 +498,8 @@ class ExtractionRisk:
             elsewhere=elsewhere is not None,
             together=together,
         )
-        chance = round(weights.risk(vector), 4)
-        return Measured(reading, chance, weights.loudest(vector), elsewhere)
+        chance, reasons = weights.judge(vector)
+        return Measured(reading, round(chance, 4), reasons, elsewhere)
 
     def _evaluate_fields(self, record: Record, fields: Fields) -> Evaluation:
         """Score each field of a structured answer as an answer of its own, in the same passages."""
@@ -539,7 +556,11 @@ class ExtractionRisk:
             summary = _summary(entries, cut=fields.left_out)
             return Evaluation(NAME, None, NOT_CHECKED, reason, None, summary)
         measured.sort(key=lambda pair: -pair[1].chance)
-        cut = {one.path for one, single, _ in readings if len(values_of(single)) > MAX_VALUES}
+        cut = {
+            one.path
+            for one, single, _ in readings
+            if not isinstance(one.value, (str, float)) and len(values_of(single)) > MAX_VALUES
+        }
         entries = [
             answer.entry(path, short=place >= _MAX_DETAILED)
             | ({"values_cut": True} if path in cut else {})
@@ -786,6 +807,8 @@ _WHY: Mapping[str, str] = {
     "wrong_kind": "a {kind} is not what the field's name calls for",
     "free_form": "it is free text, which nothing can check",
     "cut_off": "the source text continues after the value",
+    "incomplete": "the text has more of it",
+    "overlong": "another sentence came along with it",
     "has_label": "it begins with a label",
     "long": "it is longer than one value usually is",
     "common": "it is made of common words",
@@ -812,6 +835,8 @@ _WHY: Mapping[str, str] = {
     "other_document": "it stands in another document than the one that was asked about",
     "other_document_exact": "it stands in another document than the one that was asked about",
     "no_own_label": "it does not stand under the label of its field",
+    "other_section": "another section is about the field",
+    "foreign_section": "the heading above it has no word of the field",
     "odd_shape": "values of this field usually look different",
     "odd_label": "other words usually stand before values of this field",
     "odd_place": "values of this field usually stand elsewhere",
@@ -826,11 +851,14 @@ def explain(reason: str, reading: Reading) -> str:
     """Say in a sentence what a feature means for this value."""
     kind = _KIND_WORDS.get(reading.kind, reading.kind)
     text = reading.passages.text
-    if reason == "other_label" and reading.label is not None:
-        return f"it stands under {text[reading.label.start : reading.label.end]!r}"
-    if reason == "rival_labelled" and reading.rivals and reading.rivals[0].label is not None:
-        rival, label = reading.rivals[0], reading.rivals[0].label
-        return f"{rival.value[:60]!r} stands under {text[label.start : label.end]!r}"
+    if reason in ("other_label", "rival_labelled"):
+        rival = reading.rivals[0] if reading.rivals else None
+        stands = []
+        if reason == "other_label" and (label := reading.label) is not None:
+            stands.append(f"it stands under {text[label.start : label.end]!r}")
+        if rival is not None and (label := rival.label) is not None:
+            stands.append(f"{rival.value[:60]!r} stands under {text[label.start : label.end]!r}")
+        return ", and ".join(stands)
     if reason == "inexact" and reading.best is not None:
         written = " ".join(text[slice(*reading.best)].split())
         return f"the passages have it as {written[:60]!r}"

@@ -271,7 +271,7 @@ def _explain(unsupported: int, count: int, absent: list[str], uncompared: list[s
 groundedness_risk = FunctionHeuristic(
     evaluated,
     NAME,
-    version="2",
+    version="3",
     needs=("response", f"retrieved_context|{TOOL_RESULTS}"),
     applies=has_no_fields,
 )

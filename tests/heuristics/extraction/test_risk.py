@@ -43,9 +43,9 @@ def test_the_explanation_names_the_rival_and_the_cue():
     found = extraction_risk.evaluate(dated("1 July 2021"))
     assert found.metadata["rival"]["value"] == "30 June 2024"
     assert found.metadata["rival"]["chunk_number"] == 1
-    assert "30 June 2024" in found.explanation
-    assert "'expires on'" in found.explanation
-    assert found.metadata["reasons"][0] == "rival_labelled"
+    own, rival = "it stands under 'effective as of'", "'30 June 2024' stands under 'expires on'"
+    assert found.explanation == f"{own}, and {rival}"
+    assert found.metadata["reasons"][:2] == ["other_label", "rival_labelled"]
 
 
 @pytest.mark.parametrize("empty", [None, "", "N/A", [], "There is no expiry date."], ids=repr)
