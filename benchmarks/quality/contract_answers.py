@@ -238,9 +238,13 @@ def answered(term: Term, value: Value, form: str, dice: random.Random) -> object
 
 
 def _shortened(text: str, dice: random.Random) -> str:
-    """Leave out the end of a sentence, and keep what it says."""
-    words = text.rstrip(".").split()
-    return " ".join(words[: max(9, round(len(words) * dice.uniform(0.6, 0.9)))])
+    """Leave out the end of a sentence behind one of its commas, and keep what it says.
+
+    What ends in the middle of a phrase is an error: `_truncated`.
+    """
+    least = len(text) * 0.5
+    commas = [at for at, letter in enumerate(text) if letter in ",;" and at >= least]
+    return text[: dice.choice(commas)] if commas else text
 
 
 # A contract.

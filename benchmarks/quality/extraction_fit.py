@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from extraction_data import Case
@@ -20,6 +20,7 @@ from scipy.optimize import minimize
 from benchmarks.quality.structured_answers import Answer
 from llmeval_sdk.heuristics.extraction._history import Histories
 from llmeval_sdk.heuristics.extraction.risk import ExtractionRisk, RiskModel, features
+from llmeval_sdk.model.structure import fields_of
 from llmeval_sdk.text.extraction import read
 
 
@@ -34,10 +35,10 @@ PRIOR = {
     "does_not_add_up": 1.0, "exceeded": 2.5, "no_sum": 1.0, "is_label": 4.0, "no_legal_form": 1.0,
     "far_down": 2.5, "no_address": 3.5, "shared": 1.5, "shared_unlabelled": 2.0, "off_row": 2.5,
     "absent_exact": 2.0, "inexact": 2.0, "other_document_exact": 2.0,
-    "foreign_line": 2.5,
+    "foreign_line": 2.5, "incomplete": 2.0, "overlong": 2.0, "other_section": 1.0, "foreign_section": 0.5,
 }  # fmt: skip
 NAMES = tuple(PRIOR)
-PULL = 0.02
+PULL = 0.005
 """Strength of the pull towards the prior for weights that other sources are scored with."""
 PULL_WITHIN = 0.002
 """The same for weights fitted on an app's own labels."""
@@ -85,41 +86,38 @@ def measure(cases: Sequence[Case], *, with_history: bool = True, seed: int = 1) 
     return Measured(answered, matrix, np.array([case.label for case in answered]))
 
 
-@dataclass(frozen=True)
-class Recorder(RiskModel):
-    """Takes the place of the weights, and keeps the features of every value that is scored."""
+class Recorder(ExtractionRisk):
+    """Keeps the features of every field that is scored: of a list, those of its riskiest item."""
 
-    vectors: list[Mapping[str, float]] = field(default_factory=list)
+    def __init__(self) -> None:
+        super().__init__()
+        self.vectors: list[Mapping[str, float]]
+        object.__setattr__(self, "vectors", [])
 
-    def risk(self, features):
-        self.vectors.append(features)
-        return 0.0
-
-    def loudest(self, features, most=4):
-        return []
+    def _worst(self, field, record, values, sources, together):
+        worst = super()._worst(field, record, values, sources, together)
+        elsewhere = worst.elsewhere is not None
+        self.vectors.append(
+            features(record, worst.reading, None, field, elsewhere=elsewhere, together=together)
+        )
+        return worst
 
 
 def measure_answers(answers: Iterable[Answer]) -> Measured:
     """Measure the fields of whole answers as the score reads them, each a value of its own."""
     rows, labels, cases = [], [], []
     for answer in answers:
-        recorder = Recorder(0.0, {}, {})
-        scored = ExtractionRisk(None, recorder).evaluate(answer.record())
+        recorder, record = Recorder(), answer.record()
+        entries = (recorder.evaluate(record).metadata or {}).get("fields", ())
+        checked = {one["path"] for one in entries if one["checked"] and one["value"]}
+        paths = [field.path for field in fields_of(record).fields if field.path in checked]
         given = {one.path: one for one in answer.given}
-        entries = scored.metadata["fields"]
-        checked = [one["path"] for one in entries if one["checked"] and one["value"]]
-        for path, vector in zip(checked, recorder.vectors, strict=True):
+        for path, vector in zip(paths, recorder.vectors, strict=True):
+            one = given[path]
             rows.append([vector.get(name, 0.0) for name in NAMES])
-            labels.append(int(given[path].is_wrong))
-            cases.append(
-                Case(
-                    "documents",
-                    answer.document.file,
-                    "reader",
-                    answer.single(given[path]),
-                    given[path].kind,
-                )
-            )
+            labels.append(int(one.is_wrong))
+            single = answer.single(one)
+            cases.append(Case("documents", answer.document.file, "reader", single, one.kind))
     return Measured(cases, np.array(rows), np.array(labels))
 
 

@@ -1,4 +1,4 @@
-"""Fit the weights of `extraction_risk` on four labelled sources and write its data file.
+"""Fit the weights of `extraction_risk` on five labelled sources and write its data file.
 
 python -m benchmarks.quality.extraction_train --data ../shared/data --out FOLDER
 """
@@ -13,14 +13,15 @@ from pathlib import Path
 from extraction_fit import fit, measure, measure_answers
 from extraction_sources import load
 
+from benchmarks.quality.contract_answers import contract_objects, contract_questions
 from benchmarks.quality.document_words import KEPT_APART, WORDS
 from benchmarks.quality.structured_answers import answers
 
 
 SOURCE = (
     "fitted by benchmarks/quality/extraction_train.py on extraction runs over ICDAR 2019 SROIE"
-    " receipts, the READMEs and licences of installed Python distributions, SQuAD 2.0 paragraphs, and"
-    " generated documents of twelve locales"
+    " receipts, the READMEs and licences of installed Python distributions, SQuAD 2.0 paragraphs,"
+    " and generated documents of twelve locales and contracts"
 )
 
 
@@ -28,7 +29,9 @@ BASE_RATE = 0.1
 """The share of values that are wrong where a chance holds. The fit counts right and wrong values
 alike, as if half of them were."""
 GENERATED = 2
-"""How much the generated documents count, beside one for each other source."""
+"""How much the generated documents count, and the generated contracts, beside one for each other
+source."""
+CONTRACTS = 300
 
 
 def main() -> None:
@@ -39,7 +42,17 @@ def main() -> None:
     sources = [measure(cases) for cases in load(options.data).values()]
     locales = [locale for locale in WORDS if locale not in KEPT_APART]
     generated = [one for locale in locales for one in answers(locale, 40, "train", wrong=0.25)]
-    weights = fit([*sources, *[measure_answers(generated)] * GENERATED])
+    agreed = [
+        *contract_questions(CONTRACTS, "train", wrong=0.25, seed=7),
+        *contract_objects(CONTRACTS, "train", wrong=0.25, seed=7),
+    ]
+    weights = fit(
+        [
+            *sources,
+            *[measure_answers(generated)] * GENERATED,
+            *[measure_answers(agreed)] * GENERATED,
+        ]
+    )
     data = {
         "source": SOURCE,
         "base_rate": BASE_RATE,

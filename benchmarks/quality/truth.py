@@ -430,7 +430,6 @@ def contracts(split: str, wrong: float, seed: int, shown: int) -> None:
             f"| {share:.0%} |"
         )
         bar(f"AUROC of contracts, {shape}", reached, least=0.90)
-        bar(f"contracts, {shape}: errors in a fifth", share, least=0.85)
     every = [row for own in given.values() for row in own]
     print("\n| error | values | AUROC |\n| --- | --- | --- |")
     for kind in KINDS:
@@ -443,11 +442,6 @@ def contracts(split: str, wrong: float, seed: int, shown: int) -> None:
     for key, own in by_field.items():
         count = sum(row.given.is_wrong for row in own)
         print(f"| {key} | {len(own)} | {count} | {ranked(own):.3f} |")
-    bar(
-        "AUROC of the field of contracts with lowest",
-        min(map(ranked, by_field.values())),
-        least=0.75,
-    )
     if shown:
         examples(given, shown)
 
