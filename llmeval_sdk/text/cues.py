@@ -264,14 +264,12 @@ class Sections(NamedTuple):
 
 def sections_in(text: str, lowered: str, passages: Sequence[int]) -> Sections:
     """Find the sections of a text by their headings; ``passages`` are where its passages begin."""
-    found = dict.fromkeys(passages, "")
-    for match in islice(_HEADING.finditer(text), _MAX_SECTIONS):
-        group = match.lastindex or 0
-        if group == 3 and not match[3].isupper():
-            continue
-        found[match.start()] = lowered[slice(*match.span(group))].strip()
-    starts = sorted(found) if any(found.values()) else []
-    return Sections(starts, [found[start] for start in starts])
+    matches = (match for match in _HEADING.finditer(text) if not match[3] or match[3].isupper())
+    sections = dict.fromkeys(passages, "")
+    for match in islice(matches, _MAX_SECTIONS):
+        sections[match.start()] = lowered[slice(*match.span(match.lastindex or 0))].strip()
+    starts = sorted(sections) if any(sections.values()) else []
+    return Sections(starts, [sections[start] for start in starts])
 
 
 def _places(lowered: str, stem: str) -> list[int]:

@@ -161,11 +161,9 @@ def _find_parts(text: str, evidence: EvidenceText) -> Found | None:
     explains it.
     """
     text = _ASIDE.sub("", text)
-    for breaks in (_BREAKS, _AND):
-        parts = list(filter(None, map(str.strip, breaks.split(text, _MAX_PARTS))))
-        if len(parts) > 1:
-            break
-    else:
+    parts = next((parts for breaks in (_BREAKS, _AND) if len(parts := breaks.split(text)) > 1), [])
+    parts = list(filter(None, map(str.strip, parts)))
+    if not 1 < len(parts) <= _MAX_PARTS:
         return None
     answers = [_find_text(part, evidence, 1) for part in parts]
     ways = [answer.how for answer in answers if answer is not None]

@@ -155,6 +155,12 @@ def test_a_wrong_value_is_not_found(value, text):
     assert support(value, EvidenceText(text)) == "unsupported"
 
 
+def test_a_list_of_thousands_is_looked_for_as_one_text():
+    """Its parts would be no value of a field, and their number is a stranger's."""
+    assert support("Ada; " * 5_000, EvidenceText("Ada")) == "unsupported"
+    assert support("Ada; " * 10, EvidenceText("Ada")) == "verbatim"
+
+
 @pytest.mark.parametrize("value", [None, "", " ", "...", float("nan"), float("inf")])
 def test_nothing_is_not_looked_for(value):
     """There is nothing to find."""

@@ -232,8 +232,6 @@ def _is_incomplete(record: Record, reading: Reading) -> bool:
 
 
 _NEXT_SENTENCE = re.compile(r"[^\W\d_]{3}[.)]{1,2}\s+(?=[A-Z0-9])")
-
-
 _MIN_WORDS = 5
 
 

@@ -68,14 +68,14 @@ class Items:
         self._columns: dict[str, list[Span]] = defaultdict(list)
         starts = rows_of(fields)
         for path, reading in fields:
-            item = item_of(path)
+            item, passages = item_of(path), reading.passages
             start = starts.get(item)
             if start is None:
                 continue
-            row = self.rows.setdefault(item, _Row(reading.passages, start, []))
-            stop = end_of_line(row.passages.text, start)
+            stop = end_of_line(passages.text, start)
             places = [span for span in reading.spans if start <= span[0] < stop]
-            if reading.passages is row.passages:
+            row = self.rows.setdefault(item, _Row(passages, start, [])) if places else None
+            if row is not None and row.passages is passages:
                 row.places.extend(places)
                 self._columns[general_path(path)].extend(places)
 

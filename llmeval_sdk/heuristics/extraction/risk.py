@@ -326,7 +326,7 @@ class RiskModel:
     weights: Mapping[str, float]
     means: Mapping[str, float]
 
-    def judge(self, features: Mapping[str, float], most: int = 4) -> tuple[float, list[str]]:
+    def weigh(self, features: Mapping[str, float], most: int = 4) -> tuple[float, list[str]]:
         """Return the probability, 0..1, that a value is wrong, and what raises it most.
 
         These are the features that add most to what is usual; one that is absent is 0.
@@ -498,7 +498,7 @@ class ExtractionRisk:
             elsewhere=elsewhere is not None,
             together=together,
         )
-        chance, reasons = weights.judge(vector)
+        chance, reasons = weights.weigh(vector)
         return Measured(reading, round(chance, 4), reasons, elsewhere)
 
     def _evaluate_fields(self, record: Record, fields: Fields) -> Evaluation:
@@ -859,6 +859,11 @@ def explain(reason: str, reading: Reading) -> str:
         if rival is not None and (label := rival.label) is not None:
             stands.append(f"{rival.value[:60]!r} stands under {text[label.start : label.end]!r}")
         return ", and ".join(stands)
+    if reason == "other_section" and reading.best is not None:
+        sections, scores = reading.marks.sections, reading.marks.headings
+        own, best = sections.at(reading.best[0]), scores.index(max(scores))
+        here, there = sections.headings[own], sections.headings[best]
+        return f"it stands under the heading {here!r}, and {there!r} is about the field"
     if reason == "inexact" and reading.best is not None:
         written = " ".join(text[slice(*reading.best)].split())
         return f"the passages have it as {written[:60]!r}"

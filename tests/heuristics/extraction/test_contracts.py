@@ -76,6 +76,13 @@ def test_a_reason_names_both_terms():
     assert told == "it stands under 'Buyer', and 'Copper Bay Foods, Inc' stands under 'Supplier'"
 
 
+def test_a_reason_names_both_sections():
+    """The heading above the value, and the one that is about the field."""
+    told = extraction_risk.evaluate(asked("liability_limit", "$2,000,000")).explanation
+    own, other = "under the heading 'insurance'", "'limitation of liability' is about the field"
+    assert told == f"it stands {own}, and {other}"
+
+
 def test_a_description_that_mentions_a_party_asks_for_none():
     """Who signs for the supplier is a person."""
     (reading,) = read(asked("signatory", "Ida Storm", "Who signed for the supplier"))
