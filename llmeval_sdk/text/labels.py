@@ -199,16 +199,15 @@ def concept_of(name: str, description: str = "") -> str | None:
 def _concept_in(text: str, *, is_sentence: bool = False) -> str | None:
     text = " ".join(plain(text).translate(_JOINTS).split())
 
-    def is_aside(concept: str, start: int) -> bool:
-        """Say whether a party is only mentioned: "who signs for the supplier" asks for none."""
-        is_party = GROUP_OF[concept] == "party"
-        return is_sentence and is_party and text.count(" ", 0, start) >= _MAX_BEFORE
+    def is_aside(start: int) -> bool:
+        """Say whether a description only mentions it, as in "who signs for the supplier"."""
+        return is_sentence and text.count(" ", 0, start) >= _MAX_BEFORE
 
     labels = [
         label
         for group in GROUPS
         for label in labels_in(f"{text}:", group)
-        if not is_aside(label.concept, label.start)
+        if not is_aside(label.start)
     ]
     concepts = [label.concept for label in labels]
     if _OF_LINES.search(text) and not {"quantity", "unit_price", "tax"}.intersection(concepts):
@@ -221,13 +220,13 @@ def _concept_in(text: str, *, is_sentence: bool = False) -> str | None:
     for concept, names in _FIELD_WORDS.items():
         for name in names.split(";"):
             start = f" {text} ".find(f" {name.strip()} ")
-            if start >= 0 and not is_aside(concept, start):
+            if start >= 0 and not is_aside(start):
                 return concept
     return None
 
 
 _MAX_BEFORE = 4
-"""Words that may stand before a party in a description, as in "name of the seller"."""
+"""Words that may stand before what a description asks for, as in "name of the seller"."""
 _OF_LINES = re.compile(r"\b(?:lines?|items?|positions?|rows?|products?|articles?|entries)\b")
 _SPECIFIC = (
     "tax_id", "customer_number", "order_number", "invoice_number", "subtotal", "tax", "discount",

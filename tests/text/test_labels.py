@@ -36,6 +36,18 @@ def test_a_field_asks_for_a_known_thing_by_its_name(name, concept):
 
 
 @pytest.mark.parametrize(
+    ("description", "concept"),
+    [
+        ("Name of the company that issued the receipt", "seller"), ("Grand total in euros, including the VAT", "total"),
+        ("Who signed for the supplier", None), ("The vendor", "seller"), ("Due date", "due_date"),
+    ],
+)  # fmt: skip
+def test_a_description_asks_for_what_it_begins_with(description, concept):
+    """What it mentions behind that only explains it."""
+    assert concept_of("x", description) == concept
+
+
+@pytest.mark.parametrize(
     ("line", "concept"),
     [
         ("Zwischensumme: 5", "subtotal"), ("Montant TTC 5", "total"), ("Razem netto: 5", "subtotal"),
