@@ -430,6 +430,10 @@ def contracts(split: str, wrong: float, seed: int, shown: int) -> None:
             f"| {share:.0%} |"
         )
         bar(f"AUROC of contracts, {shape}", reached, least=0.90)
+        checked = [row for row in own if row.chance is not None]
+        labels = np.array([row.given.is_wrong for row in checked], float)
+        chances = np.array([row.chance for row in checked], float)
+        bar(f"calibration error, {shape}", calibration_error(labels, chances), most=0.05)
     every = [row for own in given.values() for row in own]
     print("\n| error | values | AUROC |\n| --- | --- | --- |")
     for kind in KINDS:
