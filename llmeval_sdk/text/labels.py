@@ -53,6 +53,12 @@ _FIELD_WORDS: Mapping[str, str] = {
     "tax": "tax; vat",
 }
 """Words of names of fields that no document has as a label."""
+_GENERAL = frozenset(("date", "amount", "sum"))
+_USUAL = frozenset(
+    ("bill", "currency", "document", "due", "eur", "gross", "in", "invoice", "of", "order",
+     "payable", "receipt", "the", "usd", "value")
+)  # fmt: skip
+"""Words that may stand beside those. The closing date is not the date of issue."""
 
 # Labels stand in `data/labels.json` by concept, in plain form, without points and hyphens.
 
@@ -197,17 +203,20 @@ def concept_of(name: str, description: str = "") -> str | None:
 
 
 def _concept_in(text: str, *, is_sentence: bool = False) -> str | None:
-    text = " ".join(plain(text).translate(_JOINTS).split())
+    words = plain(text).translate(_JOINTS).split()
+    text = " ".join(word for word in words if not word.isdecimal())  # as in amount_2
+    group = None if is_sentence else _GROUP_OF_HEAD.get(text.rpartition(" ")[2])
 
-    def is_aside(start: int) -> bool:
-        """Say whether a description only mentions it, as in "who signs for the supplier"."""
-        return is_sentence and text.count(" ", 0, start) >= _MAX_BEFORE
+    def is_meant(concept: str, start: int) -> bool:
+        """Say whether the last word of a name allows a concept, and a description leads to it."""
+        if is_sentence:  # "who signs for the supplier" only mentions one
+            return text.count(" ", 0, start) < _MAX_BEFORE
+        return group is None or GROUP_OF[concept] == group
 
-    labels = [
-        label
-        for group in GROUPS
-        for label in labels_in(f"{text}:", group)
-        if not is_aside(label.start)
+    every = (label for group in GROUPS for label in labels_in(f"{text}:", group))
+    labels = [label for label in every if not _is_apart(text, label)]
+    labels = [label for label in labels if label.end - label.start == len(text)] or [
+        label for label in labels if is_meant(label.concept, label.start)
     ]
     concepts = [label.concept for label in labels]
     if _OF_LINES.search(text) and not {"quantity", "unit_price", "tax"}.intersection(concepts):
@@ -218,15 +227,37 @@ def _concept_in(text: str, *, is_sentence: bool = False) -> str | None:
     if concepts:
         return max(labels, key=lambda label: label.end - label.start).concept
     for concept, names in _FIELD_WORDS.items():
-        for name in names.split(";"):
-            start = f" {text} ".find(f" {name.strip()} ")
-            if start >= 0 and not is_aside(start):
+        for name in map(str.strip, names.split(";")):
+            start = f" {text} ".find(f" {name} ")
+            rest = text.replace(name, "", 1).split() if name in _GENERAL else ()
+            if start >= 0 and is_meant(concept, start) and _USUAL.issuperset(rest):
                 return concept
     return None
 
 
+def _is_apart(text: str, label: Label) -> bool:
+    """Say whether the other words of a name make another thing of what a label names.
+
+    The period to terminate is no end, the change of control no money, and the principal amount not
+    that of a line.
+    """
+    rest = f"{text[: label.start]} {text[label.end :]}".strip()
+    if label.concept in VAGUE:
+        return bool(_OF_LINES.sub("", rest).strip())
+    goes_on = text[: label.end].endswith(_LINKS) and (text[label.end :] or text[: label.start])
+    return bool(goes_on) or (label.concept == "change" and rest.startswith("of "))
+
+
+_LINKS = (" to", " from", " by", " on", " at")
 _MAX_BEFORE = 4
 """Words that may stand before what a description asks for, as in "name of the seller"."""
+_HEADS = {
+    "date": "date day",
+    "amount": "amount cost fee price sum total value",
+    "identifier": "code id no nr number reference",
+}
+_GROUP_OF_HEAD = {word: group for group, words in _HEADS.items() for word in words.split()}
+"""The last word of a name says what kind of thing it is: an invoice date is no number."""
 _OF_LINES = re.compile(r"\b(?:lines?|items?|positions?|rows?|products?|articles?|entries)\b")
 _SPECIFIC = (
     "tax_id", "customer_number", "order_number", "invoice_number", "subtotal", "tax", "discount",

@@ -28,6 +28,10 @@ from llmeval_sdk.text.labels import (
         ("Fälligkeitsdatum", "due_date"), ("montant_ttc", "total"), ("vendor_name", "seller"),
         ("customer", "buyer"), ("lines amount", "line_total"), ("items unit_price", "unit_price"),
         ("vat_id", "tax_id"), ("address", None), ("colour", None), ("", None),
+        ("invoice_date", "issue_date"), ("orderDate", "order_date"), ("invoice_total", "total"),
+        ("order_total_2", "total"), ("invoice_amount", "total"), ("valid_from", "start_date"),
+        ("tax_date", None), ("closing_date", None), ("principal_amount", None),
+        ("change_of_control", None), ("notice_period_to_terminate_renewal", None),
     ],
 )  # fmt: skip
 def test_a_field_asks_for_a_known_thing_by_its_name(name, concept):

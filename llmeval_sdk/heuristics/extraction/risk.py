@@ -290,7 +290,8 @@ def _measure_label(reading: Reading) -> dict[str, float]:
     ``rival_labelled``: another value of its kind stands under the field's label in its place.
     """
     is_period = reading.kind == "quantity" and reading.concept in GROUPS["date"]
-    if reading.stands_under_own or is_period:  # "for three years" may well answer when it ends
+    is_clause = reading.kind == "text" and reading.concept in _TYPED
+    if reading.stands_under_own or is_period or is_clause:  # "for three years" may say when it ends
         return {}
     rivals = reading.rivals
     return {
@@ -298,6 +299,9 @@ def _measure_label(reading: Reading) -> dict[str, float]:
         "other_label": float(reading.label is not None),
         "rival_labelled": float(bool(rivals) and rivals[0].label is not None),
     }
+
+
+_TYPED = frozenset((*GROUPS["amount"], *GROUPS["date"], *GROUPS["count"]))
 
 
 def _measure_section(reading: Reading) -> dict[str, float]:
