@@ -53,7 +53,7 @@ _FIELD_WORDS: Mapping[str, str] = {
     "tax": "tax; vat",
 }
 """Words of names of fields that no document has as a label."""
-_GENERAL = frozenset(("date", "amount", "sum"))
+_GENERAL = frozenset(("date", "amount", "gross", "sum"))
 _USUAL = frozenset(
     ("bill", "currency", "document", "due", "eur", "gross", "in", "invoice", "of", "order",
      "payable", "receipt", "the", "usd", "value")
@@ -254,10 +254,13 @@ _MAX_BEFORE = 4
 _HEADS = {
     "date": "date day",
     "amount": "amount cost fee price sum total value",
-    "identifier": "code id no nr number reference",
+    "identifier": "code id no nr number ref reference",
+    "": "address contact currency days email hours method pages phone status terms type weight"
+    " year",
 }
 _GROUP_OF_HEAD = {word: group for group, words in _HEADS.items() for word in words.split()}
-"""The last word of a name says what kind of thing it is: an invoice date is no number."""
+"""The last word of a name says what kind of thing it is: an invoice date is no number, and the
+status of an order is nothing that the table knows."""
 _OF_LINES = re.compile(r"\b(?:lines?|items?|positions?|rows?|products?|articles?|entries)\b")
 _SPECIFIC = (
     "tax_id", "customer_number", "order_number", "invoice_number", "subtotal", "tax", "discount",

@@ -31,6 +31,7 @@ from llmeval_sdk.text.labels import (
         ("invoice_date", "issue_date"), ("orderDate", "order_date"), ("invoice_total", "total"),
         ("order_total_2", "total"), ("invoice_amount", "total"), ("valid_from", "start_date"),
         ("tax_date", None), ("closing_date", None), ("principal_amount", None),
+        ("order_status", None), ("total_price", "total"), ("customer_address", None),
         ("change_of_control", None), ("notice_period_to_terminate_renewal", None),
     ],
 )  # fmt: skip
