@@ -82,6 +82,7 @@ _OTHER_WORDS: Mapping[str, list[str]] = {
     word.strip(): others.split()
     for word, _, others in (entry.partition(":") for entry in _SYNONYMS.split(";"))
 }
+_SHORTEST = min(map(len, _OTHER_WORDS))
 
 
 @lru_cache(512)
@@ -93,10 +94,9 @@ def _read_cues(name: str, description: str, request: str) -> Cues:
             if word not in _STOP and len(worth) < MAX_CUES:
                 worth.setdefault(_stem(word), weight)
     for stem, weight in list(worth.items()):
-        for word, others in _OTHER_WORDS.items():
-            if stem.startswith(word):
-                for other in others:
-                    worth.setdefault(other, _SYNONYM * weight)
+        for end in range(_SHORTEST, len(stem) + 1):
+            for other in _OTHER_WORDS.get(stem[:end], ()):
+                worth.setdefault(other, _SYNONYM * weight)
     return tuple(worth.items())
 
 
@@ -228,14 +228,14 @@ class Marks(NamedTuple):
 # What the sections of a text are about, by their headings.
 
 _MAX_SECTIONS = 300
-_NUMBER = r"(?:(?:section|article|clause|§)[ \t]{0,2})?\d{1,2}(?:\.\d{1,2}){0,3}[.)]?[ \t]+"
+_NUMBER = r"(?:(?i:section|article|clause|§)[ \t]{0,2})?\d{1,2}(?:\.\d{1,2}){0,3}[.)]?[ \t]+"
 _HEADING = re.compile(
     r"^[ \t]{0,8}(?:"
     r"#{1,6}[ \t]+([^\n]{2,80})"
     rf"|{_NUMBER}([^\W\d_][^\n.:;]{{2,60}})(?=[.:\n]|\Z)"
     r"|([^\W\d_][^\n.:;]{3,60})$"
     r")",
-    re.MULTILINE | re.IGNORECASE,
+    re.MULTILINE,
 )
 """Behind a mark, behind a number, or a line of capitals, which is what the last group must be."""
 
