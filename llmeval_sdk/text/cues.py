@@ -230,7 +230,7 @@ class Marks(NamedTuple):
 _MAX_SECTIONS = 300
 _NUMBER = r"(?:(?i:section|article|clause|§)[ \t]{0,2})?\d{1,2}(?:\.\d{1,2}){0,3}[.)]?[ \t]+"
 _HEADING = re.compile(
-    r"^[ \t]{0,8}(?:"
+    r"\n[ \t]{0,8}(?:"
     r"#{1,6}[ \t]+([^\n]{2,80})"
     rf"|{_NUMBER}([^\W\d_][^\n.:;]{{2,60}})(?=[.:\n]|\Z)"
     r"|([^\W\d_][^\n.:;]{3,60})$"
@@ -264,10 +264,12 @@ class Sections(NamedTuple):
 
 def sections_in(text: str, lowered: str, passages: Sequence[int]) -> Sections:
     """Find the sections of a text by their headings; ``passages`` are where its passages begin."""
-    matches = (match for match in _HEADING.finditer(text) if not match[3] or match[3].isupper())
+    lines = f"\n{text}"  # the engine finds line breaks ten times as fast as beginnings of lines
+    matches = (match for match in _HEADING.finditer(lines) if not match[3] or match[3].isupper())
     sections = dict.fromkeys(passages, "")
     for match in islice(matches, _MAX_SECTIONS):
-        sections[match.start()] = lowered[slice(*match.span(match.lastindex or 0))].strip()
+        start, end = match.span(match.lastindex or 0)
+        sections[match.start()] = lowered[start - 1 : end - 1].strip()
     starts = sorted(sections) if any(sections.values()) else []
     return Sections(starts, [sections[start] for start in starts])
 

@@ -220,15 +220,17 @@ def _is_incomplete(record: Record, reading: Reading) -> bool:
         has_day = has_day or not normal(text[start:end]).endswith("-00")
         return reading.form.endswith("-00") and has_day
     behind = _WORD_BEHIND.match(text, end, end + _MAX_WORD)
-    if kind == "number" or (kind in FREE_FORM and only_amounts(plain(reading.value[:_MAX_WORD]))):
-        # A figure that is no text may well stand without its unit.
-        has_unit = behind is not None and behind[1].lower() in MEASURES
-        return has_unit and isinstance(value_of(record), str)
+    if behind is not None and behind[1].lower() in MEASURES and _is_number(kind, reading.value):
+        return isinstance(value_of(record), str)  # a figure of its own type needs no unit
     if kind == "name":
         return behind is not None and "\n" not in behind[0] and behind[1].istitle()
     begins = text[max(0, start - 2) : start].strip(" ")[-1:] in ("", ".", "\n", ";", ":")
     goes_on = behind is not None and behind[1].islower() and text[end - 1 : end] not in ".;"
     return kind in FREE_FORM and begins and goes_on and reading.value[:1].isupper()
+
+
+def _is_number(kind: str, value: str) -> bool:
+    return kind == "number" or (kind in FREE_FORM and bool(only_amounts(plain(value[:_MAX_WORD]))))
 
 
 _NEXT_SENTENCE = re.compile(r"[^\W\d_]{3}[.)]{1,2}\s+(?=[A-Z0-9])")
