@@ -11,7 +11,7 @@ from __future__ import annotations
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from extraction_data import Case
@@ -86,19 +86,17 @@ def measure(cases: Sequence[Case], *, with_history: bool = True, seed: int = 1) 
     return Measured(answered, matrix, np.array([case.label for case in answered]))
 
 
+@dataclass(frozen=True)
 class Recorder(ExtractionRisk):
     """Keeps the features of every field that is scored: of a list, those of its riskiest item."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.vectors: list[Mapping[str, float]]
-        object.__setattr__(self, "vectors", [])
+    vectors: list[Mapping[str, float]] = field(default_factory=list)
 
-    def _worst(self, field, record, values, sources, together):
-        worst = super()._worst(field, record, values, sources, together)
+    def _worst(self, name, record, values, sources, together):
+        worst = super()._worst(name, record, values, sources, together)
         elsewhere = worst.elsewhere is not None
         self.vectors.append(
-            features(record, worst.reading, None, field, elsewhere=elsewhere, together=together)
+            features(record, worst.reading, None, name, elsewhere=elsewhere, together=together)
         )
         return worst
 
@@ -110,7 +108,7 @@ def measure_answers(answers: Iterable[Answer]) -> Measured:
         recorder, record = Recorder(), answer.record()
         entries = (recorder.evaluate(record).metadata or {}).get("fields", ())
         checked = {one["path"] for one in entries if one["checked"] and one["value"]}
-        paths = [field.path for field in fields_of(record).fields if field.path in checked]
+        paths = [one.path for one in fields_of(record).fields if one.path in checked]
         given = {one.path: one for one in answer.given}
         for path, vector in zip(paths, recorder.vectors, strict=True):
             one = given[path]

@@ -32,6 +32,7 @@ GENERATED = 2
 """How much the generated documents count, and the generated contracts, beside one for each other
 source."""
 CONTRACTS = 300
+"""How many contracts are asked about, and how many are read as objects."""
 
 
 def main() -> None:

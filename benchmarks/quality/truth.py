@@ -315,14 +315,7 @@ def contradictions(rows: dict[str, list[Scored]], shown: int) -> None:
 
 def calibration(rows: dict[str, list[Scored]]) -> None:
     """Compare chances with what came true, at the rate of the set and at two others."""
-    values = [
-        row
-        for own in rows.values()
-        for row in own
-        if row.given.has_value and row.chance is not None
-    ]
-    labels = np.array([row.given.is_wrong for row in values], float)
-    chances = np.array([row.chance for row in values], float)
+    labels, chances = _labelled_chances([row for own in rows.values() for row in own])
     print(f"\n## Calibration, {labels.mean():.1%} wrong, mean chance {chances.mean():.3f}\n")
     print("| chance | values | wrong |\n| --- | --- | --- |")
     for part in np.array_split(np.argsort(chances, kind="stable"), 10):
@@ -340,6 +333,13 @@ def calibration(rows: dict[str, list[Scored]]) -> None:
             errors.append(calibration_error(labels[rest], own))
         name = f"calibration error at {rate:.0%} after {LABELS} labels"
         bar(name, float(np.mean(errors)), most=0.05)
+
+
+def _labelled_chances(rows: Sequence[Scored]) -> tuple[np.ndarray, np.ndarray]:
+    """Return of each value that was checked whether it is wrong, and its chance of that."""
+    checked = [row for row in rows if row.given.has_value and row.chance is not None]
+    labels = [row.given.is_wrong for row in checked]
+    return np.array(labels, float), np.array([row.chance for row in checked], float)
 
 
 def _at_rate(labels: np.ndarray, rate: float, dice: np.random.Generator) -> np.ndarray:
@@ -407,6 +407,7 @@ def _caught(labels: Sequence[bool], chances: Sequence[float]) -> float:
 
 
 CONTRACTS = 360
+"""How many contracts are asked about, and how many are read as objects."""
 
 
 def contracts(split: str, wrong: float, seed: int, shown: int) -> None:
@@ -430,10 +431,8 @@ def contracts(split: str, wrong: float, seed: int, shown: int) -> None:
             f"| {share:.0%} |"
         )
         bar(f"AUROC of contracts, {shape}", reached, least=0.90)
-        checked = [row for row in own if row.chance is not None]
-        labels = np.array([row.given.is_wrong for row in checked], float)
-        chances = np.array([row.chance for row in checked], float)
-        bar(f"calibration error, {shape}", calibration_error(labels, chances), most=0.05)
+        error = calibration_error(*_labelled_chances(own))
+        bar(f"calibration error of contracts, {shape}", error, most=0.05)
     every = [row for own in given.values() for row in own]
     print("\n| error | values | AUROC |\n| --- | --- | --- |")
     for kind in KINDS:

@@ -1,7 +1,8 @@
 """The words that announce a field: "total" before an amount, "expires" beside a date.
 
 `cues` reads them off a field's name, its description and the question, and `Marks` says where they
-stand in a text and how much they speak for a place in it.
+stand in a text and how much they speak for a place in it. `Sections` are the parts of a text under
+its headings.
 """
 
 from __future__ import annotations

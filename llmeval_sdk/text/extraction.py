@@ -32,6 +32,7 @@ from llmeval_sdk.text.labels import (
     concept_of,
     definition_behind,
     definitions_in,
+    end_of_line,
     heads_in,
     label_of_column,
     labels_between,
@@ -234,8 +235,7 @@ class Passages:
     def line_at(self, start: int, end: int) -> str:
         """Return the line or lines around a place, at most 200 characters."""
         first = max(self.text.rfind("\n", 0, start) + 1, start - _SHOWN // 2)
-        last = self.text.find("\n", end)
-        stop = min(last if last >= 0 else len(self.text), end + _SHOWN // 2)
+        stop = min(end_of_line(self.text, end), end + _SHOWN // 2)
         return self.text[first:stop].strip()[:_SHOWN]
 
     def shown(self, value: str, start: int, end: int) -> dict[str, Any]:

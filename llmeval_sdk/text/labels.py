@@ -54,11 +54,12 @@ _FIELD_WORDS: Mapping[str, str] = {
 }
 """Words of names of fields that no document has as a label."""
 _GENERAL = frozenset(("date", "amount", "gross", "sum"))
+"""Those of them that say little: a name may have few other words beside one of these."""
 _USUAL = frozenset(
     ("bill", "currency", "document", "due", "eur", "gross", "in", "invoice", "of", "order",
      "payable", "receipt", "the", "usd", "value")
 )  # fmt: skip
-"""Words that may stand beside those. The closing date is not the date of issue."""
+"""The words that it may have. The closing date is not the date of issue."""
 
 # Labels stand in `data/labels.json` by concept, in plain form, without points and hyphens.
 
@@ -202,14 +203,22 @@ def concept_of(name: str, description: str = "") -> str | None:
     )
 
 
+def _plain_words(text: str) -> list[str]:
+    """Return the words of a name or a sentence in plain form."""
+    return plain(text).translate(_JOINTS).split()
+
+
 def _concept_in(text: str, *, is_sentence: bool = False) -> str | None:
-    words = plain(text).translate(_JOINTS).split()
+    words = _plain_words(text)
     text = " ".join(word for word in words if not word.isdecimal())  # as in amount_2
     group = None if is_sentence else _GROUP_OF_HEAD.get(text.rpartition(" ")[2])
 
     def is_meant(concept: str, start: int) -> bool:
-        """Say whether the last word of a name allows a concept, and a description leads to it."""
-        if is_sentence:  # "who signs for the supplier" only mentions one
+        """Say whether the last word of a name allows a concept.
+
+        A description asks for what it begins with: "who signs for the supplier" mentions one only.
+        """
+        if is_sentence:
             return text.count(" ", 0, start) < _MAX_BEFORE
         return group is None or GROUP_OF[concept] == group
 
@@ -316,7 +325,7 @@ def definitions_in(text: str) -> list[Definition]:
 @lru_cache(maxsize=512)
 def term_of(name: str) -> str:
     """Return the concept that a term or the name of a field names, or else its words."""
-    return concept_of(name) or " ".join(plain(_HUMP.sub(" ", name)).translate(_JOINTS).split())
+    return concept_of(name) or " ".join(_plain_words(_HUMP.sub(" ", name)))
 
 
 def definition_behind(
@@ -343,6 +352,12 @@ def _alone_above(labels: list[Label], text: str, place: int) -> Label | None:
     return own[0] if len(own) == 1 and _is_alone(text, own[0], top, stop) else None
 
 
+def end_of_line(text: str, place: int) -> int:
+    """Return where the line of a place ends."""
+    end = text.find("\n", place)
+    return end if end >= 0 else len(text)
+
+
 _NEAR = 200
 _MARKS = " :.|*#\t-"
 """What may stand beside the words of a label on their line, or alone on the line below it."""
@@ -363,8 +378,7 @@ def label_of_column(heads: list[Head], text: str, start: int, end: int) -> Label
     stand under the labels in their order, if there are as many.
     """
     line = text.rfind("\n", 0, start) + 1
-    stop = text.find("\n", end)
-    stop = stop if stop >= 0 else len(text)
+    stop = end_of_line(text, end)
     rest = text[line:start] + text[end:stop]
     if not any(map(str.isdecimal, rest)) and sum(map(str.isalpha, rest)) < _MIN_BESIDE:
         return None  # it is no row of a table, but a line of its own, perhaps with a currency
@@ -467,5 +481,4 @@ def heads_in(labels: list[Label], text: str) -> list[Head]:
 
 
 def _is_head(text: str, top: int, last: Label) -> bool:
-    stop = text.find("\n", last.end)
-    return not any(map(str.isdecimal, text[top : stop if stop >= 0 else len(text)][:400]))
+    return not any(map(str.isdecimal, text[top : end_of_line(text, last.end)][:400]))

@@ -15,7 +15,14 @@ from typing import NamedTuple
 
 from llmeval_sdk.text.budget import TooLargeError
 from llmeval_sdk.text.extraction import Passages, lower, values_in
-from llmeval_sdk.text.labels import GROUP_OF, VAGUE, concept_of, labels_between, words_of_name
+from llmeval_sdk.text.labels import (
+    GROUP_OF,
+    VAGUE,
+    concept_of,
+    end_of_line,
+    labels_between,
+    words_of_name,
+)
 from llmeval_sdk.text.support import Span
 from llmeval_sdk.text.values import abstained
 
@@ -77,12 +84,6 @@ def _of_kinds(
         for value in values_in(passages, kind):
             if first <= value.start < last and labels.own((value.start, value.end)) is not None:
                 yield Stated(value.value, value.start, value.end)
-
-
-def end_of_line(text: str, place: int) -> int:
-    """Return where the line of a place ends."""
-    end = text.find("\n", place)
-    return end if end >= 0 else len(text)
 
 
 _CELL = re.compile(r"[^\s|]+(?:[^\S\n\t][^\s|]+)*")

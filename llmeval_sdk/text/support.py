@@ -146,7 +146,7 @@ def _find_text(  # noqa: C901, PLR0911 - one way after the other
 
 
 def _find_region(text: str, evidence: EvidenceText) -> Found | None:
-    """Look for a region without what only says its kind or its country: State of Ohio, USA."""
+    """Look for the bare name of a region: Ohio, where the value is "State of Ohio, USA"."""
     first, comma, last = text.rpartition(",")
     meanings = coded(last.strip(), fold(last)) if comma and len(text) <= _SHORT else ()
     bare = first if any(meaning.kind == "country" for meaning in meanings) else text

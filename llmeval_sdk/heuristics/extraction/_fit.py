@@ -124,9 +124,8 @@ def _measure_name(config: Mapping[str, object], reading: Reading) -> dict[str, f
     if not field.isdisjoint(_COMPANY) or reading.concept == "seller":
         text = reading.passages.lowered
         is_bare = not _LEGAL_FORM.search(value) and _has_legal_form(text)
-        lines = text.count("\n", 0, reading.best[0]) if reading.best is not None else 0
-        if reading.stands_under_own:
-            lines = 0
+        best = None if reading.stands_under_own else reading.best
+        lines = text.count("\n", 0, best[0]) if best is not None else 0
         measured |= {"no_legal_form": float(is_bare), "far_down": min(1.0, lines / _LINES)}
     return measured
 

@@ -302,6 +302,7 @@ def _measure_label(reading: Reading) -> dict[str, float]:
 
 
 _TYPED = frozenset((*GROUPS["amount"], *GROUPS["date"], *GROUPS["count"]))
+"""Concepts whose values are figures. What stands above a whole clause says nothing of those."""
 
 
 def _measure_section(reading: Reading) -> dict[str, float]:
