@@ -7,8 +7,8 @@ by the real Escalation objects. Run: python benchmarks/quality/plain_rule.py
 import random
 
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation import run_heuristic
 from llmeval_sdk.evaluation.escalation import Escalation, JudgeGate, default_escalation
+from llmeval_sdk.evaluation.scoring import run_heuristic
 from llmeval_sdk.model import Chunk, Extraction, Record
 
 

@@ -15,7 +15,7 @@ from llmeval_sdk.evaluation.budget import DECISION_BUDGET
 from llmeval_sdk.evaluation.calibrations import Calibrations
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.models import CHARACTERS_PER_TOKEN, RateLimiter, Spending
-from llmeval_sdk.evaluation.running import failed, not_applicable
+from llmeval_sdk.evaluation.scoring import failed, not_applicable
 from llmeval_sdk.evaluation.verdicts import (
     EarlierVerdict,
     VerdictKey,

@@ -3,49 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, InitVar, dataclass, field, fields
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal
 
-
-# Frozen dataclasses that are made nearly as fast as open ones.
-#
-# The ``__init__`` of a frozen dataclass calls ``object.__setattr__`` for each field, and a
-# Record has 19 of them. Here a new object is first of an open class with the same slots, so that
-# its fields are plain assignments, and then of its own class: a Record takes a third of the
-# time, a Chunk half.
-
-
-def _quicken(*classes: type) -> None:
-    """Give frozen dataclasses with slots and without a ``__post_init__`` a quicker ``__init__``.
-
-    Signature and defaults stay. The classes have no base but ``object``; objects of an app's
-    subclass of one are made as before.
-    """
-    for cls in classes:
-        own: Any = cls
-        usual = own.__init__
-        parameters = [row.name for row in fields(own)]
-        names: dict[str, Any] = {"_set": object.__setattr__, "_own": cls, "_usual": usual}
-        names["_open"] = type(cls.__name__, (), {"__slots__": own.__slots__})
-        defaults = dict(zip(reversed(parameters), reversed(usual.__defaults__ or ()), strict=False))
-        lines = [
-            f"def __init__(self, {', '.join(parameters)}):",
-            " if type(self) is not _own:",
-            f"  return _usual(self, {', '.join(parameters)})",
-            " _set(self, '__class__', _open)",
-        ]
-        for row in fields(own):
-            name = value = row.name
-            if row.default_factory is not MISSING:
-                names[f"_make_{name}"], names[f"_no_{name}"] = row.default_factory, defaults[name]
-                value = f"_make_{name}() if {name} is _no_{name} else {name}"
-            lines.append(f" self.{name} = {value}")
-        lines.append(" self.__class__ = _own")
-        exec("\n".join(lines), names)  # noqa: S102 - made of field names only, as dataclasses do
-        made: Any = names["__init__"]
-        for attribute in ("__defaults__", "__annotations__", "__qualname__", "__module__"):
-            setattr(made, attribute, getattr(usual, attribute))
-        own.__init__ = made
+from llmeval_sdk.model._noun import noun
 
 
 SpanKind = Literal["workflow", "task", "retrieval", "llm", "tool", "agent", "embedding"]
@@ -57,7 +18,7 @@ Request = str | Mapping[str, Any]
 NOTHING: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Failure:
     """Why something has no result: a low-cardinality type and a message for people."""
 
@@ -65,7 +26,7 @@ class Failure:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Usage:
     """Tokens (and money, where the price is known) that model calls used."""
 
@@ -91,7 +52,7 @@ def total_usage(*usages: Usage | None) -> Usage | None:
     return sum(known[1:], known[0]) if known else None
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Chunk:
     """One retrieved passage, which has a ``content``, a ``doc_uri`` or both.
 
@@ -114,7 +75,7 @@ class Chunk:
     metadata: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Extraction:
     """One value that an LLM took from one chunk.
 
@@ -172,7 +133,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Step:
     """One message or tool call in a run of an agent.
 
@@ -204,7 +165,7 @@ class Step:
     span_id: str | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Record:
     """What an evaluator sees of one request: a live one, or a row of a data set.
 
@@ -270,7 +231,7 @@ class Record:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Evaluation:
     """One outcome of one evaluator. The type of ``value`` decides what kind of outcome it is.
 
@@ -335,13 +296,10 @@ def is_stand_in(evaluation: Evaluation) -> bool:
     return evaluation.metadata.get("model") == STAND_IN
 
 
-_quicken(Chunk, Extraction, Step, Record, Evaluation)  # made at each request
-
-
 # What is said to a judge model, and what it answers.
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Message:
     """One turn of a chat with a judge model.
 
@@ -354,7 +312,7 @@ class Message:
     content: str
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Completion:
     """The answer of a judge model.
 
@@ -371,7 +329,7 @@ class Completion:
     finish_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class ModelCall:
     """One call of a model that a judgement made elsewhere, for its trace."""
 
@@ -388,7 +346,7 @@ class ModelCall:
 # What the pipeline delivers to exporters: spans, evaluations, and judges that did not run.
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Target:
     """The span that an evaluation is about; all ``None`` when it was submitted outside any."""
 
@@ -400,7 +358,7 @@ class Target:
     """What the metadata of each of its evaluations says beside: such as their scope."""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class EvaluationEvent:
     """An Evaluation on its way to the exporters."""
 
@@ -411,7 +369,7 @@ class EvaluationEvent:
     timestamp_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class NotRun:
     """A judge that did not run on a span, and why; `statistics.reasons` has the reasons."""
 
@@ -423,7 +381,7 @@ class NotRun:
     timestamp_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class SpanData:
     """A finished span, as exporters see it."""
 
@@ -469,7 +427,7 @@ class SpanData:
         return self.request if type(self.request) is dict else None
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Batch:
     """What a delivery hands to an exporter at once."""
 
@@ -482,13 +440,10 @@ class Batch:
         return len(self.spans) + len(self.evaluations)
 
 
-_quicken(Target, NotRun, SpanData, EvaluationEvent)  # made at each request
-
-
 # What a decision model is asked and what it answers, in no vendor's words.
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Option:
     """One possible answer to a question.
 
@@ -501,7 +456,7 @@ class Option:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Question:
     """A typed question about a record.
 
@@ -522,7 +477,7 @@ class Question:
     options: tuple[Option, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Answer:
     """The answer to one question: a probability for each option, or the reason why there is none.
 
@@ -537,7 +492,7 @@ class Answer:
     error: Failure | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@noun
 class Decision:
     """What came of one call of `DecisionModel.decide`.
 

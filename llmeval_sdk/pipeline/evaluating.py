@@ -7,18 +7,18 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation import (
+from llmeval_sdk.evaluation.admission import Admitted, Refused
+from llmeval_sdk.evaluation.running import addressed, record_for
+from llmeval_sdk.evaluation.scoring import (
     Heuristics,
-    addressed,
     failed,
     is_built_in,
     own_copy,
     raised,
     run_heuristic,
     run_requested,
+    without_answer,
 )
-from llmeval_sdk.evaluation.admission import Admitted, Refused
-from llmeval_sdk.evaluation.running import record_for, without_answer
 from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.judges.models.prices import total, with_cost
 from llmeval_sdk.model import Evaluation, Record, Target

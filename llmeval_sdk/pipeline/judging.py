@@ -16,8 +16,9 @@ from itertools import count
 from time import time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from llmeval_sdk.evaluation import WorkerPool, addressed, judge_record, own_copy
 from llmeval_sdk.evaluation.admission import Admitted
+from llmeval_sdk.evaluation.running import WorkerPool, addressed, judge_record
+from llmeval_sdk.evaluation.scoring import own_copy
 from llmeval_sdk.model import (
     JUDGE_TAG,
     Evaluation,

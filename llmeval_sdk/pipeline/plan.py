@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from llmeval_sdk.config import Settings
-    from llmeval_sdk.evaluation import Heuristics, Models
     from llmeval_sdk.evaluation.decisions import Decider
     from llmeval_sdk.evaluation.escalation import JudgeGate
     from llmeval_sdk.evaluation.limiter import BudgetLimiter
+    from llmeval_sdk.evaluation.models import Models
+    from llmeval_sdk.evaluation.scoring import Heuristics
     from llmeval_sdk.evaluation.verdicts import Verdicts
     from llmeval_sdk.exporters.redaction import Redactor
     from llmeval_sdk.model import Record
@@ -251,7 +252,7 @@ class Plan:
 
     def models(self) -> Models:
         """Return the judge models, none of them made yet."""
-        from llmeval_sdk.evaluation import Models
+        from llmeval_sdk.evaluation.models import Models
 
         return Models(self.llm, self.limiter, concurrency=self.concurrency, prices=self.prices)
 

@@ -11,7 +11,6 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.config import SCORES, Settings
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation import Heuristics, configured_model
 from llmeval_sdk.evaluation.budget import DECISION_BUDGET, Budget
 from llmeval_sdk.evaluation.escalation import (
     Cascade,
@@ -22,6 +21,7 @@ from llmeval_sdk.evaluation.escalation import (
 )
 from llmeval_sdk.evaluation.json_rules import EscalationRules, parse_budgets, parse_rules
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.evaluation.models import configured_model
 from llmeval_sdk.evaluation.resolve import (
     considered_judges,
     escalations_as_written,
@@ -35,6 +35,7 @@ from llmeval_sdk.evaluation.resolve import (
     standing_heuristics,
 )
 from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
+from llmeval_sdk.evaluation.scoring import Heuristics
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.exporters.redaction import Redactor
 from llmeval_sdk.judges.base import unrated_categories

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sized
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
-from llmeval_sdk.evaluation import is_built_in, own_copy, run_heuristic
+from llmeval_sdk.evaluation.scoring import is_built_in, own_copy, run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.model.protocols import Heuristic
 from llmeval_sdk.model.records import Retrieved, early_record, record_of

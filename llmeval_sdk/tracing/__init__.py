@@ -1,11 +1,14 @@
 """Spans of the app's own functions: decorators, context, capture.
 
 Tracing knows nothing of queues, evaluators and exporters: a finished span goes to the recorder that
-the runtime installs. `__all__` is for apps; the other rooms of the package use `_inner`.
+the runtime installs. `__all__` is for apps; the other rooms of the package use `internals`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from llmeval_sdk.tracing._context import (
-    ContextExecutor,
     annotate,
     annotation_context,
     current_span,
@@ -18,6 +21,9 @@ from llmeval_sdk.tracing._context import (
 from llmeval_sdk.tracing._decorators import agent, embedding, llm, retrieval, task, tool, workflow
 from llmeval_sdk.tracing._span import Span
 
+
+if TYPE_CHECKING:
+    from llmeval_sdk.tracing._executor import ContextExecutor
 
 __all__ = [
     "ContextExecutor",
@@ -38,3 +44,11 @@ __all__ = [
     "workflow",
     "wrap_context",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name == "ContextExecutor":
+        from llmeval_sdk.tracing._executor import ContextExecutor
+
+        return ContextExecutor
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -15,11 +15,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
-from hashlib import sha256
 from itertools import islice
 from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
-from urllib.parse import unquote_to_bytes
 
 from llmeval_sdk.model.fields import TRUNCATED
 
@@ -707,9 +705,13 @@ def _media_marker(kind: str, payload: str) -> str:
 
 
 def _percents(kind: str, payload: str) -> str:
+    from urllib.parse import unquote_to_bytes
+
     size = len(payload) - 2 * payload.count("%")
     return _written(kind, size, unquote_to_bytes(payload[:HASHED]))
 
 
 def _written(kind: str, size: int, data: bytes) -> str:
+    from hashlib import sha256
+
     return f"<{kind.lower()} of {size} bytes, sha256 {sha256(data).hexdigest()[:16]}>"

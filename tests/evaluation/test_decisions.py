@@ -10,11 +10,11 @@ from decision_model import ScriptedDecisions, evenly, yes
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError, JudgeError
-from llmeval_sdk.evaluation import addressed
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import DECISION_BUDGET, Budget
 from llmeval_sdk.evaluation.decisions import ACCOUNT, Decider, divided
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
+from llmeval_sdk.evaluation.running import addressed
 from llmeval_sdk.evaluation.verdicts import (
     EarlierVerdict,
     RecentVerdicts,

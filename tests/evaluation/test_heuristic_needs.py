@@ -9,7 +9,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation import Heuristics
+from llmeval_sdk.evaluation.scoring import Heuristics
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.model.fields import CHUNK_TEXT
 

@@ -6,7 +6,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
-from llmeval_sdk.evaluation import is_built_in
+from llmeval_sdk.evaluation.scoring import is_built_in
 from llmeval_sdk.judges.adapt import as_evaluator
 
 

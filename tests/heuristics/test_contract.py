@@ -8,7 +8,7 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation.running import Heuristics, run_heuristic
+from llmeval_sdk.evaluation.scoring import Heuristics, run_heuristic
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step, Usage
 from llmeval_sdk.model.protocols import Heuristic
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk.evaluation.scoring import run_heuristic
 from llmeval_sdk.heuristics import FunctionHeuristic, heuristic
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.protocols import Heuristic

@@ -8,7 +8,7 @@ import pytest
 from machine import is_within
 
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk.evaluation.scoring import run_heuristic
 from llmeval_sdk.heuristics.semantic_validation import semantic_validation
 from llmeval_sdk.model import Chunk, Extraction, Record
 from llmeval_sdk.text import budget as _budget

@@ -6,7 +6,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.cli import main
-from llmeval_sdk.evaluation.running import answer_of
+from llmeval_sdk.evaluation.scoring import answer_of
 from llmeval_sdk.exporters import memory
 from llmeval_sdk.offline.data.spans import stored
 from llmeval_sdk.store.dump import DumpScope, dump

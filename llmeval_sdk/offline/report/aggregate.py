@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import fsum
 from typing import Any, NamedTuple
 
-from llmeval_sdk.evaluation.running import ABSTAINED, LOST, NO_ANSWER
+from llmeval_sdk.evaluation.scoring import ABSTAINED, LOST, NO_ANSWER
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in, values
 from llmeval_sdk.offline.report.row import PROBABILITY, Output, ReportMetrics, Row, contributions
 from llmeval_sdk.pipeline.stats import ExporterStats

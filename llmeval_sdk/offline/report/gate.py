@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation.running import ABSTAINED, LOST
+from llmeval_sdk.evaluation.scoring import ABSTAINED, LOST
 from llmeval_sdk.offline.report.aggregate import ABSTAINED_SHARE, ANSWER_METRICS, LOST_ANSWER
 from llmeval_sdk.offline.report.compare import NOTHING_COMPARED, describe_change
 from llmeval_sdk.offline.report.row import Output, metric_called, metric_paths

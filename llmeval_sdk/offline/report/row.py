@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import Any, Literal, NamedTuple, overload
 
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation.running import answer_of
+from llmeval_sdk.evaluation.scoring import answer_of
 from llmeval_sdk.judges.prompt import as_text, split_request
 from llmeval_sdk.model import JUDGING, Evaluation, Failure, Record
 from llmeval_sdk.model.protocols import Heuristic, Judge

@@ -20,7 +20,7 @@ from typing import Annotated, Any, Union, get_args, get_origin
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import DataError
-from llmeval_sdk.evaluation import addressed
+from llmeval_sdk.evaluation.running import addressed
 from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.model.chat import messages_of, to_answer

@@ -25,19 +25,12 @@ from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings, price_table
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, DataError, MissingExtraError
-from llmeval_sdk.evaluation import (
-    Models,
-    NoModel,
-    WorkerPool,
-    configured_model,
-    judge_record,
-    not_applicable,
-    run_heuristic,
-)
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
+from llmeval_sdk.evaluation.models import Models, NoModel, configured_model
 from llmeval_sdk.evaluation.resolve import load, resolve, resolve_all, standing_heuristics
-from llmeval_sdk.evaluation.running import record_for, without_answer
+from llmeval_sdk.evaluation.running import WorkerPool, judge_record, record_for
+from llmeval_sdk.evaluation.scoring import not_applicable, run_heuristic, without_answer
 from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, signer_of
 from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, Failure, Record

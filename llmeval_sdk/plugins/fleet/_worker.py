@@ -14,9 +14,9 @@ from typing import Any
 from uuid import uuid4
 
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation import own_copy
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.evaluation.scoring import own_copy
 from llmeval_sdk.model.plain import UnreadableError
 from llmeval_sdk.model.protocols import Judge
 from llmeval_sdk.pipeline.dispatcher import Dispatcher

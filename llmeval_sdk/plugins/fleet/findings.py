@@ -9,7 +9,7 @@ from typing import Any
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation import NoModel
+from llmeval_sdk.evaluation.models import NoModel
 from llmeval_sdk.plugins.fleet._judgement_store import (
     DEAD,
     MAX_APART_SECONDS,

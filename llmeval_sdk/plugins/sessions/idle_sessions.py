@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
-from llmeval_sdk.evaluation import Heuristics, is_built_in
 from llmeval_sdk.evaluation.resolve import standing_heuristics
+from llmeval_sdk.evaluation.scoring import Heuristics, is_built_in
 from llmeval_sdk.model import Record, Target
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
 from llmeval_sdk.pipeline.evaluating import Case, Subject

@@ -8,7 +8,7 @@ from machine import is_within
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation.running import run_heuristic
+from llmeval_sdk.evaluation.scoring import run_heuristic
 from llmeval_sdk.model import Record, Step
 
 

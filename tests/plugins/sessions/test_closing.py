@@ -8,7 +8,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
-from llmeval_sdk.evaluation import addressed
+from llmeval_sdk.evaluation.running import addressed
 from llmeval_sdk.model import Evaluation, Record, Target
 from llmeval_sdk.plugins.sessions import idle_sessions
 from llmeval_sdk.plugins.sessions.heuristics.length import turn_count

@@ -8,7 +8,7 @@ from machine import is_within
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation.running import run_heuristic
+from llmeval_sdk.evaluation.scoring import run_heuristic
 from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.model import Record, Step
 from llmeval_sdk.model.conversation import turns_of

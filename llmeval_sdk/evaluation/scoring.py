@@ -1,0 +1,434 @@
+"""Running heuristics over a record, so that whatever happens in one becomes an Evaluation."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from time import perf_counter
+from typing import Any, Literal, NamedTuple
+
+from llmeval_sdk.heuristics import TooLargeError
+from llmeval_sdk.model import Evaluation, Failure, Record, Score, values
+from llmeval_sdk.model.chat import is_answer
+from llmeval_sdk.model.fields import (
+    CHUNK_TEXT,
+    TOOL_RESULTS,
+    alternatives,
+    is_met,
+    missing,
+    reader_of,
+)
+from llmeval_sdk.model.protocols import Evaluator, Heuristic, Learner
+from llmeval_sdk.process.shield import shield, swallow
+
+
+# Running one evaluator over one Record, so that whatever happens in it becomes an Evaluation.
+
+
+_MAX_MESSAGE = 2_000
+_INFINITY = float("inf")
+
+
+_FIRST = "1"
+"""The version of an Evaluation that does not say one."""
+
+
+def run_heuristic(heuristic: Heuristic, record: Record) -> Evaluation:
+    """Run one heuristic; an exception in it, or its ``sys.exit()``, becomes an error."""
+    begun = 0.0 if heuristic.inline else perf_counter()
+    try:
+        result = heuristic.evaluate(record)
+        if (
+            type(result) is Evaluation
+            and type(result.value) is float
+            and -_INFINITY < result.value < _INFINITY
+        ):
+            evaluation = result  # as the built-in scores return it: there is nothing to check
+        else:
+            evaluation = outcome(result, heuristic)
+    except (Exception, SystemExit) as error:
+        evaluation = raised(heuristic, error)
+    if evaluation.evaluator_version == _FIRST != heuristic.version:
+        evaluation = replace(evaluation, evaluator_version=heuristic.version)
+    if heuristic.inline or evaluation.duration is not None:
+        return evaluation
+    return replace(evaluation, duration=perf_counter() - begun)
+
+
+def outcome(result: Any, evaluator: Evaluator) -> Evaluation:
+    """Read what an evaluator returned: an Evaluation, or a plain float, bool, str or ``None``.
+
+    A number that is not finite, or a value of any other type, is an error and never a score.
+    """
+    if type(result) is Evaluation:
+        value: Any = result.value
+        if value is None or type(value) is str or type(value) is bool:
+            return result
+        if type(value) in (float, int) and math.isfinite(value):
+            return result if type(value) is float else replace(result, value=float(value))
+        return replace(result, value=None, error=_not_a_value(value))
+    if result is None or type(result) is bool or type(result) is str:
+        return _named(evaluator, value=result)
+    number = values.number(result)
+    if number is None:
+        return _named(evaluator, error=_not_a_value(result))
+    return _named(evaluator, value=number)
+
+
+def failed(evaluator: Evaluator, type: str, message: str = "") -> Evaluation:  # noqa: A002
+    """Return the Evaluation of an evaluator that failed: an error and no value."""
+    return _named(evaluator, error=Failure(type, message[:_MAX_MESSAGE]))
+
+
+def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
+    """Return the Evaluation of a heuristic that raised an exception.
+
+    An exception that is not the heuristic's own, such as that of a signal handler, is raised again.
+    """
+    if isinstance(error, TooLargeError):
+        return failed(heuristic, error.type, str(error))
+    if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
+        raise error
+    return failed(heuristic, type(error).__name__, str(error))
+
+
+def not_applicable(evaluator: Evaluator, absent: str) -> Evaluation:
+    """Return the Evaluation of an evaluator that was asked for by name and lacks an input."""
+    return replace(
+        outcome(None, evaluator),
+        explanation=f"not applicable: no {absent}",
+        metadata={"missing_inputs": absent},
+    )
+
+
+def run_requested(
+    heuristic: Heuristic,
+    record: Record,
+    by: Callable[[Heuristic, Record], Evaluation | None] = run_heuristic,
+) -> Evaluation | None:
+    """Run a heuristic that was asked for by name, or return an Evaluation that names what it lacks.
+
+    ``by`` runs it where the record has what it needs.
+    """
+    absent = missing(record, heuristic.needs)
+    return by(heuristic, record) if absent is None else not_applicable(heuristic, absent)
+
+
+def is_built_in(heuristic: Heuristic) -> bool:
+    """Say whether the heuristic's code is part of this package.
+
+    An adapter of ours that runs somebody else's code says so by ``runs_foreign_code``.
+    """
+    home = getattr(heuristic.evaluate, "__module__", None) or ""
+    return home.startswith("llmeval_sdk.") and not getattr(heuristic, "runs_foreign_code", False)
+
+
+_OPEN = ("request", "value", "field_config", "retrieval", "attributes")
+"""Fields that may hold dicts and lists; all others are frozen through and through."""
+
+
+def own_copy(record: Record) -> Record:
+    """Return a copy of the record whose dicts and lists may be changed.
+
+    An evaluator of the app gets such a copy, so that no exporter and no other evaluator sees what
+    it changes.
+    """
+    changed = {
+        name: _copied(value)
+        for name in _OPEN
+        if (value := getattr(record, name)) and type(value) is not str
+    }
+    return replace(record, **changed) if changed else record
+
+
+def _copied(value: Any) -> Any:
+    cls = type(value)
+    if cls is dict:
+        return {key: _copied(item) for key, item in value.items()}
+    if cls is list or cls is tuple:
+        return cls(_copied(item) for item in value)
+    return value
+
+
+def _named(evaluator: Evaluator, **fields: Any) -> Evaluation:
+    return Evaluation(
+        evaluator.name,
+        evaluator_kind=evaluator.kind,
+        evaluator_version=evaluator.version,
+        **fields,
+    )
+
+
+def _not_a_value(result: object) -> Failure:
+    shown = f"{result}" if isinstance(result, float) else type(result).__name__
+    return Failure("malformed", f"expected a finite number, bool, str or None, not {shown}")
+
+
+# Heuristics that attach to a Record by themselves, and running all that do.
+
+
+_METADATA = frozenset((
+    "retrieved_context", CHUNK_TEXT, "extractions", "confidence", "expected_facts",
+    "expected_response", "expected_retrieved_context", "retrieval", "field_config", "steps",
+    TOOL_RESULTS,
+))  # fmt: skip
+"""Fields of a Record that are only there when the app retrieved or annotated something."""
+
+
+def _waits(heuristic: Heuristic) -> bool:
+    return any(_METADATA.issuperset(alternatives(need)) for need in heuristic.needs)
+
+
+class _PreparedHeuristic(NamedTuple):
+    heuristic: Heuristic
+    name: str
+    evaluate: Callable[[Record], Any] | None
+    """Of a built-in that runs on the caller's thread: called without anything in between."""
+    is_built_in: bool
+    needs: tuple[int, ...]
+    """A set of bits for each need; the Record must have one bit of every set."""
+    applies: Any
+    postponed: Any
+
+
+class Heuristics:
+    """Some heuristics, prepared so that asking which attach to a Record costs next to nothing.
+
+    Args:
+        heuristics: which ones.
+        asked_for: names of those that were asked for: they run wherever their inputs are there.
+    """
+
+    __slots__ = (
+        "_asked_for", "_attaching", "_bits", "_learners", "_plans", "_postpones", "_readers",
+        "reads_anything",
+    )  # fmt: skip
+
+    def __init__(
+        self, heuristics: Iterable[Heuristic] = (), *, asked_for: Collection[str] = ()
+    ) -> None:
+        self._asked_for = asked_for
+        self._plans: list[_PreparedHeuristic] = []
+        self._postpones = False
+        """Whether one of them may ask to be left to the worker."""
+        self._attaching: dict[int, list[_PreparedHeuristic]] = {}
+        """Those that attach, by the fields that a Record has: few combinations ever occur."""
+        self._learners: list[
+            tuple[Callable[[Record], None], tuple[str, ...], Callable[[Record], bool] | None]
+        ] = []
+        """Of the heuristics that learn: what learns, and the needs that a Record must meet."""
+        self._bits: dict[str, int] = {}
+        """A bit for each field of Record that one of them needs."""
+        self._readers: list[tuple[Callable[[Record], object], int]] = []
+        """What reads each of these fields, and its bit."""
+        self.reads_anything = False
+        """True when one of them may have something to say of a Record without any metadata."""
+        for heuristic in heuristics:
+            self.add(heuristic)
+
+    def add(self, heuristic: Heuristic) -> None:
+        """Add a heuristic in place of one with the same name.
+
+        Other threads may be running these heuristics, so lists are replaced and never changed.
+        """
+        fields = [alternatives(need) for need in heuristic.needs]
+        bits = dict(self._bits)
+        for name in (name for names in fields for name in names):
+            bits.setdefault(name, 1 << len(bits))
+        built_in = is_built_in(heuristic)
+        plan = _PreparedHeuristic(
+            heuristic,
+            heuristic.name,
+            heuristic.evaluate if built_in and heuristic.inline else None,
+            built_in,
+            tuple(sum(bits[name] for name in set(names)) for names in fields),
+            None if heuristic.name in self._asked_for else getattr(heuristic, "applies", None),
+            getattr(heuristic, "postponed", None),
+        )
+        others = [other for other in self._plans if other.name != heuristic.name]
+        self._bits = bits
+        self._readers = [(reader_of(field), bit) for field, bit in bits.items()]
+        self._plans = [*others, plan]
+        self._postpones = any(plan.postponed is not None for plan in self._plans)
+        self._learners = [
+            (plan.heuristic.learn, plan.heuristic.needs, plan.applies)
+            for plan in self._plans
+            if isinstance(plan.heuristic, Learner)
+        ]
+        self.reads_anything = not all(_waits(plan.heuristic) for plan in self._plans)
+        self._attaching = {}  # last: a thread that fills the new one has seen all of the above
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def learn(self, record: Record) -> None:
+        """Show a live record to the heuristics that learn from such. Call it once per record."""
+        for learn, needs, applies in self._learners:
+            if all(is_met(need, record) for need in needs) and (applies is None or applies(record)):
+                with shield("heuristic: learn"):
+                    learn(record)
+
+    def get(self, name: str) -> Heuristic | None:
+        """Return the heuristic of a name, if it is among these."""
+        return next((plan.heuristic for plan in self._plans if plan.name == name), None)
+
+    def run(  # noqa: C901, PLR0912
+        self,
+        record: Record,
+        *,
+        but: Collection[str] = (),
+        postponed: bool = False,
+        by: Callable[[Heuristic, Record], Evaluation | None] = run_heuristic,
+        rest: Callable[[], None] | None = None,
+    ) -> list[Evaluation]:
+        """Run those whose inputs the Record has; what is not applicable leaves nothing.
+
+        A heuristic that found nothing to compare in its inputs leaves an evaluation without a
+        value, with the label ``not_checked``.
+
+        Args:
+            record: what is scored.
+            but: names of heuristics that are left out.
+            postponed: run only the heuristics that ask to be left to the worker for this record;
+                by default exactly those are left out.
+            by: runs a heuristic that may call code of the app; it returns ``None`` where it did
+                not run it.
+            rest: called after each heuristic, so that a worker can pause.
+        """
+        if postponed and not self._postpones:
+            return []
+        attaching, there = self._attaching, 0
+        for read, bit in self._readers:
+            if read(record) is not None:
+                there |= bit
+        if (plans := attaching.get(there)) is None:
+            plans = [plan for plan in self._plans if all(map(there.__and__, plan.needs))]
+            attaching[there] = plans
+        evaluations = []
+        for heuristic, name, evaluate, built_in, _, applies, later in plans:
+            if name in but or (applies is not None and not applies(record)):
+                continue
+            if postponed if later is None else later(record) is not postponed:
+                continue
+            evaluation: Evaluation | None
+            if evaluate is not None and not postponed:
+                try:
+                    evaluation = evaluate(record)
+                    if type(evaluation) is not Evaluation and evaluation is not None:
+                        evaluation = outcome(evaluation, heuristic)
+                except (Exception, SystemExit) as error:
+                    evaluation = raised(heuristic, error)
+            else:
+                run = run_heuristic if built_in and not postponed else by
+                evaluation = run(heuristic, record)
+            if evaluation is not None and (
+                evaluation.value is not None
+                or evaluation.error is not None
+                or evaluation.label == values.NOT_CHECKED
+            ):
+                evaluations.append(evaluation)
+            if rest is not None:
+                rest()
+        return evaluations
+
+
+# A record without an answer: whether it abstained or the answer got lost, and what scores say.
+#
+# Where an answer was expected, a missing one is a miss for every score that compares the two. Where
+# none was, a score that needs an answer has no value, and says that it is for want of an answer.
+
+
+NO_ANSWER = "no_answer"
+"""The key of an evaluation's metadata that says that the record has no answer, and why: `LOST` or
+`ABSTAINED`."""
+LOST = "lost"
+ABSTAINED = values.ABSTAINED
+
+_ANSWERS = ("response", "value")
+_EXPECTED = ("expected_response", "expected_facts")
+_RETURNED: dict[str, tuple[Score, Score]] = {
+    "bool": (False, True),
+    "float": (0.0, 1.0),
+    "score": (0.0, 1.0),
+    "yes_no": ("no", "yes"),
+}
+"""By what an evaluator gives: its worst and its best value."""
+
+
+def answer_of(record: Record) -> Literal["given", "abstained", "lost"]:
+    """Say whether a record has an answer, the app declared that it gives none, or it got lost.
+
+    What is an answer, `is_answer` says.
+    """
+    if record.abstained is not None:
+        return "abstained"
+    return "given" if is_answer(record.response) or is_answer(record.value) else "lost"
+
+
+def without_answer(evaluator: Evaluator, record: Record) -> Evaluation | None:
+    """Return what an evaluator says of a record without an answer; ``None`` where it has to run.
+
+    ``None`` is also returned for an evaluator that needs no answer, or lacks more than that.
+    """
+    answers = [need for need in evaluator.needs if _is_answer(need)]
+    if not answers:
+        return None
+    state = answer_of(record)
+    compares = any(_is_expected(need) for need in evaluator.needs)
+    is_absent = not all(is_met(need, record) for need in answers)
+    if not is_absent and not (compares and state == ABSTAINED):
+        return None
+    if not all(is_met(need, record) for need in evaluator.needs if need not in answers):
+        return None
+    value: Score = None
+    why = f"no answer: {record.abstained or 'it got lost'}"
+    if compares:
+        value, why = _compared(evaluator, record, why)
+    return Evaluation(
+        evaluator.name,
+        value,
+        explanation=why,
+        metadata={NO_ANSWER: ABSTAINED if state == ABSTAINED else LOST},
+        evaluator_kind=evaluator.kind,
+        evaluator_version=evaluator.version,
+    )
+
+
+def _compared(evaluator: Evaluator, record: Record, why: str) -> tuple[Score, str]:
+    """Return what no answer is worth to an evaluator that compares it with the expected one."""
+    worst, best = _ends(evaluator)
+    if record.expected_facts or (record.expected_response or "").strip():
+        return worst, f"an answer was expected, and there is {why}"
+    if record.abstained is not None:
+        return best, f"no answer was expected, and there is {why}"
+    return None, why
+
+
+def _ends(evaluator: Any) -> tuple[Score, Score]:
+    """Return the worst and the best value of an evaluator; ``None`` where it does not say."""
+    given = evaluator.output
+    if given is None:
+        function = getattr(evaluator, "function", None) or evaluator.evaluate
+        try:
+            returned = inspect.signature(function).return_annotation
+        except (TypeError, ValueError):
+            returned = None
+        given = getattr(returned, "__name__", str(returned))
+        if given == "bool" and evaluator.kind == "judge":
+            given = "yes_no"
+        elif evaluator.kind == "heuristic" and is_built_in(evaluator):
+            given = "bool"
+    worst, best = _RETURNED.get(given, (None, None)) if isinstance(given, str) else (None, None)
+    if given in ("float", "score") and values.high_is_bad(evaluator.name):
+        return best, worst
+    return worst, best
+
+
+def _is_answer(need: str) -> bool:
+    return not set(alternatives(need)).isdisjoint(_ANSWERS)
+
+
+def _is_expected(need: str) -> bool:
+    return not set(alternatives(need)).isdisjoint(_EXPECTED)
