@@ -152,7 +152,7 @@ def main(path, requests, folder):
     """Run a path for so many requests; fail where a record was lost or a fault swallowed."""
     make_clocks_up()  # before the package is imported, which takes the functions by their names
     import llmeval_sdk as llmeval
-    from llmeval_sdk.process.threads import OneThread
+    from llmeval_sdk.process.one_thread import OneThread
     from llmeval_sdk.tracing import ids
 
     OneThread.start = lambda _: True

@@ -6,10 +6,10 @@ no third-party module.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import process
+from llmeval_sdk.process.loading import load_module
 
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ __all__ = [
 
 def _load_runtime() -> None:
     """Load the runtime, which installs itself into tracing: for the first span of a process."""
-    import_module(f"{__name__}.pipeline.runtime")
+    load_module(f"{__name__}.pipeline.runtime")
 
 
 process.load_runtime = _load_runtime
@@ -110,11 +110,11 @@ def __getattr__(name: str) -> Any:
 
         return release()
     if name in _MODULES:
-        return import_module(f"{__name__}.{name}")
+        return load_module(f"{__name__}.{name}")
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{home}"), name)
+    value = getattr(load_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value
 

@@ -12,17 +12,18 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import values
-from llmeval_sdk.model.protocols import LLM, Evaluator, Judge
+from llmeval_sdk.process.loading import load_module, loading
 from llmeval_sdk.process.shield import tell
 
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+    from llmeval_sdk.model.protocols import LLM, Evaluator, Judge
 
 
 _HEURISTICS = {
@@ -44,6 +45,47 @@ _HEURISTICS = {
     "total_output_token_count": "llmeval_sdk.heuristics.usage:total_output_token_count",
     "latency_seconds": "llmeval_sdk.heuristics.usage:latency_seconds",
 }  # fmt: skip
+
+
+class Attachment(NamedTuple):
+    """To which records a heuristic attaches, as far as that is known before it is loaded."""
+
+    needs: tuple[str, ...]
+    """What a record must have, as the heuristic itself says."""
+    applies: str = ""
+    """The address of what more must hold."""
+    inline: bool = False
+    """Whether it runs on the app's thread."""
+    per: Literal["answer", "session"] = "answer"
+    """Whether it scores each request, or a whole conversation."""
+
+
+_STRUCTURE = "llmeval_sdk.model.structure"
+_ATTACHMENTS = {
+    "context_relevance": Attachment(("retrieved_context",), inline=True),
+    "context_precision": Attachment(("extractions",), inline=True),
+    "context_recall_heuristic": Attachment(("extractions", "retrieved_context"), inline=True),
+    "recall_warning": Attachment(("extractions", "retrieved_context"), inline=True),
+    "aggregated_confidence": Attachment(("confidence|extractions",), inline=True),
+    "semantic_validation": Attachment(
+        ("extractions|value", "extractions|retrieved_context|request"), f"{_STRUCTURE}:has_value"
+    ),
+    "multi_source_agreement": Attachment(("extractions",), inline=True),
+    "agreement_pattern": Attachment(("extractions",), inline=True),
+    "retrieval_risk": Attachment(("request", "retrieved_context")),
+    "groundedness_risk": Attachment(
+        ("response", "retrieved_context|steps.result"), f"{_STRUCTURE}:has_no_fields"
+    ),
+    "extraction_risk": Attachment(
+        ("extractions|field_config|value|response",), f"{_STRUCTURE}:is_extraction"
+    ),
+    "abstention_risk": Attachment(
+        ("extractions|field_config", "retrieved_context|extractions"),
+        f"{_STRUCTURE}:has_no_fields",
+    ),
+    "document_recall": Attachment(("expected_retrieved_context", "retrieved_context"), inline=True),
+}
+"""Those that attach by themselves. They are loaded for the first record that they attach to."""
 
 _EXPECTED = {
     name: f"llmeval_sdk.heuristics.expected.{name}:{name}"
@@ -102,6 +144,11 @@ _PLUGINS = (
 them."""
 
 
+EARLY_VARIABLES = ("DD_", "LLMEVAL_INSTRUMENT")
+"""Beginnings of the variables of plugins that act before the first traced call returns: the spans
+of Datadog are opened with ours, and a client is instrumented before it is called."""
+
+
 class Manifest:
     """What a plugin brings, by name; `llmeval_sdk.Plugin` adds what it does.
 
@@ -120,6 +167,9 @@ class Manifest:
     """Title of an area of the settings -> a frozen dataclass whose fields `config.setting` made."""
     heuristics: ClassVar[Mapping[str, str]] = {}
     """Free evaluators that attach to the records they apply to."""
+    attachments: ClassVar[Mapping[str, Attachment]] = {}
+    """To which records they attach: one that stands here is loaded for the first of these, any
+    other one when the SDK is set up."""
     judges: ClassVar[Mapping[str, str]] = {}
     """Paid evaluators that run where a judge model is configured and they are asked for."""
     library_judges: ClassVar[Mapping[str, str]] = {}
@@ -179,7 +229,7 @@ _TABLES: dict[str, dict[str, str]] = {
 }
 """Name -> absolute address, of the core; `plugins` adds those of the plugins, once."""
 _loaded: list[Manifest] | None = None
-_loading = threading.RLock()
+_making = threading.RLock()
 plugin_problems: list[str] = []
 """A line for each plugin that was left out, with the reason; ``llmeval doctor`` shows them."""
 
@@ -192,7 +242,7 @@ def plugins() -> Sequence[Manifest]:
     """
     global _loaded  # noqa: PLW0603
     if _loaded is None:
-        with _loading:
+        with loading, _making:
             if _loaded is None:
                 found: list[Manifest] = []
                 for plugin in _in_order(_found()):
@@ -200,6 +250,8 @@ def plugins() -> Sequence[Manifest]:
                     for kind, table in _TABLES.items():
                         for name, address in getattr(plugin, kind).items():
                             table.setdefault(name, plugin.absolute(address))
+                    for name, attachment in plugin.attachments.items():
+                        _ATTACHMENTS.setdefault(name, attachment)
                 _loaded = found
     return _loaded
 
@@ -209,7 +261,7 @@ def _found() -> dict[str, Manifest]:
     for name in _PLUGINS:
         home = f"{__package__}.plugins.{name}"
         try:
-            found[name] = import_module(home).plugin
+            found[name] = load_module(home).plugin
         except ModuleNotFoundError as error:
             if error.name != home:
                 _leave_out(name, f"its import fails: {error}")
@@ -284,6 +336,16 @@ def table(kind: str) -> dict[str, str]:
 def heuristics() -> dict[str, str]:
     """Return the free evaluators that attach by themselves."""
     return table("heuristics")
+
+
+def attachment(name: str) -> Attachment | None:
+    """Return to which records a heuristic attaches; ``None`` if it has to be loaded to know."""
+    return _ATTACHMENTS.get(name)
+
+
+def core_attachments() -> Mapping[str, Attachment]:
+    """Return those of the core, for what must not wait until the plugins are there."""
+    return {name: _ATTACHMENTS[name] for name in _HEURISTICS if name in _ATTACHMENTS}
 
 
 def judges() -> dict[str, str]:
@@ -415,7 +477,7 @@ def load(path: str) -> Any:
     """Return what ``module:attribute`` names; raises `ConfigurationError` where it was deleted."""
     module, _, attribute = path.partition(":")
     try:
-        return getattr(import_module(module), attribute)
+        return getattr(load_module(module), attribute)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise

@@ -116,7 +116,7 @@ MADE = frozenset(("otlp", "phoenix", "mlflow", "langfuse"))
 
 def exporters(settings: Settings) -> Iterator[Finding]:
     """Check that each exporter that would be used can be loaded, with its packages and its keys."""
-    from llmeval_sdk.pipeline.planning import default_exporters
+    from llmeval_sdk.pipeline.intake import default_exporters
 
     for name in settings.exporters or default_exporters(settings):
         try:
@@ -177,7 +177,7 @@ def grouped(findings: Sequence[Finding], settings: Settings) -> list[Finding]:
 def _attaches(evaluator: Any, settings: Settings, *, wanted: bool) -> str:
     if evaluator.kind == "judge":
         return "judge, asked for"
-    from llmeval_sdk.evaluation.resolve import place_of
+    from llmeval_sdk.evaluation.standing import place_of
 
     place = place_of(evaluator, settings, requested=wanted)
     if place is not None:

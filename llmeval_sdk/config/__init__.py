@@ -17,6 +17,7 @@ from llmeval_sdk.config.settings import (
     openai_headers,
     read,
     rows,
+    snapshot,
     source_of,
     value_of,
     variables,
@@ -26,5 +27,5 @@ from llmeval_sdk.config.settings import (
 __all__ = [
     "SCORES", "Secret", "Settings", "areas", "from_environment",
     "hidden", "in_experiment", "openai_headers", "price_table", "prices", "read", "rows", "setting",
-    "source_of", "value_of", "variables",
+    "snapshot", "source_of", "value_of", "variables",
 ]  # fmt: skip

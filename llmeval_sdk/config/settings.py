@@ -544,19 +544,19 @@ class Settings(
 
 
 @cache
-def areas() -> dict[str, type]:
+def areas(*, plugins: bool = True) -> dict[str, type]:
     """Return the tables of the core and of the plugins, by the title of their area."""
     tables = dict(_CORE)
-    for plugin in registry.plugins():
+    for plugin in registry.plugins() if plugins else ():
         for title, address in plugin.settings.items():
             tables[title] = plugin.resolve(address)
     return tables
 
 
 @cache
-def rows() -> tuple[Any, ...]:
+def rows(*, plugins: bool = True) -> tuple[Any, ...]:
     """Return the rows of all tables. A row is a dataclass field that `setting` made."""
-    return tuple(row for table in areas().values() for row in fields(table))
+    return tuple(row for table in areas(plugins=plugins).values() for row in fields(table))
 
 
 # The environment and the options of `configure` become `Settings`.
@@ -566,21 +566,24 @@ def from_environment(
     environ: Mapping[str, str] | None = None,
     *,
     problems: list[str] | None = None,
+    plugins: bool = True,
     **options: object,
 ) -> Settings:
     """Resolve the settings: options win over the environment, and that over the defaults.
+
+    Without ``plugins``, only the tables of the core are read, and no plugin is loaded.
 
     If a variable has a bad value, its setting keeps the default and ``problems`` gets a line about
     it. Without ``problems``, `ConfigurationError` is raised.
     """
     env = _environment(environ)
     values = _checked(options)
-    wanted = [row for row in rows() if row.name not in values]
+    wanted = [row for row in rows(plugins=plugins) if row.name not in values]
     values.update(_read(wanted, env, problems))
-    if problems is not None:
+    if problems is not None and plugins:
         problems.extend(_misspelt(env))
     core, extensions = {}, {}
-    for table in areas().values():
+    for table in areas(plugins=plugins).values():
         own = {row.name: values[row.name] for row in fields(table) if row.name in values}
         if issubclass(Settings, table):
             core.update(own)
@@ -589,8 +592,15 @@ def from_environment(
     return Settings(**core, extensions=extensions)
 
 
+def snapshot() -> Mapping[str, str]:
+    """Return a copy of the environment as it is now."""
+    return dict(_environment(None))
+
+
 def _checked(options: Mapping[str, object]) -> dict[str, Any]:
     """Return the settings that code gives a value to, with its secrets concealed."""
+    if not options:
+        return {}
     known = {row.name: row for row in rows()}
     values = {}
     for name, value in options.items():

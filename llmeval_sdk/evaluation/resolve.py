@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from operator import attrgetter
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
@@ -17,6 +17,8 @@ from llmeval_sdk.errors import ConfigurationError, did_you_mean
 from llmeval_sdk.evaluation.escalation import Escalation, default_escalation
 from llmeval_sdk.evaluation.json_rules import EscalationRules, parse_escalations
 from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
+from llmeval_sdk.evaluation.scoring import Unloaded, loaded
+from llmeval_sdk.evaluation.standing import as_configured
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge, check_judge
 
 
@@ -44,8 +46,7 @@ def resolve(evaluator: Any, settings: Settings) -> Evaluator:
     if thing.kind == "judge":
         judge: Judge = check_judge(thing).configured(settings)
         return judge
-    configured = getattr(thing, "configured", None)
-    return cast("Heuristic", thing if configured is None else configured(settings))
+    return as_configured(thing, settings)
 
 
 def resolve_all(evaluators: Iterable[object], settings: Settings) -> list[Evaluator]:
@@ -71,40 +72,6 @@ def requested_evaluators(
         else:
             evaluators.setdefault(evaluator.name, evaluator)
     return list(evaluators.values())
-
-
-def standing_heuristics(settings: Settings, *, every_built_in: bool = False) -> list[Heuristic]:
-    """Return the heuristics that run without being asked for: built-in ones and the app's own.
-
-    ``every_built_in`` adds those that run online only where they are named: offline a row may have
-    the ground truth that they need.
-    """
-    standing: dict[str, Heuristic] = {}
-    for name in registry.installed(registry.heuristics()):
-        heuristic = resolve(name, settings)
-        if heuristic.kind == "heuristic" and (every_built_in or heuristic.automatic):
-            standing[name] = heuristic
-    for own in registry.own_evaluators():
-        if own.kind == "heuristic" and own.automatic:
-            standing[own.name] = cast("Heuristic", resolve(own, settings))
-    return list(standing.values())
-
-
-def place_of(
-    heuristic: Heuristic, settings: Settings, *, requested: bool
-) -> Literal["caller", "worker"] | None:
-    """Return where a heuristic runs online: on the caller's thread, in the worker, or nowhere.
-
-    Args:
-        heuristic: which one.
-        settings: those in force; ``heuristics`` decides.
-        requested: whether it was asked for: by ``configure()``, the settings or an escalation.
-    """
-    if getattr(heuristic, "per", "answer") == "session":  # scored when a session has been idle
-        return None
-    if not (requested or (heuristic.automatic and settings.heuristics != "off")):
-        return None
-    return "caller" if heuristic.inline and settings.heuristics == "inline" else "worker"
 
 
 def escalations_in_force(
@@ -216,13 +183,13 @@ def _names_read(escalations: Iterable[Escalation]) -> set[str]:
 
 
 def finder(
-    planned: Iterable[Evaluator], settings: Settings
+    planned: Iterable[Evaluator | Unloaded], settings: Settings
 ) -> Callable[[object], Evaluator | None]:
     """Make what finds an evaluator for a span; it returns ``None`` for what cannot be used.
 
     A planned evaluator of that name comes first, because it may have learnt from earlier records.
     """
-    by_name: dict[object, Evaluator] = {evaluator.name: evaluator for evaluator in planned}
+    by_name: dict[object, Evaluator | Unloaded] = {one.name: one for one in planned}
     known: dict[object, tuple[object, Evaluator | None]] = {}
 
     def find(evaluator: object) -> Evaluator | None:
@@ -230,7 +197,8 @@ def finder(
         entry = known.get(key)
         if entry is None:
             try:
-                resolved = by_name.get(key) or resolve(evaluator, settings)
+                planned_one = by_name.get(key) or resolve(evaluator, settings)
+                resolved = loaded(planned_one)
             except ConfigurationError:
                 resolved = None
             if len(known) >= MAX_KNOWN:  # an app that makes an evaluator for every request

@@ -7,8 +7,9 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
+from llmeval_sdk import registry
 from llmeval_sdk.heuristics import TooLargeError
 from llmeval_sdk.model import Evaluation, Failure, Record, Score, values
 from llmeval_sdk.model.chat import is_answer
@@ -22,6 +23,7 @@ from llmeval_sdk.model.fields import (
 )
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Learner
 from llmeval_sdk.process.shield import shield, swallow
+from llmeval_sdk.registry import Attachment
 
 
 # Running one evaluator over one Record, so that whatever happens in it becomes an Evaluation.
@@ -177,12 +179,43 @@ _METADATA = frozenset((
 """Fields of a Record that are only there when the app retrieved or annotated something."""
 
 
-def _waits(heuristic: Heuristic) -> bool:
+def _waits(heuristic: Heuristic | Unloaded) -> bool:
     return any(_METADATA.issuperset(alternatives(need)) for need in heuristic.needs)
 
 
+class Unloaded:
+    """A built-in heuristic that is loaded for the first record that it attaches to.
+
+    Args:
+        name: what it is called.
+        attachment: to which records it attaches.
+        load: loads it; ``None`` where it is no part of this installation.
+    """
+
+    kind: Literal["heuristic"] = "heuristic"
+    automatic = True
+
+    def __init__(
+        self, name: str, attachment: Attachment, load: Callable[[], Heuristic | None]
+    ) -> None:
+        self.name = name
+        self.needs = attachment.needs
+        self.inline = attachment.inline
+        self.per = attachment.per
+        self.applies = registry.load(attachment.applies) if attachment.applies else None
+        self.load = load
+
+
+_E = TypeVar("_E", bound=Evaluator)
+
+
+def loaded(evaluator: _E | Unloaded) -> _E | Heuristic | None:
+    """Return the evaluator itself; ``None`` where it is no part of this installation."""
+    return evaluator.load() if isinstance(evaluator, Unloaded) else evaluator
+
+
 class _PreparedHeuristic(NamedTuple):
-    heuristic: Heuristic
+    heuristic: Heuristic | Unloaded
     name: str
     evaluate: Callable[[Record], Any] | None
     """Of a built-in that runs on the caller's thread: called without anything in between."""
@@ -191,6 +224,11 @@ class _PreparedHeuristic(NamedTuple):
     """A set of bits for each need; the Record must have one bit of every set."""
     applies: Any
     postponed: Any
+
+    @property
+    def own(self) -> Heuristic:
+        """The heuristic, which is loaded."""
+        return cast("Heuristic", self.heuristic)
 
 
 class Heuristics:
@@ -207,10 +245,10 @@ class Heuristics:
     )  # fmt: skip
 
     def __init__(
-        self, heuristics: Iterable[Heuristic] = (), *, asked_for: Collection[str] = ()
+        self, heuristics: Iterable[Heuristic | Unloaded] = (), *, asked_for: Collection[str] = ()
     ) -> None:
         self._asked_for = asked_for
-        self._plans: list[_PreparedHeuristic] = []
+        self._plans: dict[str, _PreparedHeuristic] = {}
         self._postpones = False
         """Whether one of them may ask to be left to the worker."""
         self._attaching: dict[int, list[_PreparedHeuristic]] = {}
@@ -228,8 +266,8 @@ class Heuristics:
         for heuristic in heuristics:
             self.add(heuristic)
 
-    def add(self, heuristic: Heuristic) -> None:
-        """Add a heuristic in place of one with the same name.
+    def add(self, heuristic: Heuristic | Unloaded) -> None:
+        """Add a heuristic, or put it in the place of one with the same name.
 
         Other threads may be running these heuristics, so lists are replaced and never changed.
         """
@@ -237,28 +275,50 @@ class Heuristics:
         bits = dict(self._bits)
         for name in (name for names in fields for name in names):
             bits.setdefault(name, 1 << len(bits))
-        built_in = is_built_in(heuristic)
-        plan = _PreparedHeuristic(
+        plan = self._prepared(
+            heuristic, tuple(sum(bits[name] for name in set(names)) for names in fields)
+        )
+        self._bits = bits
+        self._readers = [(reader_of(field), bit) for field, bit in bits.items()]
+        self._put({**self._plans, plan.name: plan})
+
+    def _prepared(
+        self, heuristic: Heuristic | Unloaded, needs: tuple[int, ...]
+    ) -> _PreparedHeuristic:
+        evaluate, built_in = None, True
+        if not isinstance(heuristic, Unloaded):
+            built_in = is_built_in(heuristic)
+            evaluate = heuristic.evaluate if built_in and heuristic.inline else None
+        return _PreparedHeuristic(
             heuristic,
             heuristic.name,
-            heuristic.evaluate if built_in and heuristic.inline else None,
+            evaluate,
             built_in,
-            tuple(sum(bits[name] for name in set(names)) for names in fields),
+            needs,
             None if heuristic.name in self._asked_for else getattr(heuristic, "applies", None),
             getattr(heuristic, "postponed", None),
         )
-        others = [other for other in self._plans if other.name != heuristic.name]
-        self._bits = bits
-        self._readers = [(reader_of(field), bit) for field, bit in bits.items()]
-        self._plans = [*others, plan]
-        self._postpones = any(plan.postponed is not None for plan in self._plans)
+
+    def _put(self, plans: dict[str, _PreparedHeuristic]) -> None:
+        self._plans = plans
+        self._postpones = any(plan.postponed is not None for plan in plans.values())
         self._learners = [
             (plan.heuristic.learn, plan.heuristic.needs, plan.applies)
-            for plan in self._plans
+            for plan in plans.values()
             if isinstance(plan.heuristic, Learner)
         ]
-        self.reads_anything = not all(_waits(plan.heuristic) for plan in self._plans)
+        self.reads_anything = not all(_waits(plan.heuristic) for plan in plans.values())
         self._attaching = {}  # last: a thread that fills the new one has seen all of the above
+
+    def _load(self, plan: _PreparedHeuristic) -> _PreparedHeuristic | None:
+        """Load a heuristic that attaches to a record; forget it where it is not installed."""
+        heuristic = loaded(plan.heuristic)
+        if heuristic is None:
+            self._put({name: other for name, other in self._plans.items() if name != plan.name})
+            return None
+        ready = self._prepared(heuristic, plan.needs)
+        self._put({**self._plans, plan.name: ready})
+        return ready
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -272,7 +332,15 @@ class Heuristics:
 
     def get(self, name: str) -> Heuristic | None:
         """Return the heuristic of a name, if it is among these."""
-        return next((plan.heuristic for plan in self._plans if plan.name == name), None)
+        plan = self._plans.get(name)
+        if plan is not None and isinstance(plan.heuristic, Unloaded):
+            plan = self._load(plan)
+        return None if plan is None else plan.own
+
+    def run_one(self, name: str, record: Record) -> Evaluation | None:
+        """Run the heuristic of a name; ``None`` if it is not among these."""
+        heuristic = self.get(name)
+        return None if heuristic is None else run_heuristic(heuristic, record)
 
     def run(  # noqa: C901, PLR0912
         self,
@@ -304,12 +372,19 @@ class Heuristics:
             if read(record) is not None:
                 there |= bit
         if (plans := attaching.get(there)) is None:
-            plans = [plan for plan in self._plans if all(map(there.__and__, plan.needs))]
+            every = self._plans.values()
+            plans = [plan for plan in every if all(map(there.__and__, plan.needs))]
             attaching[there] = plans
         evaluations = []
-        for heuristic, name, evaluate, built_in, _, applies, later in plans:
+        for plan in plans:
+            heuristic, name, evaluate, built_in, _, applies, later = plan
             if name in but or (applies is not None and not applies(record)):
                 continue
+            if isinstance(heuristic, Unloaded):
+                ready = self._load(plan)
+                if ready is None:
+                    continue
+                heuristic, evaluate, later = ready.own, ready.evaluate, ready.postponed
             if postponed if later is None else later(record) is not postponed:
                 continue
             evaluation: Evaluation | None

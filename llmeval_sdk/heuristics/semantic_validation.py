@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk.heuristics._reading import chunk_number, text_of
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
-from llmeval_sdk.model.chat import is_answer, last_message, to_text
+from llmeval_sdk.model.chat import is_answer
 from llmeval_sdk.model.documents import sources_of
-from llmeval_sdk.model.structure import fields_of, is_structured
+from llmeval_sdk.model.structure import fields_of, has_value, is_only_said, is_structured
 from llmeval_sdk.text.budget import WorkBudget
 
 
@@ -142,26 +142,7 @@ def _is_prose(value: object) -> bool:
 
 def _is_chat(record: Record) -> bool:
     """Say whether the value is only what a model or an agent said, and no value of the app."""
-    return record.span_kind in _CHATS and _is_only_said(record) and not is_structured(record)
-
-
-def _is_only_said(record: Record) -> bool:
-    """Say whether a record has no other value than its response."""
-    value, response = record.value, record.response
-    if value is None or value is response:
-        return True
-    if type(value) is str:
-        return value == response
-    return response is not None and response in (last_message(value), to_text(value))
-
-
-def _has_value(record: Record) -> bool:
-    """Say whether the record holds what was extracted, and not only an answer such as "No."."""
-    return (
-        bool(record.extractions or record.field_config)
-        or not _is_only_said(record)
-        or is_structured(record)
-    )
+    return record.span_kind in _CHATS and is_only_said(record) and not is_structured(record)
 
 
 _CHATS = ("llm", "agent")
@@ -195,6 +176,6 @@ semantic_validation = FunctionHeuristic(
     "semantic_validation",
     version="4",
     needs=("extractions|value", "extractions|retrieved_context|request"),
-    applies=_has_value,
+    applies=has_value,
     output=("pass", "fail", "skipped"),
 )

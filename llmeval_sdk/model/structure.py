@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.model import values
 from llmeval_sdk.model._nouns import Chunk, Evaluation, Record
-from llmeval_sdk.model.chat import completion_messages, is_answer, messages_of
+from llmeval_sdk.model.chat import (
+    completion_messages,
+    is_answer,
+    last_message,
+    messages_of,
+    to_text,
+)
 from llmeval_sdk.model.json_object import NoObjectError, only_value
 
 
@@ -96,6 +102,30 @@ def is_structured(record: Record) -> bool:
 def has_no_fields(record: Record) -> bool:
     """Return whether the answer is one value or prose: what is not structured."""
     return not is_structured(record)
+
+
+def is_only_said(record: Record) -> bool:
+    """Say whether a record has no other value than its response."""
+    value, response = record.value, record.response
+    if value is None or value is response:
+        return True
+    if type(value) is str:
+        return value == response
+    return response is not None and response in (last_message(value), to_text(value))
+
+
+def has_value(record: Record) -> bool:
+    """Say whether the record holds what was extracted, and not only an answer such as "No."."""
+    return (
+        bool(record.extractions or record.field_config)
+        or not is_only_said(record)
+        or is_structured(record)
+    )
+
+
+def is_extraction(record: Record) -> bool:
+    """Say whether a record holds what was extracted, and not only an answer in prose."""
+    return bool(record.extractions or record.field_config) or is_structured(record)
 
 
 def _may_be_structured(record: Record) -> bool:

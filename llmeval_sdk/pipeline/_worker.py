@@ -14,12 +14,11 @@ from llmeval_sdk.pipeline.dispatcher import Dispatcher, Privacy
 from llmeval_sdk.pipeline.evaluating import AppHeuristics, Evaluating, Subject
 from llmeval_sdk.pipeline.judging import Judging
 from llmeval_sdk.pipeline.plan import Hooks, Plan, Running
-from llmeval_sdk.pipeline.recovery import Spooled, Spooling
-from llmeval_sdk.pipeline.span_processor import SpanProcessor, Unread
+from llmeval_sdk.pipeline.queue import Spooled, Unread
+from llmeval_sdk.pipeline.recovery import Spooling
+from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.process.shield import shield, swallow, write_notices
-from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing import Span, disabled
-from llmeval_sdk.tracing.internals import off
 
 
 # Divides background work into small slices, because a busy thread slows the app down.
@@ -63,7 +62,7 @@ HEURISTIC_SECONDS = 0.5
 
 
 class Worker:
-    """One daemon thread between the intake and the deliveries."""
+    """Works between the intake and the deliveries, on a thread of its own."""
 
     def __init__(
         self,
@@ -103,22 +102,15 @@ class Worker:
         self.linger, self.idle_seconds = LINGER_SECONDS, IDLE_SECONDS
         self.hasten = self._urgent.set
         self._barriers = Barriers()
-        self._thread = OneThread(self._run, name="llmeval-worker")
         self._pace = Pace(plan.background_share)
         self._due = 0.0
         self._hurry = self._stop = self._over = False
+        self._unscored = 0
+        """How many spans ended before the inline heuristics of the plan were known."""
 
-    def start(self) -> bool:
-        """Start the thread if it does not run; False where none can start."""
-        return self._thread.start()
-
-    def join(self, deadline: float) -> bool:
-        """Have the thread take no further record and wait for it until a monotonic deadline.
-
-        Returns True if it has ended or never began: what it left in the lanes can be swept then.
-        """
+    def stop(self) -> None:
+        """Take no further record."""
         self._over = True
-        return self._thread.join(deadline)
 
     def barrier(self, *, stop: bool = False) -> Barrier:
         """Return a barrier that is set once everything taken in so far is scored and handed on."""
@@ -138,9 +130,10 @@ class Worker:
 
     # -- its own thread -------------------------------------------------------------------------
 
-    def _run(self) -> None:
-        off()
+    def run(self) -> None:
+        """Work until the last barrier; the thread ends then."""
         limit_processor_time(HEURISTIC_SECONDS)
+        self._unscored = len(self._span_processor.lane)
         _warm(self._plan)
         stop = False
         while not stop:
@@ -231,6 +224,10 @@ class Worker:
         if type(item) is Unread:
             self._read(item)
             return
+        if self._unscored:
+            self._unscored -= 1
+            if type(item) is Span and item.is_evaluated:
+                self._span_processor.score(item)
         kept = item if type(item) is Spooled else None
         missed = self._spooling.missed if kept is not None and self._spooling is not None else 0
         judgements: list[Future[None]] = []

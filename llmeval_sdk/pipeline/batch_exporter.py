@@ -17,9 +17,9 @@ from llmeval_sdk.model.protocols import BaseExporter
 from llmeval_sdk.pipeline.queue import BoundedQueue
 from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.process.exits import ending_by, seconds_left
+from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.process.retries import pauses
 from llmeval_sdk.process.shield import Counts, shield, swallow, tell
-from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing.internals import off
 
 

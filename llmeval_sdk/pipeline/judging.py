@@ -36,8 +36,9 @@ from llmeval_sdk.pipeline.batch_exporter import Emitted
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.process.exits import seconds_left
+from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.process.shield import Counts, shield, swallow, tell
-from llmeval_sdk.process.threads import DaemonLoop, OneThread
+from llmeval_sdk.process.threads import DaemonLoop
 from llmeval_sdk.statistics.reasons import NOT_RUN_REASONS
 from llmeval_sdk.tracing.internals import new_span_id, new_trace_id, off
 

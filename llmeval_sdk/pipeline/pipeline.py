@@ -1,4 +1,8 @@
-"""One pipeline: intake, worker, judges and deliveries, and how they start and end together."""
+"""One pipeline: the intake on the app's threads, what works behind it, and how both begin and end.
+
+Everything behind the intake is loaded and made by the worker's thread, so that the first call of a
+process does not wait for it; see `intake` and `work`.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from threading import get_ident
-from time import monotonic, sleep
+from time import monotonic, perf_counter
+from typing import TYPE_CHECKING
 
-from llmeval_sdk.model import DAY_SECONDS, Evaluation, EvaluationEvent
-from llmeval_sdk.pipeline._worker import LINGER_SECONDS, Worker
-from llmeval_sdk.pipeline.batch_exporter import Delivery
-from llmeval_sdk.pipeline.dispatcher import Privacy
-from llmeval_sdk.pipeline.plan import Plan
-from llmeval_sdk.pipeline.recovery import Spooling
+from llmeval_sdk.model import Evaluation, EvaluationEvent
+from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
-from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.process import shield
-from llmeval_sdk.process.exits import is_to_be_killed, seconds_left
+from llmeval_sdk.process.exits import is_to_be_killed, may_have_children, seconds_left
+from llmeval_sdk.process.loading import loading
+from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing.internals import off
+
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from llmeval_sdk.model.protocols import BaseExporter, Evaluator, Heuristic
+    from llmeval_sdk.pipeline.plan import Plan
+    from llmeval_sdk.pipeline.stats import Stats
+    from llmeval_sdk.pipeline.work import Work
 
 
 JUDGES_SHARE = 0.6
@@ -29,49 +41,53 @@ CHILD_LINGER_SECONDS = 5.0
 what it leaves, and would send again what the child had sent and not yet settled."""
 TASK_SECONDS = 1.0
 """How long each task of such a child may wait for delivery, where no file can hold its records."""
+LOADING_SECONDS = 10.0
+"""How long the end of a process waits until what works in the background is loaded."""
+
+FIRST_PAUSE_SECONDS = 0.02
+"""How long the worker lets the request go on with whose first record it was started."""
+MAX_PAUSE_SECONDS = 0.02
+"""How long it pauses at most between two steps of loading."""
+
+MakePlan = Callable[[Callable[[], None]], "Plan"]
+"""Makes the plan; it calls its argument after each small step, so that the worker can pause."""
 
 
 class Pipeline:
-    """Records, evaluates and delivers spans by a Plan until it is shut down.
+    """Records, evaluates and delivers spans until it is shut down.
 
     Its threads start with the first record.
 
     Args:
-        plan: what to run and where to send it.
+        intake: what the app's thread works by.
+        make_plan: makes the plan of all the rest.
         begun: called once, when the threads have started.
         often: called by the worker after each piece of work, and every second when there is none.
     """
 
     def __init__(
         self,
-        plan: Plan,
+        intake: IntakePlan,
+        make_plan: MakePlan,
         *,
         begun: Callable[[], None] | None = None,
         often: Callable[[], None] = shield.write_notices,
     ) -> None:
-        self.plan = plan
+        self.intake = intake
+        self._make_plan = make_plan
         self._begun = begun
-        self._span_processor = SpanProcessor(plan, self.start)
-        self._deliveries = {
-            exporter.name: Delivery(
-                exporter, max_records=plan.queue_records, max_bytes=plan.queue_bytes
-            )
-            for exporter in plan.exporters
-        }
-        privacy = Privacy(plan.redactor, content=plan.content)
-        self._spooling = self._spool(privacy)
-        if plan.spool is not None:
-            self._span_processor.spool = self._spooling
-        self._worker = Worker(
-            plan,
-            self._span_processor,
-            self._deliveries.values(),
-            privacy,
-            self._spooling,
-            often=often,
-        )
-        if plan.freezes:
-            self._expect_freezing()
+        self._often = often
+        self._span_processor = SpanProcessor(intake, self.start, self._find)
+        self._work: Work | None = None
+        self._making = threading.RLock()
+        """Held while the work is made; who waits for it waits here."""
+        self._maker: int | None = None
+        self._has_failed = False
+        self._hurry = threading.Event()
+        """Set when somebody waits for the work, so that it is made without pauses."""
+        self._thread = OneThread(self._run, name="llmeval-worker")
+        self._worker_thread: int | None = None
+        self._begun_step = 0.0
         self._starting = threading.RLock()
         self._started = False
         self._done = threading.Event()
@@ -81,36 +97,114 @@ class Pipeline:
         self.on_end = self._span_processor.on_end
         self.take = self._span_processor.take
 
-    def _spool(self, privacy: Privacy) -> Spooling | None:
-        folder = self.plan.spool or self.plan.children
-        if folder is None:
-            return None
-        return Spooling(
-            folder,
-            self._deliveries.values(),
-            pack=privacy.pack,
-            unpack=privacy.unpack,
-            left=self.plan.role == "off",
-            living=self.plan.role == "agent",
-            made=self.plan.spool is not None,
-        )
+    # -- what works behind the intake -----------------------------------------------------------
 
-    def _expect_freezing(self) -> None:
-        """Have records sent within a moment, and wake no thread while there are none."""
-        if not any(hooks.needs_clock for hooks in self.plan.hooks):
-            self._worker.idle_seconds = DAY_SECONDS
-        for delivery in self._deliveries.values():
-            delivery.linger = LINGER_SECONDS
+    def work(self, timeout: float = LOADING_SECONDS) -> Work | None:
+        """Return what works in the background; make it on this thread if nobody has begun to.
+
+        Returns ``None`` where it cannot be made, is not ready in time, or is being made by this
+        very thread, which a signal handler has interrupted.
+        """
+        if self._work is None and self._maker != get_ident():
+            self._hurry.set()
+            if self._making.acquire(timeout=timeout):
+                try:
+                    self._make()
+                finally:
+                    self._making.release()
+        return self._work
 
     @property
-    def started(self) -> bool:
-        """Whether anything was ever taken in."""
-        return self._started or (self._spooling is not None and self._spooling.is_used)
+    def plan(self) -> Plan:
+        """What it works by.
+
+        Raises:
+            RuntimeError: the plan cannot be made; the log has the reason.
+        """
+        if (work := self.work()) is None:
+            raise RuntimeError("the plan cannot be made; the log has the reason")
+        return work.plan
+
+    def in_child(self) -> Pipeline:
+        """Return a pipeline without records and threads, for a forked child, by the same plan."""
+        make_plan, work = self._make_plan, self._work
+        if work is not None:
+            plan = work.plan
+            make_plan = lambda _: plan  # noqa: E731
+        child = Pipeline(self.intake, make_plan, begun=self._begun, often=self._often)
+        if work is not None:
+            child.work()
+        return child
 
     @property
-    def is_idle(self) -> bool:
-        """Whether all that other processes left in the spool is dealt with."""
-        return self._spooling is None or (self._spooling.scans and self._spooling.is_idle)
+    def exporters(self) -> Sequence[BaseExporter]:
+        """The exporters that are made so far."""
+        return self.intake.exporters if self._work is None else self._work.plan.exporters
+
+    def add(self, heuristic: Heuristic, *, inline: bool) -> None:
+        """Add a heuristic that the app declared after the plan was made.
+
+        One that is still to be made will have it.
+        """
+        if inline:
+            self._span_processor.inline.add(heuristic)
+        if self._work is not None:
+            plan = self._work.plan
+            (plan.inline if inline else plan.background).add(heuristic)
+
+    def say_if_nothing_was_judged(self, stats: Stats) -> None:
+        """Leave a line for the log if judges were asked for and none of them gave a verdict."""
+        if self._work is not None:
+            from llmeval_sdk.pipeline.dispatcher import say_if_nothing_was_judged
+
+            say_if_nothing_was_judged(self._work.plan, stats)
+
+    def _make(self) -> None:
+        """Make the work, once. Where it fails, nothing is recorded any more, and all is counted."""
+        if self._work is not None or self._has_failed:
+            return
+        self._maker = get_ident()
+        try:
+            with loading:
+                plan = self._make_plan(self._pause)
+                self._pause()
+                from llmeval_sdk.pipeline.work import Work
+
+                work = Work(plan, self._span_processor, often=self._often)
+            self._span_processor.follow(plan.exporters)
+            self._span_processor.inline = plan.inline
+            self._work = work
+        except Exception as error:
+            if not shield.swallow("configure", error, calls_out=True):
+                raise
+            self._has_failed = True
+            self._span_processor.close()
+            self._span_processor.sweep("no_worker")
+        finally:
+            self._maker = None
+
+    def _pause(self) -> None:
+        """Let the app's threads, and a fork, go between two steps of loading."""
+        worked = perf_counter() - self._begun_step
+        if not self._hurry.is_set() and self._maker == self._worker_thread:
+            loading.rest(min(worked, MAX_PAUSE_SECONDS))
+        self._begun_step = perf_counter()
+
+    def _run(self) -> None:
+        off()
+        self._worker_thread = get_ident()
+        self._hurry.wait(FIRST_PAUSE_SECONDS)
+        self._begun_step = perf_counter()
+        with self._making:
+            self._make()
+        if self._work is not None:
+            self._work.start()
+            self._work.worker.run()
+
+    def _find(self, name: object) -> Evaluator | None:
+        return None if (work := self.work()) is None else work.plan.find(name)
+
+    # -- what tracing calls ---------------------------------------------------------------------
 
     @property
     def reads_at_once(self) -> bool:
@@ -129,34 +223,41 @@ class Pipeline:
         """Take an evaluation that the app made itself."""
         self._span_processor.submit(event)
 
+    # -- counters -------------------------------------------------------------------------------
+
+    @property
+    def started(self) -> bool:
+        """Whether anything was ever taken in."""
+        work = self._work
+        used = work is not None and work.spooling is not None and work.spooling.is_used
+        return self._started or used
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that other processes left in the spool is dealt with."""
+        return self._work is None or self._work.is_idle
+
     def stats(self) -> Stats:
-        """Return all counters as they stand."""
-        counted = {hooks.counted_as: hooks.stats() for hooks in self.plan.hooks}
-        span_processor, worker, spooling = self._span_processor, self._worker, self._spooling
-        dropped = span_processor.dropped.snapshot()
-        spans, evaluations = span_processor.spans.value, span_processor.evaluations.total
-        if spooling is not None and (killed := spooling.killed.value):
-            dropped["killed"], spans = killed, spans + killed
+        """Return all counters as they stand; it waits for nothing."""
+        taken = self._span_processor
+        spans, evaluations = taken.spans.value, taken.evaluations.total
+        dropped = taken.dropped.snapshot()
+        if self._work is not None:
+            return self._work.stats(spans, evaluations, dropped)
+        from llmeval_sdk.pipeline.stats import ExporterStats, Stats
+
+        created = spans + evaluations
+        waiting = created - sum(dropped.values())
+        account = ExporterStats(created=created, dropped=dropped, undelivered=waiting)
         return Stats(
             spans=spans,
             evaluations=evaluations,
             dropped=dropped,
-            exporters={
-                name: delivery.stats(spans + evaluations, dropped)
-                for name, delivery in self._deliveries.items()
-            },
-            judged=worker.judged.snapshot(),
-            not_run={name: counts.snapshot() for name, counts in list(worker.not_run.items())},
-            judge_usage=worker.judging.usage,
-            cut_prompts=worker.judging.cut_prompts,
-            pending_judgements=worker.judging.pending,
+            exporters=dict.fromkeys(self.intake.names, account),
             problems=shield.caught.snapshot(),
-            spool={} if spooling is None else spooling.stats(),
-            left_out=worker.judging.left_out,
-            fleet=worker.judging.fleet.snapshot(),
-            shared=self.plan.limiter.stats(),
-            sessions=counted.get("sessions", {}),
         )
+
+    # -- the end --------------------------------------------------------------------------------
 
     def flush(self, timeout: float) -> Stats:
         """Wait, at most ``timeout`` s, until all records so far are scored, judged, delivered."""
@@ -164,7 +265,7 @@ class Pipeline:
         if self._span_processor.closed:  # another thread is ending this pipeline, or has ended it
             self._wait_for_end(deadline)
             return self._outcome()
-        complete = self._finish(deadline, deadline, self._look_for_left_records())
+        complete = self._finish(deadline, deadline)
         shield.write_notices()
         return replace(self.stats(), complete=complete)
 
@@ -175,73 +276,64 @@ class Pipeline:
             self._hasten(deadline, timeout)
             return self._outcome()
         self._ender = get_ident()
-        left_by_children = self._look_for_left_records()
+        has_left = self._has_left_records(seconds_left(deadline))
         if not self._span_processor.closed:
             self._span_processor.close()
         judges_until = monotonic() + timeout * JUDGES_SHARE
         complete = delivered = True
-        if left_by_children is not None:
-            complete = self._finish(deadline - 0.1 * timeout, deadline, left_by_children)
+        if has_left:
+            complete = self._finish(deadline - 0.1 * timeout, deadline)
         if self._started:
-            complete &= self._settle(judges_until, deadline, last=True)
-            for delivery in self._deliveries.values():
-                delivery.stop()
-            for delivery in self._deliveries.values():
-                delivered &= delivery.join(deadline)
-        if self._worker.join(monotonic() + 0.25):  # the record in hand is scored and counted first
+            work = self.work(seconds_left(deadline))
+            if work is None:
+                complete = False
+            else:
+                complete &= work.settle(judges_until, deadline, last=True)
+                delivered = work.stop(deadline)
+                work.worker.stop()
+        if self._thread.join(monotonic() + 0.25):  # the record in hand is scored and counted first
             self._span_processor.sweep()
-        if self._spooling is not None:
-            self._spooling.close(delivered=delivered)
-        self.plan.close()
+        if self._work is not None:
+            self._work.close(delivered=delivered)
         shield.write_notices()
         self._done.set()
         return replace(self.stats(), complete=complete and delivered)
 
-    def _look_for_left_records(self) -> Spooling | None:
-        """Return the spooling if children of this process have left records to deliver here."""
-        spooling = self._spooling if self.plan.spool is None else None
-        if spooling is None or self._span_processor.spool is not None or not spooling.has_left:
-            return None
-        spooling.look()
+    def _has_left_records(self, timeout: float) -> bool:
+        """Return whether children of this process have left records to deliver here."""
+        if self._work is None and not may_have_children():
+            return False
+        work = self.work(timeout)
+        if work is None or not work.look_for_left_records():
+            return False
         self.start()
-        return spooling
+        return True
 
-    def _finish(
-        self, judges_until: float, deadline: float, left_by_children: Spooling | None
-    ) -> bool:
+    def _finish(self, judges_until: float, deadline: float) -> bool:
         """Deal with all records, also with those that children of this process have left."""
+        has_left = self._has_left_records(seconds_left(deadline))
+        if not self._started and not has_left:
+            return True
+        work = self.work(seconds_left(deadline))
+        if work is None:
+            return False
         if not self._started:
-            return left_by_children is None or self._work_here(left_by_children, deadline)
-        complete = self._settle(judges_until, deadline)
-        while left_by_children is not None and complete and not left_by_children.is_idle:
-            complete = self._settle(judges_until, deadline)
-        return complete
-
-    def _work_here(self, spooling: Spooling, deadline: float) -> bool:
-        """Do the work of the threads on this one: at exit Python 3.12 and later start none."""
-        while True:
-            self._worker.work()
-            for delivery in self._deliveries.values():
-                delivery.work(deadline)
-            if spooling.is_idle:
-                return True
-            if monotonic() > deadline:
-                return False
-            sleep(0.01)
+            return work.work_here(deadline)
+        return work.finish(judges_until, deadline, has_left=has_left)
 
     def retire(self, successor: Pipeline) -> None:
         """Leave all further records to another pipeline; exporters that it uses too stay open."""
         with self._starting:
             self._span_processor.close(successor._span_processor)
-        for name, delivery in self._deliveries.items():
-            other = successor._deliveries.get(name)
-            delivery.closes = other is None or other.exporter != delivery.exporter
+        if self._work is not None and (work := successor.work()) is not None:
+            self._work.retire(work)
 
     def _hasten(self, deadline: float, timeout: float) -> None:
         """Wait while another thread ends this pipeline; give up judges after their share."""
         self._wait_for_end(monotonic() + timeout * JUDGES_SHARE)
         if not self._done.is_set():
-            self._worker.judging.shut()
+            if self._work is not None:
+                self._work.worker.judging.shut()
             self._wait_for_end(deadline)
 
     def _wait_for_end(self, deadline: float) -> None:
@@ -261,34 +353,39 @@ class Pipeline:
         """
         self._span_processor.lane.clear()
         self._span_processor.reserved.clear()
-        for delivery in self._deliveries.values():
+        for delivery in self._work.deliveries.values() if self._work is not None else ():
             delivery.clear()
 
+    # -- the beginning --------------------------------------------------------------------------
+
     def start(self) -> bool:
-        """Start the threads; False where none can start, or where this process is to have none.
+        """Start the worker; False where none can start, or where this process is to have none.
 
         The first record does it; calling it earlier takes over what other processes left.
         """
-        if self.plan.role == "off":
+        if self._work is not None and self._work.plan.role == "off":
             return False
         with self._starting:
             if not self._started and not self._span_processor.closed:
-                self._prepare_for_the_kill()
-                self._start_others()
-                if self._worker.start() and not self._started:  # a finaliser may have got here too
+                work = self.work() if is_to_be_killed() else self._work
+                if work is not None:
+                    self._prepare_for_the_kill(work)
+                    work.start()
+                if self._thread.start() and not self._started:  # a finaliser may have got here too
                     self._started = True
                     if self._begun is not None:
                         with shield.shield("the end of the process"):
                             self._begun()
             return self._started
 
-    def _prepare_for_the_kill(self) -> None:
+    def _prepare_for_the_kill(self, work: Work) -> None:
         """Spool the records where the parent finds them, if it is going to kill this process."""
-        if self._spooling is None or self.plan.spool is not None or not is_to_be_killed():
+        spooling = work.spooling
+        if spooling is None or work.plan.spool is not None or not is_to_be_killed():
             return
-        if self._spooling.open(crowded=self._worker.hasten):
-            self._span_processor.spool = self._spooling
-            self._worker.linger = CHILD_LINGER_SECONDS
+        if spooling.open(crowded=work.worker.hasten):
+            self._span_processor.spool = spooling
+            work.worker.linger = CHILD_LINGER_SECONDS
         else:
             self._span_processor.at_task_end = self._deliver_at_once
 
@@ -297,26 +394,3 @@ class Pipeline:
         if not self.flush(TASK_SECONDS).complete:
             self._span_processor.at_task_end = None
             shield.tell("spool", "records are lost when the parent terminates this process")
-
-    def _start_others(self) -> None:
-        """Start the threads that the worker may need at exit, when Python 3.12 starts none."""
-        for delivery in self._deliveries.values():
-            delivery.start()
-        plan = self.plan
-        if plan.has_model or plan.decisions or any(judge.model for judge in plan.judges):
-            self._worker.judging.start()
-
-    def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
-        """Wait until the worker, the judges and then the deliveries are done with all so far."""
-        barrier = self._worker.barrier(stop=last)
-        scored = barrier.done.wait(seconds_left(judges_until))
-        complete = self._worker.judging.join(judges_until)
-        if last:
-            self._worker.judging.shut()
-        if not scored:  # only half of the time left, so that what is scored can still be delivered
-            scored = barrier.done.wait(seconds_left(deadline) / 2)
-        complete &= scored and not barrier.failed
-        barriers = [delivery.barrier() for delivery in self._deliveries.values()]
-        for delivered in barriers:  # no `all(…)`: each of them may use the time that is left
-            complete &= delivered.done.wait(seconds_left(deadline))
-        return complete

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,16 +28,14 @@ from llmeval_sdk.evaluation.resolve import (
     escalations_in_force,
     finder,
     idle_rules,
-    place_of,
     read_by,
     requested_evaluators,
     resolve,
-    standing_heuristics,
 )
 from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
-from llmeval_sdk.evaluation.scoring import Heuristics
+from llmeval_sdk.evaluation.scoring import Heuristics, Unloaded, loaded
+from llmeval_sdk.evaluation.standing import place_of, standing_heuristics
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
-from llmeval_sdk.exporters.redaction import Redactor
 from llmeval_sdk.judges.base import unrated_categories
 from llmeval_sdk.model.protocols import (
     BaseExporter,
@@ -46,13 +44,13 @@ from llmeval_sdk.model.protocols import (
     Exporter,
     Heuristic,
     Judge,
-    complete_exporter,
 )
+from llmeval_sdk.pipeline.intake import NOTHING_EARLY, Early, make_exporters, make_redactor
 from llmeval_sdk.pipeline.plan import DecisionPlan, Plan, Planning, Plugin
 from llmeval_sdk.pipeline.spool import Folder, children_folder
 from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.store.state import HostLedger, ledger_path, state_path
-from llmeval_sdk.tracing.internals import off, state
+from llmeval_sdk.tracing.internals import state
 
 
 # What settings alone say of a plan: what may leave, where records survive, who works.
@@ -65,26 +63,6 @@ def _what_may_leave(settings: Settings) -> bool | str:
             f"capture_content={settings.capture_content!r}: use True, False or {SCORES!r}"
         )
     return settings.capture_content
-
-
-def _make_redactor(
-    settings: Settings, custom: Callable[[str], str] | None, problems: list[str], *, strict: bool
-) -> Redactor:
-    """Make the redactor. After a mistake in the environment it takes out all it can."""
-
-    def quietly(text: str) -> str:
-        off()  # decorated helpers of the redactor must not make spans that need redaction
-        assert custom is not None
-        return custom(text)
-
-    own = None if custom is None else quietly
-    try:
-        return Redactor(settings.redact, own)
-    except ConfigurationError as error:
-        if strict:
-            raise
-        problems.append(f"{error}; using all detectors")
-        return Redactor(("all",), own)
 
 
 def _spool_of(settings: Settings) -> Folder | None:
@@ -117,38 +95,6 @@ def _recent_scores_of(settings: Settings, name: str) -> list[tuple[str | None, f
 def _ledger_of(settings: Settings) -> HostLedger:
     """Return the file in which the processes of this host keep the budget's books."""
     return HostLedger(ledger_path(settings.store))
-
-
-# Makes the exporters of a pipeline: by name, from objects, or by the addresses in the settings.
-
-
-def _make_exporters(
-    settings: Settings, own: Sequence[Exporter], problems: list[str], *, strict: bool
-) -> tuple[BaseExporter, ...]:
-    """Return the app's own exporters and the named ones; by default, those with an address."""
-    exporters = [complete_exporter(exporter) for exporter in own]
-    for name in settings.exporters or (() if exporters else default_exporters(settings)):
-        try:
-            exporters.append(complete_exporter(registry.exporter_factory(name)(settings)))
-        except ConfigurationError as error:
-            if strict:
-                raise
-            problems.append(f"{config.source_of('exporters')}: {error}; left out")
-    return tuple(exporters) or (complete_exporter(registry.exporter_factory("local")(settings)),)
-
-
-def default_exporters(settings: Settings) -> tuple[str, ...]:
-    """Return the exporters for settings that name none: those with an address, else local."""
-    names = []
-    endpoints = (
-        settings.otlp_endpoint, settings.otlp_traces_endpoint, settings.otlp_logs_endpoint
-    )  # fmt: skip
-    if (any(endpoints) and not settings.otel_disabled) or settings.otel == "global":
-        names.append("otlp")
-    for plugin in registry.plugins():
-        if isinstance(plugin, Plugin):
-            names += plugin.default_exporters(settings)
-    return tuple(names) or ("local",)
 
 
 # The decision model of a plan: which one is asked, and the questions of which judges.
@@ -350,6 +296,8 @@ def make_plan(
     exporters: Sequence[Exporter] = (),
     redact: Callable[[str], str] | None = None,
     strict: bool = False,
+    early: Early = NOTHING_EARLY,
+    pause: Callable[[], None] = lambda: None,
 ) -> Plan:
     """Resolve all names and make the plan.
 
@@ -369,6 +317,8 @@ def make_plan(
         exporters: objects, beside those that the settings name.
         redact: the app's own redaction.
         strict: raise mistakes of the environment too, because a person is watching.
+        early: parts of the plan that the app's thread has made.
+        pause: called between two pieces of work.
 
     Raises:
         ConfigurationError: something cannot be used; the message names it and says what to do.
@@ -380,11 +330,13 @@ def make_plan(
     requested = requested_evaluators(evaluators, settings, complain)
     if strict:
         _check_decorators(settings)
+    pause()
     plugins = [plugin for plugin in registry.plugins() if isinstance(plugin, Plugin)]
     planning = Planning(settings=settings, problems=problems, strict=strict, llm=llm)
     planning.requested = requested
     for plugin in plugins:
         _prepare(plugin, planning)
+    pause()
     written = EscalationRules(escalations)
     if escalations is None:
         written = escalations_as_written(settings)
@@ -401,20 +353,23 @@ def make_plan(
     spending = any((llm is not None, settings.judge_model, named, planning.judging))
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
+    pause()
     sampling = _rules(rules, settings, problems)
     _check_rules(sampling, rules, [*requested, *judges], settings, problems, spending=spending)
     sampling = replace(sampling, rules=(*written.closing, *sampling.rules))
     read = read_by([*requested, *judges], escalations, settings)
     inline, background = _divided([*requested, *read], settings)
+    pause()
     for change in planning.prepared:
-        background = list(map(change, background))
+        background = [change(one) for one in map(loaded, background) if one is not None]
     budget = budget or _budget(settings, problems)
     role = _role_of(settings, problems, strict=strict)
     sinks: tuple[BaseExporter, ...] = ()
     if role != "off":
-        sinks = _make_exporters(settings, exporters, problems, strict=strict)
+        sinks = early.exporters or make_exporters(settings, exporters, problems, strict=strict)
+    pause()
     sink_names = [sink.name for sink in sinks]
-    redactor = _make_redactor(settings, redact, problems, strict=strict)
+    redactor = early.redactor or make_redactor(settings, redact, problems, strict=strict)
     captured = _what_may_leave(settings)
     plan = Plan(
         exporters=sinks,
@@ -451,6 +406,7 @@ def make_plan(
         prices=settings.prices,
     )
     for plugin in plugins:
+        pause()
         plan = _complete(plugin, plan, settings, planning)
     return plan
 
@@ -502,13 +458,14 @@ def _check_decorators(settings: Settings) -> None:
 
 def _divided(
     requested: Sequence[Evaluator], settings: Settings
-) -> tuple[list[Heuristic], list[Heuristic]]:
+) -> tuple[list[Heuristic | Unloaded], list[Heuristic | Unloaded]]:
     """Divide the heuristics into those for the app's thread and those for the worker."""
     wanted = {heuristic.name: heuristic for heuristic in requested if heuristic.kind == "heuristic"}
     standing = {heuristic.name: heuristic for heuristic in standing_heuristics(settings)}
+    every: Mapping[str, Heuristic | Unloaded] = {**standing, **wanted}
     heuristics = [
         (place_of(heuristic, settings, requested=heuristic.name in wanted), heuristic)
-        for heuristic in (standing | wanted).values()
+        for heuristic in every.values()
     ]
     inline = [heuristic for place, heuristic in heuristics if place == "caller"]
     return inline, [heuristic for place, heuristic in heuristics if place == "worker"]

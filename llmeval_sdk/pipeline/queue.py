@@ -1,8 +1,37 @@
-"""A bounded queue between threads that needs no lock and refuses records when it is full."""
+"""A bounded queue between threads, and what stands for records in it that are no plain ones."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.pipeline.spool import Place, SpoolFile
+    from llmeval_sdk.tracing import Span
+
+
+class Unread(NamedTuple):
+    """Spans that another library made; the worker reads them."""
+
+    read: Callable[[], Iterable[Span]]
+    exported: bool
+    """Whether our exporters send them; otherwise the library does."""
+
+
+class Spooled(NamedTuple):
+    """A record on its way through the pipeline that is in the spool as well.
+
+    One for which no slot was free is only counted there, in the head of the file.
+    """
+
+    item: Any
+    file: SpoolFile
+    place: Place
+    """Its slots; empty where none was free."""
+    adopted: bool = False
+    """Whether another process wrote it."""
 
 
 class BoundedQueue:

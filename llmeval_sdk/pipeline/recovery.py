@@ -17,25 +17,12 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from llmeval_sdk.pipeline.batch_exporter import Barrier, Delivery
-from llmeval_sdk.pipeline.spool import Folder, Place, SpoolError, SpoolFile, Torn, Unreadable
+from llmeval_sdk.pipeline.queue import Spooled
+from llmeval_sdk.pipeline.spool import Folder, SpoolError, SpoolFile, Torn, Unreadable
 from llmeval_sdk.process.shield import Count, Counts, swallow, tell
 
 
 # What the pipeline knows of records that are also in the spool.
-
-
-class Spooled(NamedTuple):
-    """A record on its way through the pipeline that is in the spool as well.
-
-    One for which no slot was free is only counted there, in the head of the file.
-    """
-
-    item: Any
-    file: SpoolFile
-    place: Place
-    """Its slots; empty where none was free."""
-    adopted: bool = False
-    """Whether another process wrote it."""
 
 
 class Unsettled(NamedTuple):

@@ -1,6 +1,9 @@
 """Puts the parts together: settings, evaluators, pipeline and tracing.
 
-This is the only module that knows all others; each of them can be used without it.
+Set up by the environment, the first traced call makes an intake plan and loads nothing else; the
+worker makes the plan of all the rest. ``configure()`` makes both at once, since a person is
+watching who has to hear of mistakes. What the first call does not need is imported inside
+functions.
 """
 
 from __future__ import annotations
@@ -13,45 +16,59 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config, registry
-from llmeval_sdk.config import Settings, price_table
-from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.escalation import Escalation
-from llmeval_sdk.evaluation.resolve import place_of
-from llmeval_sdk.evaluation.sampling import SamplingRule
-from llmeval_sdk.model.protocols import (
-    LLM,
-    BaseExporter,
-    ContextBridge,
-    DecisionModel,
-    Exporter,
-    Heuristic,
-    Judge,
-    Services,
+from llmeval_sdk.config import Settings
+from llmeval_sdk.config.settings import IdentitySettings
+from llmeval_sdk.pipeline.intake import (
+    NOTHING_EARLY,
+    Early,
+    IntakePlan,
+    acts_early,
+    intake_plan,
+    make_early,
+    may_be_live,
+    needs_whole_plan,
 )
-from llmeval_sdk.pipeline.dispatcher import say_if_nothing_was_judged
-from llmeval_sdk.pipeline.pipeline import Pipeline
-from llmeval_sdk.pipeline.plan import Plan, Plugin
-from llmeval_sdk.pipeline.planning import make_plan, recording_plan
-from llmeval_sdk.pipeline.spool import children_of
-from llmeval_sdk.pipeline.stats import Stats
+from llmeval_sdk.pipeline.pipeline import LOADING_SECONDS, MakePlan, Pipeline
 from llmeval_sdk.process import shield
-from llmeval_sdk.process.distribution import namesake_warning
-from llmeval_sdk.process.exits import after_children, before_hard_exit, prompt_turns, seconds_left
-from llmeval_sdk.process.forks import wait_for_imports
-from llmeval_sdk.process.threads import in_background
-from llmeval_sdk.store.identities import identities
+from llmeval_sdk.process.exits import (
+    after_children,
+    before_hard_exit,
+    may_have_children,
+    prompt_turns,
+    seconds_left,
+)
+from llmeval_sdk.process.loading import load_module, loading
 from llmeval_sdk.tracing.internals import Link, State, install, is_off, keep_images, state
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.budget import Budget
+    from llmeval_sdk.evaluation.escalation import Escalation
+    from llmeval_sdk.evaluation.sampling import SamplingRule
+    from llmeval_sdk.model.protocols import (
+        LLM,
+        BaseExporter,
+        ContextBridge,
+        DecisionModel,
+        Exporter,
+        Heuristic,
+        Judge,
+    )
+    from llmeval_sdk.pipeline.plan import Plan
+    from llmeval_sdk.pipeline.stats import Stats
 
 
 # Connects tracing with the other tracing libraries of this process, so that spans nest.
 
 
-def _connect(exporters: Sequence[BaseExporter], services: Services) -> None:
+def _connect(exporters: Sequence[BaseExporter], redactor: Any) -> None:
     """Connect the exporters of a new configuration, and tracing with the libraries behind them."""
+    from llmeval_sdk.model.protocols import Services
+
+    services = Services(redactor, in_force.lost, end=_at_exit, deliver=_at_flush)
     for exporter in exporters:
         with shield.shield(f"exporter {exporter.name}", calls_out=True):
             exporter.connect(services)
@@ -122,6 +139,13 @@ class InForce:
         """Return the settings in force, or those of the environment where none are yet."""
         return self.settings or config.from_environment(problems=[])
 
+    def finish_loading(self) -> None:
+        """Wait until what is to deliver records is loaded: that is no part of an exit's time."""
+        deadline = monotonic() + LOADING_SECONDS
+        for pipeline in self.all():
+            if pipeline.started:
+                pipeline.work(seconds_left(deadline))
+
     @property
     def exit_seconds(self) -> float:
         """How long the end of the process may wait."""
@@ -131,6 +155,8 @@ class InForce:
         """Have a replaced pipeline deliver its records in the background."""
         if not old.started:
             return
+        from llmeval_sdk.process.threads import in_background
+
         self.retired.append(old)
         if not in_background(_end, old, RETIRING_SECONDS):
             _end(old, 1.0)
@@ -153,7 +179,7 @@ class InForce:
                 for name, value in switches.items():
                     setattr(state, name, value)
 
-    def begin_anew(self, make: Callable[[Pipeline], Pipeline]) -> None:
+    def begin_anew(self) -> None:
         """Begin anew in a forked child, without the parent's threads and waiting records."""
         self.lock = threading.RLock()
         # Kept alive: what they hold must not be finalised here, as the parent still uses it.
@@ -161,10 +187,10 @@ class InForce:
         self.retired.clear()
         if self.pipeline is None:
             return
-        for exporter in self.pipeline.plan.exporters:
+        for exporter in self.pipeline.exporters:
             with shield.shield(f"exporter {exporter.name}", calls_out=True):
                 exporter.after_fork()
-        self.pipeline = make(self.pipeline)
+        self.pipeline = self.pipeline.in_child()
         state.recorder = self.pipeline if state.enabled else None
 
 
@@ -175,6 +201,8 @@ def _end(old: Pipeline, seconds: float) -> None:
 
 
 def _merged(results: Sequence[Stats]) -> Stats:
+    from llmeval_sdk.pipeline.stats import Stats
+
     total = results[0] if results else Stats()
     for stats in results[1:]:
         total = total + stats
@@ -197,17 +225,85 @@ def _configure_from_environment() -> None:
     with in_force.lock:
         if in_force.pipeline is not None:
             return
-        problems: list[str] = []
         try:
-            resolved = config.from_environment(problems=problems)
-            plan = make_plan(resolved, problems)
+            with loading:
+                _put_environment_in_force()
         except Exception as error:
             if not shield.swallow("configure", error, calls_out=True):
                 raise
             state.enabled = False
             shield.write_notices()
-            return
-        _put_in_force(resolved, plan, problems)
+
+
+def _put_environment_in_force() -> None:
+    """Make what the app's thread needs of a plan, and leave the rest to the worker.
+
+    Problems are left to the worker too, which reads all settings: the log is none of the app's.
+    """
+    environment = config.snapshot()
+    resolved = config.from_environment(environment, problems=[], plugins=False)
+    early = NOTHING_EARLY
+    if may_be_live(resolved) or acts_early():
+        resolved = config.from_environment(environment, problems=[])
+        early = make_early(resolved)
+        _connect(early.exporters, early.redactor)
+    intake = intake_plan(resolved, early.exporters)
+
+    def make(pause: Callable[[], None]) -> Plan:
+        return _make_work_plan(environment, early, pause)
+
+    _put_in_force(resolved, intake, make)
+    if acts_early():
+        _start_plugins(resolved)
+    if needs_whole_plan(resolved) and in_force.pipeline is not None:
+        in_force.pipeline.work()
+
+
+_STEPS = ("pipeline.planning",)
+"""What the worker loads, in steps of some milliseconds."""
+
+
+def _make_work_plan(
+    environment: Mapping[str, str], early: Early, pause: Callable[[], None]
+) -> Plan:
+    """Make the plan of what works in the background, of the environment as it was."""
+    for module in _STEPS:
+        load_module(f"llmeval_sdk.{module}")
+        pause()
+    from llmeval_sdk.pipeline.planning import make_plan
+
+    problems: list[str] = []
+    registry.plugins()
+    pause()
+    resolved = config.from_environment(environment, problems=problems)
+    pause()
+    try:
+        plan = make_plan(resolved, problems, early=early, pause=pause)
+    except Exception:
+        state.enabled = False
+        raise
+    _tell(problems)
+    if not early.exporters:
+        _connect(plan.exporters, plan.redactor)
+    in_force.settings = resolved
+    if not acts_early():
+        _start_plugins(resolved)
+    return plan
+
+
+def _tell(problems: Sequence[str]) -> None:
+    for problem in problems:
+        setting, _, reason = problem.partition(": ")
+        shield.tell(f"configure: {setting[:100]}", reason[:300] or "ignored")
+
+
+def _start_plugins(resolved: Settings) -> None:
+    from llmeval_sdk.pipeline.plan import Plugin
+
+    for plugin in registry.plugins():
+        if isinstance(plugin, Plugin):
+            with shield.shield(f"plugin {plugin.name}", calls_out=True):
+                plugin.start(resolved)
 
 
 def deliver(timeout: float) -> Stats:
@@ -221,14 +317,19 @@ def _deliver_in_time(timeout: float | None) -> bool:
     return deliver(in_force.exit_seconds if timeout is None else timeout).complete
 
 
-def _make(plan: Plan) -> Pipeline:
-    return Pipeline(plan, begun=partial(before_hard_exit, _at_hard_exit), often=_housekeeping)
+def _make(intake: IntakePlan, make_plan: MakePlan) -> Pipeline:
+    begun = partial(before_hard_exit, _at_hard_exit)
+    return Pipeline(intake, make_plan, begun=begun, often=_housekeeping)
 
 
 def _housekeeping() -> None:
     """Write waiting lines to the log; show OpenTelemetry the counters if the app has loaded it."""
-    if _looked_for_namesake.acquire(blocking=False) and (warning := namesake_warning()):
-        shield.tell("installation", warning)
+    if _looked_for_namesake.acquire(blocking=False):
+        with loading:
+            from llmeval_sdk.process.distribution import namesake_warning
+
+            if warning := namesake_warning():
+                shield.tell("installation", warning)
     shield.write_notices()
     if "opentelemetry.metrics" in sys.modules and _metrics_shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):
@@ -238,21 +339,16 @@ def _housekeeping() -> None:
                 observe(in_force.stats)
 
 
-def _put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> None:
+def _put_in_force(resolved: Settings, intake: IntakePlan, make_plan: MakePlan) -> None:
     """Replace the pipeline in force; the old one delivers its records in the background."""
     global _exit_registered  # noqa: PLW0603
     with in_force.lock:
-        for problem in problems:
-            setting, _, reason = problem.partition(": ")
-            shield.tell(f"configure: {setting[:100]}", reason[:300] or "ignored")
         old, in_force.settings = in_force.pipeline, resolved
-        services = Services(plan.redactor, in_force.lost, end=_at_exit, deliver=_at_flush)
-        _connect(plan.exporters, services)
-        new = in_force.pipeline = _make(plan)
+        new = in_force.pipeline = _make(intake, make_plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
         keep_images(resolved.images == "keep")
-        state.identities = identities(resolved, problems)
+        state.identities = _identities(resolved)
         state.recorder = new if resolved.enabled else None
         if not _exit_registered:
             _exit_registered = True
@@ -261,11 +357,15 @@ def _put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> No
         if old is not None:
             old.retire(new)
             in_force.retire(old)
-    for plugin in registry.plugins():
-        if isinstance(plugin, Plugin):
-            with shield.shield(f"plugin {plugin.name}", calls_out=True):
-                plugin.start(resolved)
-    shield.write_notices()
+
+
+def _identities(resolved: Settings) -> Any:
+    """Return what hashes the ids of users and sessions; ``None`` where no setting asks for it."""
+    if resolved.of(IdentitySettings).hash_ids is None:
+        return None
+    from llmeval_sdk.store.identities import identities
+
+    return identities(resolved, [])
 
 
 def _registered(evaluator: Heuristic | Judge) -> None:
@@ -273,11 +373,12 @@ def _registered(evaluator: Heuristic | Judge) -> None:
     current = in_force.pipeline
     if current is None or evaluator.kind != "heuristic":
         return
+    from llmeval_sdk.evaluation.standing import place_of
+
     settings = in_force.settings_or_default()
     place = place_of(evaluator, settings, requested=evaluator.name in settings.evaluators)
     if place is not None:
-        plan = current.plan
-        (plan.inline if place == "caller" else plan.background).add(evaluator)
+        current.add(evaluator, inline=place == "caller")
 
 
 def _at_flush() -> None:
@@ -301,13 +402,11 @@ def _take_over_from_children() -> None:
 
 def _set_up_for_children() -> None:
     """Set the SDK up if children of this process have recorded something and it has not."""
-    if (
-        in_force.pipeline is not None
-        or not state.enabled
-        or "multiprocessing.process" not in sys.modules
-    ):
+    if in_force.pipeline is not None or not state.enabled or not may_have_children():
         return
-    resolved = config.from_environment(problems=[])
+    from llmeval_sdk.pipeline.spool import children_of
+
+    resolved = config.from_environment(problems=[], plugins=False)
     if children_of(resolved.store).exists():
         _configure_from_environment()
 
@@ -324,11 +423,12 @@ def _at_exit() -> None:
 def _end_of_all() -> None:
     """Deliver what is there by the deadline, and tell what was not delivered."""
     with shield.shield("exit"), prompt_turns():
+        in_force.finish_loading()
         result = in_force.shutdown(monotonic() + in_force.exit_seconds)
         if losses := result.losses:
             shield.tell("exit", f"{losses}; see stats()")
         if (current := in_force.pipeline) is not None:
-            say_if_nothing_was_judged(current.plan, result)
+            current.say_if_nothing_was_judged(result)
         shield.write_notices()
         for pipeline in in_force.newest_first():
             pipeline.clear()
@@ -345,11 +445,11 @@ def _at_hard_exit() -> None:
 
 def _after_fork() -> None:
     """Begin anew in a forked child: threads and waiting records belong to the parent."""
-    in_force.begin_anew(lambda parents: _make(parents.plan))
+    in_force.begin_anew()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=wait_for_imports, after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 install(
@@ -418,6 +518,10 @@ def configure(
         ...     budget=llmeval.Budget(usd_per_day=2.0),
         ... )
     """
+    from llmeval_sdk.config import price_table
+    from llmeval_sdk.errors import ConfigurationError
+    from llmeval_sdk.pipeline.planning import make_plan
+
     problems: list[str] = []
     names = tuple(name for name in exporters or () if isinstance(name, str))
     if isinstance(llm, str):
@@ -453,7 +557,19 @@ def configure(
         redact=redact if callable(redact) else None,
         strict=True,
     )
-    _put_in_force(resolved, plan, problems)
+    _put_plan_in_force(resolved, plan, problems)
+
+
+def _put_plan_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> None:
+    """Put a plan in force that is made already, with all that works in the background."""
+    with in_force.lock:
+        _tell(problems)
+        _connect(plan.exporters, plan.redactor)
+        _put_in_force(resolved, IntakePlan.of(plan), lambda _: plan)
+        if in_force.pipeline is not None:
+            in_force.pipeline.work()
+    _start_plugins(resolved)
+    shield.write_notices()
 
 
 def _is_texts(value: object) -> bool:
@@ -561,7 +677,9 @@ def recording(
 
     Raises `ConfigurationError` for an exporter that is not known or lacks its library.
     """
+    from llmeval_sdk.pipeline.planning import recording_plan
+
     plan = recording_plan(resolved, problems, exporters=exporters, exports=exports)
     with isolated():
-        _put_in_force(resolved, plan, problems)
+        _put_plan_in_force(resolved, plan, problems)
         yield

@@ -4,46 +4,53 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sized
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.evaluation.scoring import is_built_in, own_copy, run_heuristic
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
-from llmeval_sdk.model.protocols import Heuristic
 from llmeval_sdk.model.records import Retrieved, early_record, record_of
-from llmeval_sdk.pipeline.plan import Plan
-from llmeval_sdk.pipeline.queue import BoundedQueue
-from llmeval_sdk.pipeline.recovery import Spooled, Spooling
+from llmeval_sdk.pipeline.intake import IntakePlan
+from llmeval_sdk.pipeline.queue import BoundedQueue, Spooled, Unread
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.shield import Count, Counts, caught, shield, swallow, tell
 from llmeval_sdk.tracing import Span, disabled
 from llmeval_sdk.tracing.internals import roll_up, settle, state
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.scoring import Heuristics
+    from llmeval_sdk.model.protocols import BaseExporter, Evaluator, Heuristic, LiveSpans
+    from llmeval_sdk.pipeline.recovery import Spooling
 
 
 _EARLY = "context_relevance"
 """Scored as soon as a retrieval ends, so that the app can read it before it asks the model."""
 
 
-class Unread(NamedTuple):
-    """Spans that another library made; the worker reads them."""
-
-    read: Callable[[], Iterable[Span]]
-    exported: bool
-    """Whether our exporters send them; otherwise the library does."""
-
-
 class SpanProcessor:
     """Takes finished spans and submitted evaluations, on the threads of the app.
 
     After the first record it takes no lock and writes nothing but the spool's mapped memory.
+
+    Args:
+        plan: what it works by.
+        start: starts the worker; False where none can be started.
+        find: finds the evaluator of a name in the plan of the worker.
     """
 
-    def __init__(self, plan: Plan, start: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        plan: IntakePlan,
+        start: Callable[[], bool],
+        find: Callable[[object], Evaluator | None],
+    ) -> None:
         self._plan = plan
         self._start = start
+        self._find = find
         self._running = False
         self._asleep = False
         self._wake: SimpleQueue[None] = SimpleQueue()
-        self._inline = plan.inline
-        self._early = plan.inline.get(_EARLY)
+        self._inline: Heuristics | None = None
+        """The inline heuristics, which are loaded for the first span that they can read."""
         self.lane = BoundedQueue(max_records=plan.queue_records, max_bytes=plan.queue_bytes)
         self.reserved = BoundedQueue(max_records=4 * plan.queue_records, max_bytes=plan.queue_bytes)
         """Evaluations have a lane of their own, so that a burst of spans does not drop them."""
@@ -56,8 +63,25 @@ class SpanProcessor:
         self.at_task_end: Callable[[], None] | None = None
         """Called after each trace, in a process that may be killed any time and has no spool."""
         self.spool: Spooling | None = None
-        live = [(sink.name, sink.live) for sink in plan.exporters if sink.live is not None]
+        self._live: list[tuple[str, LiveSpans]] = []
+        self.follow(plan.exporters)
+
+    def follow(self, exporters: Iterable[BaseExporter]) -> None:
+        """Tell these exporters of each span while it is open, those first that give it its ids."""
+        live = [(exporter.name, exporter.live) for exporter in exporters if exporter.live]
         self._live = sorted(live, key=lambda named: not named[1].gives_ids)
+
+    @property
+    def inline(self) -> Heuristics:
+        """The heuristics that run on the app's thread."""
+        if self._inline is None:
+            with loading:
+                self._inline = self._plan.make_inline()
+        return self._inline
+
+    @inline.setter
+    def inline(self, inline: Heuristics) -> None:
+        self._inline = inline
 
     def on_start(self, span: Span) -> None:
         """Let exporters open their library's own span."""
@@ -94,11 +118,18 @@ class SpanProcessor:
     @property
     def reads_at_once(self) -> bool:
         """Whether a heuristic of the app, or the spool, reads a span the moment it ends."""
-        return self.spool is not None or self._inline.reads_anything
+        return self.spool is not None or self._reads_anything
+
+    @property
+    def _reads_anything(self) -> bool:
+        inline = self._inline
+        return self._plan.reads_anything if inline is None else inline.reads_anything
 
     def evaluate(self, span: Span, name: str) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""
-        heuristic = self._plan.find(name)
+        from llmeval_sdk.evaluation.scoring import is_built_in, run_heuristic
+
+        heuristic = self._find(name)
         if heuristic is None or heuristic.kind != "heuristic":
             tell("span.evaluate", f"no heuristic is named {name[:80]!r}")
             return None
@@ -114,10 +145,8 @@ class SpanProcessor:
 
     def early(self, span: Span) -> Evaluation | None:
         """Score the context that an open span holds so far, wherever it came from."""
-        if self._early is None:
-            return None
         record = early_record(span, span.gathered, retrieved=self._plan.retrieved)
-        return None if record is None else run_heuristic(self._early, record)
+        return None if record is None else self.inline.run_one(_EARLY, record)
 
     def submit(self, event: EvaluationEvent) -> None:
         """Take an evaluation that the app made itself."""
@@ -133,15 +162,15 @@ class SpanProcessor:
         taker._put(taker.lane, Unread(read, exported), size)
 
     def close(self, successor: SpanProcessor | None = None) -> None:
-        """Take in nothing more, and leave it to ``heir`` where there is one."""
+        """Take in nothing more, and leave it to a successor where there is one."""
         self.successor = successor
         self.closed = True
 
-    def sweep(self) -> None:
+    def sweep(self, reason: str = "shutdown") -> None:
         """Drop what came after the worker's last look. Call it when nobody else reads the lanes."""
         for lane in (self.reserved, self.lane):
             while (item := lane.take()) is not None:
-                self._drop("shutdown", item)
+                self._drop(reason, item)
 
     def _in_force(self) -> SpanProcessor:
         """Return the intake that takes records now."""
@@ -211,19 +240,22 @@ class SpanProcessor:
 
     def score(self, span: Span) -> None:
         """Run the inline heuristics on a span, unless there is nothing for them to read."""
-        if not (self._inline and (self._inline.reads_anything or span.has_metadata)):
+        if not (span.has_metadata or self._reads_anything) or not self.inline:
             return
         record = span.record = self._record(span)
         done = list(span.scored or ())
+        names = [evaluation.name for evaluation in done]
         for item in span.gathered or ():
             if type(item) is Retrieved and item.chunks is record.retrieved_context:
-                done.extend(item.evaluations)
+                done.extend(score for score in item.evaluations if score.name not in names)
         names = [evaluation.name for evaluation in done]
-        done.extend(self._inline.run(record, but=names, by=_run_untraced))
+        done.extend(self.inline.run(record, but=names, by=_run_untraced))
         span.scored = done
 
 
 def _run_untraced(heuristic: Heuristic, record: Record) -> Evaluation:
     """Run a heuristic of the app untraced: it may call the very function that it scores."""
+    from llmeval_sdk.evaluation.scoring import own_copy, run_heuristic
+
     with disabled():
         return run_heuristic(heuristic, own_copy(record))

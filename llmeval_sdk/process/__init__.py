@@ -1,8 +1,8 @@
 """How the SDK behaves in the process of the app: threads, forks, exits, exceptions and counters.
 
 ``shield`` keeps our exceptions away from the app and counts, ``threads`` has our threads and event
-loops and runs code of the app with a deadline, ``forks`` and ``exits`` handle how processes begin
-and end. Nothing here knows spans or evaluators.
+loops and runs code of the app with a deadline, ``loading``, ``forks`` and ``exits`` handle how
+processes begin and end. Nothing here knows spans or evaluators.
 """
 
 from __future__ import annotations

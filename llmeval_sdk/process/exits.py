@@ -72,6 +72,11 @@ def after_children(end: Callable[[], None]) -> bool:
     return True
 
 
+def may_have_children() -> bool:
+    """Return whether the app has loaded multiprocessing, whose children leave records."""
+    return _multiprocessing()[0] is not None
+
+
 def _multiprocessing() -> tuple[Any, Any]:
     """Return multiprocessing's modules ``process`` and ``util`` where the app has loaded them."""
     return sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")

@@ -41,13 +41,11 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
-from itertools import count
 from queue import Empty, SimpleQueue
 from time import monotonic
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import JudgeError
-from llmeval_sdk.process.exits import seconds_left
 from llmeval_sdk.process.shield import caught, tell
 
 
@@ -55,42 +53,6 @@ T = TypeVar("T")
 MAX_LOOKUPS = 32
 """How many name lookups may be abandoned at a time: more than calls of the app's code, because each
 comes back after the resolver's own timeout, and hosts that can be resolved must not wait for it."""
-
-
-class OneThread:
-    """A daemon thread that does its work once, however often and from wherever it is started.
-
-    It has no lock, because a signal handler or a finaliser may call `start` in the middle of
-    another `start`. Several threads may then begin; the first one works and the others end at once.
-    """
-
-    def __init__(self, work: Callable[[], None], *, name: str) -> None:
-        self._work = work
-        self._name = name
-        self._turns = count()
-        self._threads: list[threading.Thread] = []
-
-    def start(self) -> bool:
-        """Start the thread unless it was started; False where Python can start none."""
-        if not self._threads:
-            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:
-                return bool(self._threads)
-            self._threads.append(thread)
-        return True
-
-    def join(self, deadline: float) -> bool:
-        """Wait for the thread until a monotonic deadline; True if it has ended or never began."""
-        for thread in self._threads:
-            thread.join(seconds_left(deadline))
-        return not any(thread.is_alive() for thread in self._threads)
-
-    def _run(self) -> None:
-        if next(self._turns) == 0:
-            self._threads.append(threading.current_thread())  # `start` may have been interrupted
-            self._work()
 
 
 class DaemonLoop(asyncio.SelectorEventLoop):

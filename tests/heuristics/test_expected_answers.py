@@ -8,7 +8,7 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.evaluation.resolve import standing_heuristics
+from llmeval_sdk.evaluation.standing import every_heuristic
 from llmeval_sdk.heuristics.expected.json_schema import of_schema
 from llmeval_sdk.model import Record
 
@@ -90,7 +90,7 @@ def test_they_run_only_where_they_are_named():
     row = {"request": "q", "response": "slate", "expected_response": "slate"}
     assert not registry.expected().keys() & llmeval.evaluate([row]).counts.keys()
     settings = llmeval.config.from_environment(problems=[])
-    standing = {each.name for each in standing_heuristics(settings, every_built_in=True)}
+    standing = {each.name for each in every_heuristic(settings)}
     assert not registry.expected().keys() & standing
     named = llmeval.evaluate([row], evaluators=["exact_match", "token_f1"])
     assert named.metrics["exact_match/average"] == 1.0

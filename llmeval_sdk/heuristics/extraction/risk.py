@@ -43,7 +43,7 @@ from llmeval_sdk.model.structure import (
     config_of,
     fields_of,
     general_path,
-    is_structured,
+    is_extraction,
     path_of_single,
     records_of_fields,
 )
@@ -451,7 +451,7 @@ class ExtractionRisk:
 
     def applies(self, record: Record) -> bool:
         """Say whether the record holds what was extracted, and not only an answer in prose."""
-        return bool(record.extractions or record.field_config) or is_structured(record)
+        return is_extraction(record)
 
     def evaluate(self, record: Record, /) -> Evaluation:
         """Score one record."""
@@ -592,7 +592,7 @@ class ExtractionRisk:
 
     def learn(self, record: Record, /) -> None:
         """Count a record's value in its field's history. The worker calls it, once per record."""
-        if self.histories is None or is_structured(record):
+        if self.histories is None or is_extraction(record):
             return
         field = _field_of(record)
         if abstained(value_of(record)):

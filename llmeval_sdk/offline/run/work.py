@@ -28,9 +28,10 @@ from llmeval_sdk.errors import ConfigurationError, DataError, MissingExtraError
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
 from llmeval_sdk.evaluation.models import Models, NoModel, configured_model
-from llmeval_sdk.evaluation.resolve import load, resolve, resolve_all, standing_heuristics
+from llmeval_sdk.evaluation.resolve import load, resolve, resolve_all
 from llmeval_sdk.evaluation.running import WorkerPool, judge_record, record_for
 from llmeval_sdk.evaluation.scoring import not_applicable, run_heuristic, without_answer
+from llmeval_sdk.evaluation.standing import every_heuristic
 from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, signer_of
 from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, Failure, Record
@@ -167,7 +168,7 @@ def choose(evaluators: Sequence[object] | None, settings: Settings, *, has_model
         _find_modules_here()
         chosen += resolve_all(evaluators, settings)
     else:
-        chosen += standing_heuristics(settings, every_built_in=True)
+        chosen += every_heuristic(settings)
         chosen += _standing_judges(settings) if has_model else ()
     heuristics = tuple(each for each in chosen if each.kind == "heuristic")
     judges = tuple(each for each in chosen if each.kind == "judge")

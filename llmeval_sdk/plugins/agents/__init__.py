@@ -8,6 +8,11 @@ open run know; ``origins`` tells values that the agent had seen from values that
 from __future__ import annotations
 
 from llmeval_sdk.pipeline.plan import Plugin
+from llmeval_sdk.registry import Attachment
+
+
+_TRAJECTORY = ("trajectory_match", "tool_call_accuracy", "tool_call_f1")
+"""The scores that compare a run with the one that was expected."""
 
 
 class AgentsPlugin(Plugin):
@@ -23,6 +28,10 @@ class AgentsPlugin(Plugin):
             "tool_call_accuracy", "tool_call_f1",
         )
     }  # fmt: skip
+    attachments = {
+        name: Attachment(("steps", "expected_trajectory") if name in _TRAJECTORY else ("steps",))
+        for name in heuristics
+    }
     judges = {
         name: f"judges.{name}:{name}"
         for name in (

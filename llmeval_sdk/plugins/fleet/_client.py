@@ -39,9 +39,9 @@ from llmeval_sdk.plugins.fleet._message import (
 )
 from llmeval_sdk.plugins.fleet.settings import FleetSettings
 from llmeval_sdk.plugins.shared.redis_client import connect, is_redis_error
+from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.process.retries import pauses
 from llmeval_sdk.process.shield import Counts, shield, tell
-from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing.internals import off
 
 

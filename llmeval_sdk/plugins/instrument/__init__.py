@@ -9,9 +9,11 @@ become spans of ours: scored, priced and sent like those of the decorators.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.pipeline.plan import Plugin
+from llmeval_sdk.process.loading import load_module
 
 
 if TYPE_CHECKING:
@@ -27,10 +29,12 @@ class InstrumentPlugin(Plugin):
     findings = {"Instrumented clients": "libraries:findings"}
 
     def start(self, settings: Settings) -> None:
-        """Instrument the clients that the settings name."""
-        from llmeval_sdk.plugins.instrument.patching import connect
+        """Instrument the clients that the settings name, and look again at those that are."""
+        from llmeval_sdk.plugins.instrument.settings import InstrumentationSettings
 
-        connect(settings)
+        patching = f"{__name__}.patching"
+        if settings.of(InstrumentationSettings).instrument or patching in sys.modules:
+            load_module(patching).connect(settings)
 
 
 plugin = InstrumentPlugin()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.pipeline.plan import Plugin
+from llmeval_sdk.registry import Attachment, own_evaluators
 
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class SessionsPlugin(Plugin):
         "turn_count": "heuristics.length:turn_count",
         "session_seconds": "heuristics.length:session_seconds",
     }
+    attachments = {name: Attachment(("steps|request",), per="session") for name in heuristics}
     judges = {
         name: f"judges.{name}:{name}"
         for name in (
@@ -41,7 +43,14 @@ class SessionsPlugin(Plugin):
     state = {"turns": "turn_store:TABLES"}
 
     def complete(self, plan: Plan, settings: Settings, planning: Planning) -> Plan:
-        """Take the evaluators of sessions out of the plan, and put in what runs them."""
+        """Take the evaluators of sessions out of the plan, and put in what runs them.
+
+        Nothing is kept of any session where no evaluator of sessions was asked for, or registered
+        by the app.
+        """
+        wanted = (*plan.judges, *planning.requested, *own_evaluators())
+        if not any(getattr(evaluator, "per", "answer") == "session" for evaluator in wanted):
+            return plan
         from llmeval_sdk.plugins.sessions.idle_sessions import make
 
         return make(plan, settings, planning.requested)

@@ -14,10 +14,9 @@ from pathlib import Path
 from time import monotonic, time_ns
 from typing import Any, NamedTuple
 
-from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
-from llmeval_sdk.evaluation.resolve import standing_heuristics
-from llmeval_sdk.evaluation.scoring import Heuristics, is_built_in
+from llmeval_sdk.evaluation.scoring import Heuristics, is_built_in, loaded
+from llmeval_sdk.evaluation.standing import standing_heuristics
 from llmeval_sdk.model import Record, Target
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
 from llmeval_sdk.pipeline.evaluating import Case, Subject
@@ -339,16 +338,11 @@ def _marks(due: DueSession, record: Record) -> tuple[tuple[str, Any], ...]:
 
 
 def make(plan: Plan, settings: Settings, requested: Sequence[Evaluator]) -> Plan:
-    """Take the evaluators of sessions out of a plan, and put in what runs them.
-
-    Nothing is kept of any session where no evaluator of sessions was asked for, or registered by
-    the app.
-    """
-    wanted = (*plan.judges, *requested, *registry.own_evaluators())
-    if not any(_is_of_session(evaluator) for evaluator in wanted):
-        return plan
+    """Take the evaluators of sessions out of a plan, and put in what runs them."""
     judges = [judge for judge in plan.judges if judge.per == "session"]
-    standing = [each for each in standing_heuristics(settings) if _is_of_session(each)]
+    standing = list(
+        filter(None, map(loaded, filter(_is_of_session, standing_heuristics(settings))))
+    )
     asked = [each for each in requested if each.kind == "heuristic" and _is_of_session(each)]
     own = [each for each in standing if not is_built_in(each)]
     if not (judges or asked or own):

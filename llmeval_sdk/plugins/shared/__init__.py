@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from llmeval_sdk.config import source_of
 from llmeval_sdk.pipeline.plan import Plugin
 
 
@@ -21,6 +22,10 @@ class SharedPlugin(Plugin):
 
     def complete(self, plan: Plan, settings: Settings, planning: Planning) -> Plan:
         """Put what all hosts share in the place of what this host would keep."""
+        from llmeval_sdk.plugins.shared.settings import SharedSettings
+
+        if settings.of(SharedSettings).shared is None and source_of("shared") == "default":
+            return plan
         from llmeval_sdk.plugins.shared.sharing import share
 
         return share(plan, settings, planning.problems, strict=planning.strict)

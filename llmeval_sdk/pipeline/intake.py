@@ -1,0 +1,204 @@
+"""What the app's thread has to know: the part of a plan that is made before the first call returns.
+
+It says what is recorded and how, which exporters follow spans while they are open, and which
+heuristics may run on the app's thread. The worker makes the rest, `plan.Plan`, off that thread:
+evaluators, judges, limits, exporters, the store, and plugins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from llmeval_sdk import config, registry
+from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.tracing.internals import off
+
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from llmeval_sdk.config import Settings
+    from llmeval_sdk.evaluation.scoring import Heuristics
+    from llmeval_sdk.exporters.redaction import Redactor
+    from llmeval_sdk.model.protocols import BaseExporter, Exporter
+    from llmeval_sdk.pipeline.plan import Plan
+
+
+MAX_QUEUED_RECORDS = 20_000
+"""Finished spans that may wait."""
+MAX_QUEUED_BYTES = 32 << 20
+_NOT_LIVE = frozenset(("local", "console", "memory"))
+"""Exporters that know nothing of open spans, so that the worker may make them."""
+
+
+class IntakePlan:
+    """What the app's thread works by.
+
+    Args:
+        exporters: those that are made already, because they follow open spans.
+        names: the exporters that there will be, as far as that is known.
+        make_inline: makes the heuristics of the app's thread.
+        reads_anything: whether one of them may have something to say of any record.
+        retrieved: see the setting ``retrieved_context``.
+        retrieval_limits: see the setting of that name.
+        queue_records: how many finished spans may wait.
+        queue_bytes: how many bytes of them.
+    """
+
+    def __init__(
+        self,
+        *,
+        make_inline: Callable[[], Heuristics],
+        reads_anything: bool = False,
+        exporters: Sequence[BaseExporter] = (),
+        names: Sequence[str] = (),
+        retrieved: str = "last",
+        retrieval_limits: Mapping[str, int] | None = None,
+        queue_records: int = MAX_QUEUED_RECORDS,
+        queue_bytes: int = MAX_QUEUED_BYTES,
+    ) -> None:
+        self.make_inline = make_inline
+        self.reads_anything = reads_anything
+        self.exporters = tuple(exporters)
+        self.names = tuple(names) or tuple(exporter.name for exporter in exporters)
+        self.retrieved = retrieved
+        self.retrieval_limits = retrieval_limits
+        self.queue_records = queue_records
+        self.queue_bytes = queue_bytes
+
+    @classmethod
+    def of(cls, plan: Plan) -> IntakePlan:
+        """Return the part of a finished plan that the app's thread has to know."""
+        return cls(
+            make_inline=lambda: plan.inline,
+            reads_anything=plan.inline.reads_anything,
+            exporters=plan.exporters,
+            retrieved=plan.retrieved,
+            retrieval_limits=plan.retrieval_limits,
+            queue_records=plan.queue_records,
+            queue_bytes=plan.queue_bytes,
+        )
+
+
+def intake_plan(settings: Settings, exporters: Sequence[BaseExporter]) -> IntakePlan:
+    """Make the intake plan of settings under which the worker makes the rest.
+
+    Args:
+        settings: those of the core; the tables of plugins need not be there.
+        exporters: what `make_early` has made.
+    """
+
+    def make_inline() -> Heuristics:
+        from llmeval_sdk.evaluation.standing import inline_heuristics
+
+        return inline_heuristics(settings)
+
+    own = any(getattr(evaluator, "inline", False) for evaluator in registry.own_evaluators())
+    return IntakePlan(
+        make_inline=make_inline,
+        reads_anything=own and make_inline().reads_anything,
+        exporters=exporters,
+        names=settings.exporters,
+        retrieved=settings.retrieved_context,
+        retrieval_limits=settings.retrieval_limits,
+    )
+
+
+def needs_whole_plan(settings: Settings) -> bool:
+    """Return whether the app's thread needs the whole plan.
+
+    A process that keeps its records in the spool has to write the first one there before it goes
+    on.
+    """
+    return bool(settings.spool) or settings.worker != "thread"
+
+
+def may_be_live(settings: Settings) -> bool:
+    """Return whether some exporter may have to see the first span when it begins.
+
+    Args:
+        settings: those of the core; the tables of plugins need not be there.
+    """
+    if settings.exporters:
+        return not _NOT_LIVE.issuperset(settings.exporters)
+    return _sends_otlp(settings) or acts_early()
+
+
+def acts_early() -> bool:
+    """Return whether the environment asks for what a plugin does before the first call returns."""
+    return any(map(config.variables, registry.EARLY_VARIABLES))
+
+
+class Early(NamedTuple):
+    """Parts of the plan that the app's thread has made, since an exporter follows open spans."""
+
+    exporters: tuple[BaseExporter, ...] = ()
+    redactor: Redactor | None = None
+
+
+NOTHING_EARLY = Early()
+
+
+def make_early(settings: Settings) -> Early:
+    """Make the exporters of settings if one of them follows open spans; else nothing."""
+    if _NOT_LIVE.issuperset(settings.exporters or default_exporters(settings)):
+        return NOTHING_EARLY
+    exporters = make_exporters(settings, (), [], strict=False)
+    return Early(exporters, make_redactor(settings, None, [], strict=False))
+
+
+def default_exporters(settings: Settings) -> tuple[str, ...]:
+    """Return the exporters for settings that name none: those with an address, else local."""
+    from llmeval_sdk.pipeline.plan import Plugin
+
+    names = ["otlp"] if _sends_otlp(settings) else []
+    for plugin in registry.plugins():
+        if isinstance(plugin, Plugin):
+            names += plugin.default_exporters(settings)
+    return tuple(names) or ("local",)
+
+
+def _sends_otlp(settings: Settings) -> bool:
+    endpoints = (
+        settings.otlp_endpoint, settings.otlp_traces_endpoint, settings.otlp_logs_endpoint
+    )  # fmt: skip
+    return (any(endpoints) and not settings.otel_disabled) or settings.otel == "global"
+
+
+def make_exporters(
+    settings: Settings, own: Sequence[Exporter], problems: list[str], *, strict: bool
+) -> tuple[BaseExporter, ...]:
+    """Return the app's own exporters and the named ones; by default, those with an address."""
+    from llmeval_sdk.model.protocols import complete_exporter
+
+    exporters = [complete_exporter(exporter) for exporter in own]
+    for name in settings.exporters or (() if exporters else default_exporters(settings)):
+        try:
+            exporters.append(complete_exporter(registry.exporter_factory(name)(settings)))
+        except ConfigurationError as error:
+            if strict:
+                raise
+            problems.append(f"{config.source_of('exporters')}: {error}; left out")
+    return tuple(exporters) or (complete_exporter(registry.exporter_factory("local")(settings)),)
+
+
+def make_redactor(
+    settings: Settings, custom: Callable[[str], str] | None, problems: list[str], *, strict: bool
+) -> Redactor:
+    """Make the redactor. After a mistake in the environment it takes out all it can."""
+    from llmeval_sdk.exporters.redaction import Redactor
+
+    def quietly(text: str) -> str:
+        off()  # decorated helpers of the redactor must not make spans that need redaction
+        assert custom is not None
+        return custom(text)
+
+    own = None if custom is None else quietly
+    try:
+        return Redactor(settings.redact, own)
+    except ConfigurationError as error:
+        if strict:
+            raise
+        problems.append(f"{error}; using all detectors")
+        return Redactor(("all",), own)

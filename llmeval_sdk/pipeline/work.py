@@ -1,0 +1,176 @@
+"""What works in the background of one pipeline, by a finished plan: worker, judges, deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import monotonic, sleep
+
+from llmeval_sdk.model import DAY_SECONDS
+from llmeval_sdk.pipeline._worker import LINGER_SECONDS, Worker
+from llmeval_sdk.pipeline.batch_exporter import Delivery
+from llmeval_sdk.pipeline.dispatcher import Privacy
+from llmeval_sdk.pipeline.plan import Plan
+from llmeval_sdk.pipeline.recovery import Spooling
+from llmeval_sdk.pipeline.span_processor import SpanProcessor
+from llmeval_sdk.pipeline.stats import Stats
+from llmeval_sdk.process import shield
+from llmeval_sdk.process.exits import seconds_left
+
+
+class Work:
+    """Evaluates and delivers what a `SpanProcessor` takes in.
+
+    Args:
+        plan: what to run and where to send it.
+        span_processor: where records wait.
+        often: called by the worker after each piece of work, and every second when there is none.
+    """
+
+    def __init__(
+        self, plan: Plan, span_processor: SpanProcessor, *, often: Callable[[], None]
+    ) -> None:
+        self.plan = plan
+        self._span_processor = span_processor
+        self.deliveries = {
+            exporter.name: Delivery(
+                exporter, max_records=plan.queue_records, max_bytes=plan.queue_bytes
+            )
+            for exporter in plan.exporters
+        }
+        privacy = Privacy(plan.redactor, content=plan.content)
+        self.spooling = self._spool(privacy)
+        if plan.spool is not None:
+            span_processor.spool = self.spooling
+        self.worker = Worker(
+            plan, span_processor, self.deliveries.values(), privacy, self.spooling, often=often
+        )
+        if plan.freezes:
+            self._expect_freezing()
+
+    def _spool(self, privacy: Privacy) -> Spooling | None:
+        folder = self.plan.spool or self.plan.children
+        if folder is None:
+            return None
+        return Spooling(
+            folder,
+            self.deliveries.values(),
+            pack=privacy.pack,
+            unpack=privacy.unpack,
+            left=self.plan.role == "off",
+            living=self.plan.role == "agent",
+            made=self.plan.spool is not None,
+        )
+
+    def _expect_freezing(self) -> None:
+        """Have records sent within a moment, and wake no thread while there are none."""
+        if not any(hooks.needs_clock for hooks in self.plan.hooks):
+            self.worker.idle_seconds = DAY_SECONDS
+        for delivery in self.deliveries.values():
+            delivery.linger = LINGER_SECONDS
+
+    def start(self) -> None:
+        """Start the threads that the worker may need at exit, when Python 3.12 starts none."""
+        for delivery in self.deliveries.values():
+            delivery.start()
+        plan = self.plan
+        if plan.has_model or plan.decisions or any(judge.model for judge in plan.judges):
+            self.worker.judging.start()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that other processes left in the spool is dealt with."""
+        return self.spooling is None or (self.spooling.scans and self.spooling.is_idle)
+
+    def stats(self, spans: int, evaluations: int, dropped: Mapping[str, int]) -> Stats:
+        """Return all counters as they stand, with those of the span processor."""
+        counted = {hooks.counted_as: hooks.stats() for hooks in self.plan.hooks}
+        worker, spooling, dropped = self.worker, self.spooling, dict(dropped)
+        if spooling is not None and (killed := spooling.killed.value):
+            dropped["killed"], spans = killed, spans + killed
+        return Stats(
+            spans=spans,
+            evaluations=evaluations,
+            dropped=dropped,
+            exporters={
+                name: delivery.stats(spans + evaluations, dropped)
+                for name, delivery in self.deliveries.items()
+            },
+            judged=worker.judged.snapshot(),
+            not_run={name: counts.snapshot() for name, counts in list(worker.not_run.items())},
+            judge_usage=worker.judging.usage,
+            cut_prompts=worker.judging.cut_prompts,
+            pending_judgements=worker.judging.pending,
+            problems=shield.caught.snapshot(),
+            spool={} if spooling is None else spooling.stats(),
+            left_out=worker.judging.left_out,
+            fleet=worker.judging.fleet.snapshot(),
+            shared=self.plan.limiter.stats(),
+            sessions=counted.get("sessions", {}),
+        )
+
+    def look_for_left_records(self) -> bool:
+        """Return whether children of this process have left records to deliver here."""
+        spooling = self.spooling if self.plan.spool is None else None
+        if spooling is None or self._span_processor.spool is not None or not spooling.has_left:
+            return False
+        spooling.look()
+        return True
+
+    def finish(self, judges_until: float, deadline: float, *, has_left: bool) -> bool:
+        """Deal with all records, also with those that children of this process have left."""
+        complete = self.settle(judges_until, deadline)
+        while has_left and complete and self.spooling is not None and not self.spooling.is_idle:
+            complete = self.settle(judges_until, deadline)
+        return complete
+
+    def settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
+        """Wait until the worker, the judges and then the deliveries are done with all so far."""
+        judging = self.worker.judging
+        barrier = self.worker.barrier(stop=last)
+        scored = barrier.done.wait(seconds_left(judges_until))
+        complete = judging.join(judges_until)
+        if last:
+            judging.shut()
+        if not scored:  # only half of the time left, so that what is scored can still be delivered
+            scored = barrier.done.wait(seconds_left(deadline) / 2)
+        complete &= scored and not barrier.failed
+        barriers = [delivery.barrier() for delivery in self.deliveries.values()]
+        for delivered in barriers:  # no `all(…)`: each of them may use the time that is left
+            complete &= delivered.done.wait(seconds_left(deadline))
+        return complete
+
+    def work_here(self, deadline: float) -> bool:
+        """Do the work of the threads on this one: at exit Python 3.12 and later start none."""
+        while True:
+            self.worker.work()
+            for delivery in self.deliveries.values():
+                delivery.work(deadline)
+            if self.spooling is None or self.spooling.is_idle:
+                return True
+            if monotonic() > deadline:
+                return False
+            sleep(0.01)
+
+    def stop(self, deadline: float) -> bool:
+        """Have each delivery send what waits once; return whether all ended by the deadline."""
+        deliveries = self.deliveries.values()
+        for delivery in deliveries:
+            if not delivery.start():
+                delivery.work(deadline)
+            delivery.stop()
+        delivered = True
+        for delivery in deliveries:
+            delivered &= delivery.join(deadline)
+        return delivered
+
+    def close(self, *, delivered: bool) -> None:
+        """Let go of files."""
+        if self.spooling is not None:
+            self.spooling.close(delivered=delivered)
+        self.plan.close()
+
+    def retire(self, successor: Work) -> None:
+        """Leave exporters open that another pipeline uses too."""
+        for name, delivery in self.deliveries.items():
+            other = successor.deliveries.get(name)
+            delivery.closes = other is None or other.exporter != delivery.exporter
