@@ -441,10 +441,10 @@ def test_the_settings_table_reads_every_row():
     """Each row of the table reads its own default back and names a variable and a purpose."""
     settings = config.Settings()
     for row in config.rows():
-        assert row.metadata["env"], row.name
-        assert row.metadata["doc"].endswith("."), row.name
+        assert row.variables, row.name
+        assert row.doc.endswith("."), row.name
         assert config.value_of(settings, row.name) == row.default
-        for variable in row.metadata["env"]:
+        for variable in row.variables:
             assert f"`{variable}`" in table()
     assert runtime.settings().store
 
