@@ -210,15 +210,24 @@ def expected(read: Callable[[Any], object], value: object, problem: Exception) -
     kind = _KINDS.get(read, _Kind())
     of_reader = str(problem) if type(problem) is ValueError else ""
     line = of_reader or f"expected {kind.words.replace('`', '')}"
-    near = did_you_mean(value.strip().lower(), kind.choices) if isinstance(value, str) else ""
+    parts = value.split(",") if isinstance(value, str) else value
+    words = [part.strip().lower() for part in _texts(parts)] if kind.choices else []
+    wrong = next((word for word in words if word not in kind.choices), "")
+    near = did_you_mean(wrong, kind.choices)
     return f"{line}; {near}" if near else line
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of a collection, such as a list of names with a mistake in it."""
+    held = value if isinstance(value, (list, tuple, set, frozenset)) else ()
+    return [item for item in held if isinstance(item, str)]
 
 
 @allows("text")
 def text(value: object) -> str:
     """Read any text that can be written as UTF-8, without the blanks around it."""
     if not isinstance(value, str):
-        raise ValueError("expected text")  # noqa: TRY004 - readers raise no other error
+        raise ValueError  # noqa: TRY004 - readers raise no other error
     plain = str.strip(value)
     try:
         plain.encode()
@@ -416,7 +425,10 @@ def prices(value: object) -> Mapping[str, tuple[float, ...]]:
     price_of: dict[str, object] = {}
     for part in filter(str.strip, value.split(";")):
         model, _, pair = part.rpartition("=")
-        price_of[model.strip()] = pair.split(",")
+        try:
+            price_of[model.strip()] = list(map(float, pair.split(",")))
+        except ValueError:
+            raise ValueError(_PRICE) from None
     return price_table(price_of)
 
 
@@ -434,7 +446,8 @@ def price_table(prices: object) -> Mapping[str, tuple[float, ...]]:
     for place, (model, pair) in enumerate(prices.items(), 1):
         try:
             name = text(model)
-            numbers = tuple(map(positive, () if isinstance(pair, str) else pair))
+            is_texts = any(isinstance(number, str) for number in pair)
+            numbers = () if is_texts else tuple(map(positive, pair))
         except (ValueError, TypeError):
             name, numbers = "", ()
         if not name or len(numbers) not in (2, 3, 4) or max(numbers) >= 1e9:

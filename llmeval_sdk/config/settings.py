@@ -239,7 +239,21 @@ class JudgingSettings(Table):
 # The settings of what may leave the process.
 
 
-_detectors = some_of("api_key", "jwt", "iban", "card", "email", "phone", "all", "off")
+DETECTORS = ("api_key", "jwt", "iban", "card", "email", "phone")
+"""The names of what `exporters.redaction` detects."""
+_some_detectors = some_of(*DETECTORS)
+
+
+@allows(
+    f"{', '.join(f'`{name}`' for name in DETECTORS)}, with commas between; `all` for everything "
+    "that can be detected, or `off` for nothing",
+    *DETECTORS,
+    "all",
+    "off",
+)
+def _detectors(value: object) -> tuple[str, ...]:
+    word = names(value)
+    return word if word in (("all",), ("off",)) else _some_detectors(value)
 
 
 class PrivacySettings(Table):
@@ -267,8 +281,7 @@ class PrivacySettings(Table):
         "LLMEVAL_REDACT",
         read=_detectors,
         careful=("all",),
-        doc="What is taken out of everything that leaves: `api_key`, `jwt`, `email`, `card`, "
-        "`iban`, `phone`, `all` or `off`.",
+        doc="What is taken out of everything that leaves.",
     )
 
 
@@ -642,6 +655,16 @@ class Settings(
         settings: _AnyTable = self.extensions.get(table) or table()
         return settings
 
+    def without_texts_and_judges(self, why: str) -> Settings:
+        """Return what may be in force until a person has mended a mistake."""
+        content = without_content("", self.capture_content)
+        return self.changed(capture_content=content, closed={**self.closed, JUDGES: why})
+
+    def check_open(self, what: str) -> None:
+        """Raise `ConfigurationError` where something is closed, with what closes it."""
+        if what in self.closed:
+            raise ConfigurationError(f"{_CLOSED.get(what, what)}: {self.closed[what]}")
+
 
 @cache
 def areas() -> dict[str, type[Table]]:
@@ -715,7 +738,7 @@ def _checked(options: Mapping[str, object]) -> dict[str, Any]:
         try:
             read = row.read(value)
         except Exception as problem:
-            what = f"{name}={_shown(row, value)}"
+            what = f"{name}={'***' if row.is_secret else shown(value)}"
             raise ConfigurationError(f"{what}: {expected(row.read, value, problem)}") from None
         is_empty = isinstance(value, str) and not value.strip()
         values[name] = row.default if is_empty else read
@@ -760,7 +783,7 @@ class _Reading:
             try:
                 self.values[row.name] = row.read(given)
             except Exception as problem:
-                what = f"{variable}={_shown(row, given)}"
+                what = f"{variable}={'***' if row.is_secret else shown(given)}"
                 self._close(row, variable, f"{what}: {expected(row.read, given, problem)}")
 
     def read_names(self, settled: Collection[str]) -> None:
@@ -809,16 +832,14 @@ def as_text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _shown(row: Row, value: object) -> str:
-    """Return a value that cannot be read as people may see it: it may be a key in a wrong place."""
-    if row.is_secret:
-        return "***"
+def shown(value: object) -> str:
+    """Return a value that cannot be used as people may see it: it may be a key in a wrong place."""
     hide: Callable[[str], str] = registry.load("llmeval_sdk.exporters.redaction:without_secrets")
     try:
-        shown = repr(hide(value)) if isinstance(value, str) else hide(repr(value))
+        words = repr(hide(value)) if isinstance(value, str) else hide(repr(value))
     except Exception:
-        shown = f"<{type(value).__name__}>"
-    return shown[:80]
+        words = f"<{type(value).__name__}>"
+    return words[:80]
 
 
 PREFIX = "LLMEVAL_"

@@ -57,33 +57,13 @@ from llmeval_sdk.tracing.internals import off, state
 # What settings alone say of a plan: what may leave, where records survive, who works.
 
 
-def _what_may_leave(settings: Settings) -> bool | str:
-    """Return what content may leave. Raises `ConfigurationError` for any other word."""
-    if settings.capture_content not in (True, False, SCORES):
-        raise ConfigurationError(
-            f"capture_content={settings.capture_content!r}: use True, False or {SCORES!r}"
-        )
-    return settings.capture_content
-
-
-def _make_redactor(
-    settings: Settings, custom: Callable[[str], str] | None, problems: list[str], *, strict: bool
-) -> Redactor:
-    """Make the redactor. After a mistake in the environment it takes out all it can."""
-
+def _make_redactor(settings: Settings, custom: Callable[[str], str] | None) -> Redactor:
     def quietly(text: str) -> str:
         off()  # decorated helpers of the redactor must not make spans that need redaction
         assert custom is not None
         return custom(text)
 
-    own = None if custom is None else quietly
-    try:
-        return Redactor(settings.redact, own)
-    except ConfigurationError as error:
-        if strict:
-            raise
-        problems.append(f"{error}; using all detectors")
-        return Redactor(("all",), own)
+    return Redactor(settings.redact, None if custom is None else quietly)
 
 
 def _spool_of(settings: Settings) -> Folder | None:
@@ -124,9 +104,14 @@ def _ledger_of(settings: Settings) -> HostLedger:
 def _make_exporters(
     settings: Settings, own: Sequence[Exporter], problems: list[str], *, strict: bool
 ) -> tuple[BaseExporter, ...]:
-    """Return the app's own exporters and the named ones; by default, those with an address."""
+    """Return the app's own exporters and the named ones; by default, those with an address.
+
+    One whose address, key or certificate cannot be read is left out.
+    """
     exporters = [complete_exporter(exporter) for exporter in own]
     for name in settings.exporters or (() if exporters else default_exporters(settings)):
+        if name in settings.closed:
+            continue
         try:
             exporters.append(complete_exporter(registry.exporter_factory(name)(settings)))
         except ConfigurationError as error:
@@ -226,6 +211,8 @@ def _model(
 ) -> tuple[DecisionModel | None, str]:
     from llmeval_sdk.judges.models import decisions as models
 
+    if config.JUDGES in settings.closed:
+        return None, settings.closed[config.JUDGES]
     try:
         return models.resolve(decisions, settings=settings), ""
     except ConfigurationError as error:
@@ -402,7 +389,8 @@ def make_plan(
     judges = considered_judges(requested, escalations, settings)
     sampling = _rules(rules, settings, problems)
     _check_rules(sampling, rules, [*requested, *judges], settings, problems, spending=spending)
-    sampling = replace(sampling, rules=(*written.closing, *sampling.rules))
+    closing = (SamplingRule(0.0),) if config.JUDGES in settings.closed else written.closing
+    sampling = replace(sampling, rules=(*closing, *sampling.rules))
     read = read_by([*requested, *judges], escalations, settings)
     inline, background = _divided([*requested, *read], settings)
     for change in planning.prepared:
@@ -413,8 +401,8 @@ def make_plan(
     if role != "off":
         sinks = _make_exporters(settings, exporters, problems, strict=strict)
     sink_names = [sink.name for sink in sinks]
-    redactor = _make_redactor(settings, redact, problems, strict=strict)
-    captured = _what_may_leave(settings)
+    redactor = _make_redactor(settings, redact)
+    captured = settings.capture_content
     plan = Plan(
         exporters=sinks,
         inline=Heuristics(inline, asked_for={evaluator.name for evaluator in requested}),

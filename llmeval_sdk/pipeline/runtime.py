@@ -16,12 +16,13 @@ from time import monotonic
 from typing import Any
 
 from llmeval_sdk import config, registry
-from llmeval_sdk.config import Settings, price_table
+from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.escalation import Escalation
 from llmeval_sdk.evaluation.resolve import place_of
 from llmeval_sdk.evaluation.sampling import SamplingRule
+from llmeval_sdk.exporters.redaction import without_secrets
 from llmeval_sdk.model.protocols import (
     LLM,
     BaseExporter,
@@ -33,6 +34,7 @@ from llmeval_sdk.model.protocols import (
     Services,
 )
 from llmeval_sdk.pipeline.dispatcher import say_if_nothing_was_judged
+from llmeval_sdk.pipeline.options import read_options
 from llmeval_sdk.pipeline.pipeline import Pipeline
 from llmeval_sdk.pipeline.plan import Plan, Plugin
 from llmeval_sdk.pipeline.planning import make_plan, recording_plan
@@ -75,6 +77,7 @@ def _parent_in(bridges: tuple[ContextBridge, ...]) -> object:
 # put in force, and notices when the process ends.
 
 
+REFUSED = "it raised: until a call succeeds, no text is recorded and no judge runs"
 RETIRING_SECONDS = 30.0
 """How long a replaced pipeline may take to deliver its records."""
 
@@ -88,7 +91,28 @@ class InForce:
         self.retired: list[Pipeline] = []
         self.lock = threading.RLock()
         """Held while one configuration replaces another."""
+        self.is_refused = False
+        """Whether ``configure()`` has raised while nothing was in force."""
         self._inherited: list[Pipeline] = []
+
+    @contextmanager
+    def unopened(self) -> Iterator[None]:
+        """Run ``configure()``; where it raises, open nothing that it may have been meant to close.
+
+        What is in force stays so. Where nothing is, what the environment sets up meanwhile records
+        no text and runs no judge.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if isinstance(error, ConfigurationError):
+                error.args = (without_secrets(str(error)),)
+            self.is_refused = self.pipeline is None
+            if self.is_refused:
+                shield.tell("configure", REFUSED)
+                shield.write_notices()
+            raise
+        self.is_refused = False
 
     def all(self) -> list[Pipeline]:
         """Return all pipelines, the oldest first."""
@@ -139,9 +163,9 @@ class InForce:
     def without_configuration(self) -> Iterator[None]:
         """Run the block without a configuration; shut down what it made, and restore this one."""
         with self.lock:
-            configuration = (self.pipeline, self.settings, self.retired)
+            configuration = (self.pipeline, self.settings, self.retired, self.is_refused)
             switches = {name: getattr(state, name) for name in State.__slots__}
-            self.pipeline, self.settings, self.retired = None, None, []
+            self.pipeline, self.settings, self.retired, self.is_refused = None, None, [], False
             State.__init__(state)
         try:
             yield
@@ -149,7 +173,7 @@ class InForce:
             for inner in self.all():
                 inner.shutdown(5.0)
             with self.lock:
-                self.pipeline, self.settings, self.retired = configuration
+                self.pipeline, self.settings, self.retired, self.is_refused = configuration
                 for name, value in switches.items():
                     setattr(state, name, value)
 
@@ -200,6 +224,8 @@ def _configure_from_environment() -> None:
         problems: list[str] = []
         try:
             resolved = config.from_environment(problems=problems)
+            if in_force.is_refused:
+                resolved = resolved.without_texts_and_judges(REFUSED)
             plan = make_plan(resolved, problems)
         except Exception as error:
             if not shield.swallow("configure", error, calls_out=True):
@@ -244,7 +270,8 @@ def _put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> No
     with in_force.lock:
         for problem in problems:
             setting, _, reason = problem.partition(": ")
-            shield.tell(f"configure: {setting[:100]}", reason[:300] or "ignored")
+            reason = without_secrets(reason)[:300] or "ignored"
+            shield.tell(f"configure: {without_secrets(setting)[:100]}", reason)
         old, in_force.settings = in_force.pipeline, resolved
         services = Services(plan.redactor, in_force.lost, end=_at_exit, deliver=_at_flush)
         _connect(plan.exporters, services)
@@ -252,7 +279,7 @@ def _put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> No
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
         keep_images(resolved.images == "keep")
-        state.identities = identities(resolved, problems)
+        state.identities = identities(resolved)
         state.recorder = new if resolved.enabled else None
         if not _exit_registered:
             _exit_registered = True
@@ -362,6 +389,7 @@ install(
 # This is the only room that knows all others; each of them can be used without it.
 
 
+@in_force.unopened()
 def configure(
     *,
     evaluators: Sequence[Heuristic | Judge | str | Any] = (),
@@ -418,48 +446,22 @@ def configure(
         ...     budget=llmeval.Budget(usd_per_day=2.0),
         ... )
     """
-    problems: list[str] = []
-    names = tuple(name for name in exporters or () if isinstance(name, str))
-    if isinstance(llm, str):
-        settings["judge_model"], llm = llm, None
-    if isinstance(decisions, str):
-        settings["decision_model"], decisions = decisions, None
-    if not (redact is None or callable(redact) or isinstance(redact, str) or _is_texts(redact)):
-        raise ConfigurationError(
-            f'redact={redact!r:.100} does not say what to remove: write redact="all" for'
-            ' everything that can be detected, redact="off" for nothing, or name detectors as in'
-            ' redact=("api_key", "email")'
-        )
-    if redact is not None and not callable(redact):
-        settings["redact"] = (redact,) if isinstance(redact, str) else tuple(redact)
-    if prices is not None:
-        try:
-            settings["prices"] = price_table(prices)
-        except ValueError as error:
-            raise ConfigurationError(f"prices: {error}") from None
-    resolved = config.from_environment(
-        problems=problems, exporters=names if exporters is not None else None, **settings
-    )
-    plan = make_plan(
-        resolved,
-        problems,
-        evaluators=tuple(evaluators),
+    given = read_options(
+        settings,
+        evaluators=evaluators,
         escalations=escalations,
-        rules=sampling_rules,
+        sampling_rules=sampling_rules,
         budget=budget,
         llm=llm,
         decisions=decisions,
-        exporters=tuple(item for item in exporters or () if not isinstance(item, str)),
-        redact=redact if callable(redact) else None,
-        strict=True,
+        exporters=exporters,
+        prices=prices,
+        redact=redact,
     )
+    problems: list[str] = []
+    resolved = config.from_environment(problems=problems, instead=given.instead, **given.settings)
+    plan = make_plan(resolved, problems, strict=True, **given.plan)
     _put_in_force(resolved, plan, problems)
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, (list, tuple, set, frozenset)) and all(
-        isinstance(item, str) for item in value
-    )
 
 
 def flush(timeout: float = 10.0) -> Stats:
