@@ -164,7 +164,7 @@ class Manifest:
     api: ClassVar[int] = PLUGIN_API
     """The `PLUGIN_API` that it was written for."""
     settings: ClassVar[Mapping[str, str]] = {}
-    """Title of an area of the settings -> a frozen dataclass whose fields `config.setting` made."""
+    """Title of an area of the settings -> a `config.Table` whose rows `config.setting` made."""
     heuristics: ClassVar[Mapping[str, str]] = {}
     """Free evaluators that attach to the records they apply to."""
     attachments: ClassVar[Mapping[str, Attachment]] = {}

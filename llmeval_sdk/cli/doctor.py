@@ -10,7 +10,7 @@ import re
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, requires
@@ -210,7 +210,7 @@ def json_rules(settings: Settings) -> Iterator[Finding]:
         yield Finding(False, config.source_of("budget_groups"), words)
     own = settings.of(DecisionSettings)
     named = (*settings.evaluators, *own.cascade)
-    asked = replace(settings, evaluators=tuple(dict.fromkeys(named)))
+    asked = settings.changed(evaluators=tuple(dict.fromkeys(named)))
     requested = resolve.requested_evaluators((), asked, _told_elsewhere)
     judging = written.escalations or any(each.kind == "judge" for each in requested)
     escalations = resolve.escalations_in_force(

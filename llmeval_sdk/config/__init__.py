@@ -1,13 +1,23 @@
 """All settings, in a table for each area, and the only place that reads the environment.
 
-A setting is a field of its area's table. Its row says which variables set it, how their text is
-read, and what it is for. `Settings` joins the tables of the core. A plugin, such as Phoenix, has a
-table of its own, ``settings.of(PhoenixSettings)``.
+A setting is an attribute of its area's table. Its row says which variables set it, how its value
+is read, what it is when a variable cannot be read, and what it is for. `Settings` joins the tables
+of the core. A plugin, such as Phoenix, has a table of its own, ``settings.of(PhoenixSettings)``.
 
 The table in the reference is printed from here: ``python -m llmeval_sdk.config``.
 """
 
-from llmeval_sdk.config.reading import SCORES, Secret, price_table, prices, setting
+from llmeval_sdk.config.reading import (
+    IDS,
+    JUDGES,
+    SCORES,
+    Row,
+    Secret,
+    Table,
+    price_table,
+    prices,
+    setting,
+)
 from llmeval_sdk.config.settings import (
     Settings,
     areas,
@@ -25,7 +35,7 @@ from llmeval_sdk.config.settings import (
 
 
 __all__ = [
-    "SCORES", "Secret", "Settings", "areas", "from_environment",
+    "IDS", "JUDGES", "SCORES", "Row", "Secret", "Settings", "Table", "areas", "from_environment",
     "hidden", "in_experiment", "openai_headers", "price_table", "prices", "read", "rows", "setting",
     "snapshot", "source_of", "value_of", "variables",
 ]  # fmt: skip

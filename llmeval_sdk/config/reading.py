@@ -1,46 +1,133 @@
-"""How one setting is declared, and how its text is read."""
+"""How one setting is declared, and how its value is read, from a variable or from code."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
-from dataclasses import field
-from typing import Any, TypeVar
-
-from llmeval_sdk.errors import nearest
+import os
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 
 # How one row of a table of settings is declared.
+
+DEFAULT = object()
+"""The careful value of a setting that closes nothing: its default."""
+JUDGES, IDS = "judges", "ids"
+"""What a setting closes when it cannot be read: judges, the ids of users and sessions, or an
+exporter by its name, such as ``otlp``."""
+
+
+class Row:
+    """One setting of a table; `setting` makes it, and says what its parts are."""
+
+    __slots__ = (
+        "careful", "closes", "default", "doc", "form_of", "in_experiment", "name", "read",
+        "variables",
+    )  # fmt: skip
+    name: str
+    default: Any
+    variables: tuple[str, ...]
+    read: Callable[[Any], Any]
+    doc: str
+    careful: Any
+    closes: str | None
+    form_of: str | None
+    in_experiment: Any
+
+    def __init__(self, **parts: Any) -> None:
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether a mistake in it could open what it should close: privacy, money, traffic."""
+        return self.careful is not DEFAULT or self.closes is not None
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether what it holds may never be shown."""
+        return is_secret(self.read)
 
 
 def setting(
     default: object,
     *env: str,
-    read: Callable[[str], object] = str,
+    read: Callable[[Any], object] | None = None,
     doc: str,
+    careful: object = DEFAULT,
+    closes: str | None = None,
     form_of: str | None = None,
     in_experiment: object = None,
 ) -> Any:
-    """Declare a setting as a field of a dataclass.
+    """Declare a setting as an attribute of a `Table`.
 
     Args:
         default: its value where nothing sets it.
-        env: the variables that set it; of several that are set, the first one wins.
-        read: makes a value of the text, or raises ``ValueError`` with what it expected.
+        env: the variables that set it; of several that are set, the first one decides.
+        read: makes a value of a text, or of what code gave to ``configure()``, or raises
+            ``ValueError``. Default: any `text`.
         doc: what it is for: a sentence or two, for the reference.
+        careful: the value that it takes when a variable is set and cannot be read: that by which
+            least is recorded, sent or spent. A function makes it of the text and of the value that
+            the setting has otherwise. Default: ``default``.
+        closes: what is switched off as long as it cannot be read: `JUDGES`, `IDS`, or an exporter.
         form_of: the setting of which this is a form for spans or for scores alone, as the
             OpenTelemetry specification has them. The reference shows it in the row of that setting.
         in_experiment: the value that every offline experiment has, whatever the app's is;
             ``{name}`` in a text stands for the name of the experiment. ``None``: that of the app.
     """
-    metadata = {
-        "env": env,
-        "read": read,
-        "doc": doc,
-        "form_of": form_of,
-        "in_experiment": in_experiment,
-    }
-    return field(default=default, metadata=metadata)
+    return Row(
+        default=default,
+        variables=env,
+        read=read or text,
+        doc=doc,
+        careful=careful,
+        closes=closes,
+        form_of=form_of,
+        in_experiment=in_experiment,
+    )
+
+
+_AnyTable = TypeVar("_AnyTable", bound="Table")
+
+
+class Table:
+    """Settings of one area: each attribute that `setting` declares, with its value. Immutable."""
+
+    rows: ClassVar[Mapping[str, Row]] = {}
+    """The rows by their names, those of base classes first."""
+
+    def __init_subclass__(cls) -> None:
+        cls.rows = {
+            name: row
+            for base in reversed(cls.__mro__)
+            for name, row in vars(base).items()
+            if type(row) is Row
+        }
+
+    def __init__(self, **values: Any) -> None:
+        if unknown := values.keys() - self.rows.keys():
+            raise TypeError(f"{type(self).__name__} has no setting {', '.join(sorted(unknown))}")
+        held = {name: row.default for name, row in self.rows.items()}
+        self.__dict__.update(held | values)
+
+    def changed(self: _AnyTable, **values: Any) -> _AnyTable:  # noqa: PYI019 - 3.10
+        """Return a copy with other values."""
+        return type(self)(**self.__dict__ | values)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"settings are immutable: {name}")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        held = ", ".join(f"{name}={value!r}" for name, value in self.__dict__.items())
+        return f"{type(self).__name__}({held})"
 
 
 # A text that nobody may see by accident.
@@ -71,208 +158,375 @@ class Secret:
         return hash(self.reveal())
 
 
+# The kinds of settings. A reader takes a text as a variable has it, or another value that fits its
+# protocol. It raises `ValueError`, whose message, if it has one, says what was expected, and never
+# repeats what it was given: that may be a key in the wrong place.
+
 MIN_SECRET = 16
-_Reader = TypeVar("_Reader", bound=Callable[[str], Any])
-_ALLOWED: dict[object, str] = {}
+_Reader = TypeVar("_Reader", bound=Callable[[Any], Any])
 
 
-def allows(words: str) -> Callable[[_Reader], _Reader]:
-    """Describe the values that a reader takes, for the table of settings."""
+class _Kind(NamedTuple):
+    """What a reader takes."""
+
+    words: str = "text"
+    choices: tuple[str, ...] = ()
+    is_secret: bool = False
+
+
+_KINDS: dict[object, _Kind] = {}
+
+
+def allows(words: str, *choices: str, is_secret: bool = False) -> Callable[[_Reader], _Reader]:
+    """Describe the values that a reader takes, for the table of settings and for messages.
+
+    Args:
+        words: all of them, in words.
+        choices: the single words among them, of which a message names the nearest.
+        is_secret: whether nobody may see them.
+    """
 
     def describe(read: _Reader) -> _Reader:
-        _ALLOWED[read] = words
+        _KINDS[read] = _Kind(words, choices, is_secret)
         return read
 
     return describe
 
 
-def allowed(read: Callable[[str], object]) -> str:
+def allowed(read: Callable[[Any], object]) -> str:
     """Return in words which values a reader takes; ``text`` if it has no description."""
-    return _ALLOWED.get(read, "text")
+    return _KINDS.get(read, _Kind()).words
 
 
-@allows("`true` or `false`")
-def flag(text: str) -> bool:
-    """Read true or false."""
-    word = text.strip().lower()
-    if word in ("1", "true", "yes", "on"):
-        return True
-    if word in ("0", "false", "no", "off", ""):
+def is_secret(read: Callable[[Any], object]) -> bool:
+    """Return whether what a reader makes may never be shown."""
+    return _KINDS.get(read, _Kind()).is_secret
+
+
+def expected(read: Callable[[Any], object], value: object, problem: Exception) -> str:
+    """Say what a reader takes in the place of a value that it refused, and the nearest choice."""
+    from llmeval_sdk.errors import did_you_mean
+
+    kind = _KINDS.get(read, _Kind())
+    of_reader = str(problem) if type(problem) is ValueError else ""
+    line = of_reader or f"expected {kind.words.replace('`', '')}"
+    parts = value.split(",") if isinstance(value, str) else value
+    words = [part.strip().lower() for part in _texts(parts)] if kind.choices else []
+    wrong = next((word for word in words if word not in kind.choices), "")
+    near = did_you_mean(wrong, kind.choices)
+    return f"{line}; {near}" if near else line
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of a collection, such as a list of names with a mistake in it."""
+    held = value if isinstance(value, (list, tuple, set, frozenset)) else ()
+    return [item for item in held if isinstance(item, str)]
+
+
+@allows("text")
+def text(value: object) -> str:
+    """Read any text that can be written as UTF-8, without the blanks around it."""
+    if not isinstance(value, str):
+        raise ValueError  # noqa: TRY004 - readers raise no other error
+    plain = str.strip(value)
+    try:
+        plain.encode()
+    except UnicodeEncodeError:
+        raise ValueError("expected text that can be written as UTF-8") from None
+    if "\0" in plain:
+        raise ValueError("expected text without null characters")
+    return plain
+
+
+@allows("a path")
+def path(value: object) -> str:
+    """Read a path, as text or as an `os.PathLike`."""
+    plain = os.fspath(value) if isinstance(value, os.PathLike) else value
+    plain = os.fsdecode(plain) if isinstance(plain, bytes) else plain
+    if not isinstance(plain, str) or "\0" in plain:
+        raise ValueError
+    os.fsencode(plain)
+    return str.strip(plain)
+
+
+@allows("`http://…` or `https://…`")
+def address(value: object) -> str:
+    """Read the address of a server."""
+    plain = text(value)
+    if plain and not _is_address(plain):
+        raise ValueError("expected an address such as https://host:port/path")
+    return plain
+
+
+def _is_address(plain: str) -> bool:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(plain)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
         return False
-    raise ValueError("expected true or false")
+    is_printable = plain.isprintable() and " " not in plain
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and has_port and is_printable
+
+
+_TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+
+
+@allows("`true` or `false`", *_TRUE[:-1], *_FALSE[:-1])
+def flag(value: object) -> bool:
+    """Read true or false."""
+    if isinstance(value, str):
+        word = str.strip(value).lower()
+        if word in _TRUE + _FALSE:
+            return word in _TRUE
+    elif isinstance(value, int) and value in (0, 1):
+        return bool(value)
+    elif str(getattr(value, "dtype", "")) == "bool" and getattr(value, "ndim", None) == 0:
+        return bool(value)  # numpy's
+    raise ValueError
 
 
 @allows("names with commas between")
-def names(text: str) -> tuple[str, ...]:
-    """Read names with commas between."""
-    return tuple(name for name in (part.strip() for part in text.split(",")) if name)
+def names(value: object) -> tuple[str, ...]:
+    """Read names with commas between, or any sequence of texts."""
+    if isinstance(value, str):
+        parts: Iterable[object] = str.split(value, ",")
+    elif isinstance(value, Collection) and not isinstance(value, (bytes, bytearray, Mapping)):
+        parts = value
+    else:
+        raise ValueError  # noqa: TRY004
+    return tuple(filter(None, map(text, parts)))
+
+
+def some_of(*words: str) -> Callable[[object], tuple[str, ...]]:
+    """Read some of some words, case aside."""
+
+    @allows(f"{', '.join(f'`{word}`' for word in words)}, with commas between", *words)
+    def read(value: object) -> tuple[str, ...]:
+        wanted = tuple(name.lower() for name in names(value))
+        if not set(wanted).issubset(words) or (isinstance(value, str) and not wanted):
+            raise ValueError
+        return wanted
+
+    return read
+
+
+def _number(value: object) -> float:
+    """Return a finite number that a text or an object stands for; raises ``ValueError``."""
+    if isinstance(value, bool):
+        raise ValueError  # noqa: TRY004
+    if not isinstance(value, (int, float)):
+        if not isinstance(value, str):
+            from decimal import Decimal
+            from numbers import Real
+
+            if not isinstance(value, (Real, Decimal)):
+                raise ValueError  # noqa: TRY004
+        try:
+            value = float(value)
+        except (ValueError, OverflowError):
+            raise ValueError from None
+    if not -1e300 < value < 1e300:  # which NaN is not either
+        raise ValueError
+    return float(value)
 
 
 @allows("a number from 0 to 1")
-def fraction(text: str) -> float:
+def fraction(value: object) -> float:
     """Read a number from 0 to 1."""
-    number = float(text)
+    number = _number(value)
     if not 0 <= number <= 1:
-        raise ValueError("expected a number from 0 to 1")
+        raise ValueError
     return number
 
 
 @allows("a number from 0 on")
-def positive(text: str) -> float:
+def positive(value: object) -> float:
     """Read a number of at least 0."""
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise ValueError("expected a number of at least 0")
+    number = _number(value)
+    if number < 0:
+        raise ValueError
     return number
 
 
 @allows("a whole number from 0 on")
-def count(text: str) -> int:
+def count(value: object) -> int:
     """Read a whole number of at least 0."""
-    number = int(text)
-    if number < 0:
-        raise ValueError("expected a whole number of at least 0")
-    return number
+    number = _number(value)
+    if not (0 <= number < 1 << 63 and number.is_integer()):
+        raise ValueError
+    return int(number)
 
 
 @allows("JSON")
-def limits(text: str) -> Mapping[str, int]:
-    """Read retrieval limits by method."""
+def limits(value: object) -> Mapping[str, int]:
+    """Read retrieval limits by method: JSON or a mapping."""
+    limit_of = _json(value) if isinstance(value, str) else value
     try:
-        limit_of = json.loads(text)
-    except json.JSONDecodeError:
-        limit_of = None
-    if not isinstance(limit_of, dict) or not all(
-        type(limit) is int and limit > 0 for limit in limit_of.values()
-    ):
-        raise ValueError('expected JSON such as {"bm25": 20, "knn": 20}')
-    return limit_of
+        if not isinstance(limit_of, Mapping):
+            raise ValueError  # noqa: TRY004, TRY301
+        read = {text(method): count(limit) for method, limit in limit_of.items()}
+        if not all(read.values()):
+            raise ValueError  # noqa: TRY301
+    except ValueError:
+        raise ValueError('expected JSON such as {"bm25": 20, "knn": 20}') from None
+    return read
 
 
-@allows("a secret of at least 16 characters")
-def long_secret(text: str) -> Secret:
+def _json(value: str) -> object:
+    """Return what JSON stands for; raises ``ValueError``."""
+    import json
+
+    try:
+        read: object = json.loads(value)
+    except (ValueError, RecursionError):
+        raise ValueError from None
+    return read
+
+
+@allows("a JSON list")
+def json_list(value: object) -> str:
+    """Read a JSON list; what its entries mean is for those who know the rules."""
+    if not isinstance(value, str):
+        raise ValueError  # noqa: TRY004
+    if str.strip(value) and not isinstance(_json(value), list):
+        raise ValueError
+    return str.strip(value)
+
+
+@allows("a secret", is_secret=True)
+def secret(value: object) -> Secret:
+    """Read a secret of printable characters."""
+    plain = value.reveal() if isinstance(value, Secret) else value
+    if not isinstance(plain, str) or not plain.strip().isprintable():
+        raise ValueError
+    return Secret(plain.strip())
+
+
+@allows("a secret of at least 16 characters", is_secret=True)
+def long_secret(value: object) -> Secret:
     """Read a secret and refuse one that is short enough to be guessed."""
-    if len(text.strip()) < MIN_SECRET:
+    read = secret(value)
+    if 0 < len(read.reveal()) < MIN_SECRET:
         raise ValueError(
             f"expected at least {MIN_SECRET} characters, such as `openssl rand -hex 32`"
         )
-    return Secret(text.strip())
+    return read
 
 
 @allows("`model=in,out[,cache read[,cache write]];…` or JSON")
-def prices(text: str) -> Mapping[str, tuple[float, ...]]:
-    """Read prices by model: JSON, or ``model=in,out;model=in,out``."""
-    if text.lstrip().startswith("{"):
-        try:
-            return price_table(json.loads(text))
-        except json.JSONDecodeError as error:
-            raise ValueError(f"the JSON cannot be read ({error})") from None
+def prices(value: object) -> Mapping[str, tuple[float, ...]]:
+    """Read prices by model: a mapping, JSON, or ``model=in,out;model=in,out``."""
+    if not isinstance(value, str):
+        return price_table(value)
+    if value.lstrip().startswith("{"):
+        return price_table(_json(value))
     price_of: dict[str, object] = {}
-    for part in filter(str.strip, text.split(";")):
+    for part in filter(str.strip, value.split(";")):
         model, _, pair = part.rpartition("=")
         try:
-            price_of[model.strip()] = [float(number) for number in pair.split(",")]
+            price_of[model.strip()] = list(map(float, pair.split(",")))
         except ValueError:
-            raise ValueError(f"expected model=in,out;model=in,out, not {part.strip()!r}") from None
+            raise ValueError(_PRICE) from None
     return price_table(price_of)
+
+
+_PRICE = (
+    "expected model=in,out;model=in,out: two to four numbers of at least 0, USD per million input"
+    " and output tokens, tokens read from a cache and written to it"
+)
 
 
 def price_table(prices: object) -> Mapping[str, tuple[float, ...]]:
     """Check prices by model: USD per million input and output tokens; raises ``ValueError``."""
     if not isinstance(prices, Mapping):
-        kind = type(prices).__name__
-        raise ValueError(f'expected {{"model": (input, output)}}, not {kind}')  # noqa: TRY004
+        raise ValueError(f'{_PRICE}, or {{"model": (input, output)}}')  # noqa: TRY004
     price_of: dict[str, tuple[float, ...]] = {}
-    for model, pair in prices.items():
-        if not isinstance(model, str) or not model.strip():
-            raise ValueError(f"{model!r} is no model's name")
-        numbers = tuple(pair) if isinstance(pair, (tuple, list)) else ()
-        if len(numbers) not in (2, 3, 4) or not all(map(_is_price, numbers)):
-            raise ValueError(
-                f"the price of {model!r} must be two to four numbers of at least 0, USD per million"
-                " input and output tokens, tokens read from a cache and written to it, not"
-                f" {pair!r}"[:300]
-            )
-        price_of[model] = tuple(map(float, numbers))
+    for place, (model, pair) in enumerate(prices.items(), 1):
+        try:
+            name = text(model)
+            is_texts = any(isinstance(number, str) for number in pair)
+            numbers = () if is_texts else tuple(map(positive, pair))
+        except (ValueError, TypeError):
+            name, numbers = "", ()
+        if not name or len(numbers) not in (2, 3, 4) or max(numbers) >= 1e9:
+            raise ValueError(f"price {place}: {_PRICE}")
+        price_of[name] = numbers
     return price_of
-
-
-def _is_price(number: Any) -> bool:
-    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    return is_number and bool(0 <= number < 1e9)
 
 
 SCORES = "scores"
 """The third value of ``capture_content``: nothing that the app has named or written is sent."""
+_CONTENT = ("NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT")
 
 
-@allows("`true`, `false` or `scores`")
-def content(text: str) -> bool | str:
+@allows("`true`, `false` or `scores`", "true", "false", SCORES)
+def content(value: object) -> bool | str:
     """Read our own switch, or OpenTelemetry's words for where message content may go."""
-    word = text.strip().upper()
-    if word == SCORES.upper():
-        return SCORES
-    if word in ("NO_CONTENT", "SPAN_ONLY", "EVENT_ONLY", "SPAN_AND_EVENT"):
-        return word != "NO_CONTENT"
-    return flag(text)
+    if isinstance(value, str):
+        word = str.strip(value).upper()
+        if word == SCORES.upper():
+            return SCORES
+        if word in _CONTENT:
+            return word != "NO_CONTENT"
+    return flag(value)
 
 
-def one_of(*words: str) -> Callable[[str], str]:
+def without_content(given: str, present: object) -> bool | str:
+    """Return what an unreadable ``capture_content`` allows: no text.
+
+    Nor names, where it may stand for ``scores``, or another variable says so.
+    """
+    return SCORES if present == SCORES or "score" in given.lower() else False
+
+
+def one_of(*words: str) -> Callable[[object], str]:
     """Read one of some words, case aside."""
     *most, last = [f"`{word}`" for word in words]
 
-    @allows(f"{', '.join(most)} or {last}")
-    def read(text: str) -> str:
-        word = text.strip().lower()
+    @allows(f"{', '.join(most)} or {last}", *words)
+    def read(value: object) -> str:
+        word = str.strip(value).lower() if isinstance(value, str) else ""
         if word not in words:
-            raise ValueError(f"{nearest(word, words)}")
+            raise ValueError
         return word
 
     return read
 
 
 @allows("`key=value,…`")
-def pairs(text: str) -> Mapping[str, str]:
-    """Read OpenTelemetry's ``key=value,key=value``, where values may be percent-encoded."""
+def pairs(value: object) -> Mapping[str, str]:
+    """Read a mapping, or OpenTelemetry's ``key=value,key=value`` of percent-encoded values."""
+    if isinstance(value, Mapping):
+        return {text(key): text(item) for key, item in value.items()}
+    if not isinstance(value, str):
+        raise ValueError  # noqa: TRY004
     from urllib.parse import unquote
 
     value_of = {}
-    for part in text.split(","):
-        key, equals, value = part.partition("=")
+    for part in value.split(","):
+        key, equals, item = part.partition("=")
         if not part.strip():
             continue
         if not equals or not key.strip():
-            raise ValueError("expected key=value,key=value")
-        value_of[key.strip()] = unquote(value.strip())
+            raise ValueError
+        value_of[text(key)] = text(unquote(item.strip()))
     return value_of
 
 
-@allows("`key=value,…`")
-def secret_pairs(text: str) -> Mapping[str, Secret]:
+@allows("`key=value,…`", is_secret=True)
+def secret_pairs(value: object) -> Mapping[str, Secret]:
     """Read ``key=value`` pairs whose values nobody may see."""
-    return {key.lower(): Secret(value) for key, value in pairs(text).items()}
-
-
-_SECRET_READERS = (long_secret, secret_pairs)
-
-
-def is_secret(read: Callable[[str], object]) -> bool:
-    """Return whether what a reader makes may never be shown."""
-    return read in _SECRET_READERS or (isinstance(read, type) and issubclass(read, Secret))
-
-
-def concealed(value: object, read: Callable[[str], object]) -> Any:
-    """Return a secret that was set in code in the form that the environment would give it.
-
-    Any other value is returned as it is. Raises ``ValueError`` as the reader does.
-    """
-    if read is secret_pairs and isinstance(value, Mapping):
-        return {key.lower(): concealed(text, Secret) for key, text in value.items()}
-    return read(value) if is_secret(read) and isinstance(value, str) else value
+    items = value if isinstance(value, Mapping) else pairs(value)
+    secret_of = {text(key).lower(): secret(item) for key, item in items.items()}
+    if not all(key and key.isascii() and key.isprintable() for key in secret_of):
+        raise ValueError
+    return secret_of
 
 
 @allows("a number from 0 on")
-def duration(text: str) -> float:
-    """Read seconds; from 500 on, milliseconds, as the OpenTelemetry specification has them."""
-    number = positive(text)
-    return number / 1000 if number >= 500 else number
+def duration(value: object) -> float:
+    """Read seconds; a text from 500 on is milliseconds, as OpenTelemetry's variables have them."""
+    number = positive(value)
+    return number / 1000 if isinstance(value, str) and number >= 500 else number

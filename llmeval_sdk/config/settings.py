@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, TypeVar
 
 from llmeval_sdk import registry
 from llmeval_sdk.config.reading import (
+    DEFAULT,
+    IDS,
+    JUDGES,
+    Row,
     Secret,
+    Table,
+    address,
     allows,
-    concealed,
     content,
     count,
     duration,
+    expected,
     flag,
     fraction,
-    is_secret,
+    json_list,
     limits,
     long_secret,
     names,
     one_of,
     pairs,
+    path,
     positive,
     prices,
+    secret,
     secret_pairs,
     setting,
+    some_of,
+    text,
+    without_content,
 )
 from llmeval_sdk.errors import ConfigurationError, nearest
 
@@ -36,26 +46,40 @@ from llmeval_sdk.errors import ConfigurationError, nearest
 # The settings of what is recorded, and of its free scores.
 
 
-@dataclass(frozen=True, kw_only=True)
-class RecordingSettings:
+@allows("names with commas between")
+def _exporters(value: object) -> tuple[str, ...]:
+    wanted = names(value)
+    if isinstance(value, str) and not wanted:
+        raise ValueError
+    return wanted
+
+
+class RecordingSettings(Table):
     """What is recorded, and which free scores it gets."""
 
     enabled: bool = setting(
-        True, "LLMEVAL_ENABLED", read=flag, doc="Off leaves plain calls.", in_experiment=True
+        True,
+        "LLMEVAL_ENABLED",
+        read=flag,
+        doc="Off leaves plain calls.",
+        careful=False,
+        in_experiment=True,
     )
     trace_sample_rate: float = setting(
         1.0,
         "LLMEVAL_TRACE_SAMPLE_RATE",
         read=fraction,
         doc="Share of traces that is recorded.",
+        careful=0.0,
         in_experiment=1.0,
     )
     exporters: tuple[str, ...] = setting(
         (),
         "LLMEVAL_EXPORTERS",
-        read=names,
+        read=_exporters,
         doc="Where spans and scores go: {exporters}. Default: those that have an address here, "
         "else `local`.",
+        careful=("local",),
     )
     evaluators: tuple[str, ...] = setting(
         (),
@@ -103,8 +127,7 @@ class RecordingSettings:
 # The settings of the judges: the model, when it is asked, and what it may spend.
 
 
-@dataclass(frozen=True, kw_only=True)
-class JudgingSettings:
+class JudgingSettings(Table):
     """Which judge model is asked, when, and what it may spend."""
 
     judge_model: str | None = setting(
@@ -112,18 +135,20 @@ class JudgingSettings:
         "LLMEVAL_JUDGE_MODEL",
         doc="Model that judges, `model` or `provider/model`. Naming it allows spending.",
     )
-    judge_api_key: Secret | None = setting(  # noqa: RUF009
+    judge_api_key: Secret | None = setting(
         None,
         "LLMEVAL_JUDGE_API_KEY",
         "OPENAI_API_KEY",
-        read=Secret,
+        read=secret,
         doc="Key for the judge model. Alone it never starts a judge.",
     )
     judge_base_url: str | None = setting(
         None,
         "LLMEVAL_JUDGE_BASE_URL",
         "OPENAI_BASE_URL",
+        read=address,
         doc="Any OpenAI-compatible server.",
+        closes=JUDGES,
     )
     judge_timeout: float = setting(
         60.0, "LLMEVAL_JUDGE_TIMEOUT", read=positive, doc="Seconds one judgement may take."
@@ -135,6 +160,8 @@ class JudgingSettings:
         None,
         "LLMEVAL_SAMPLING_RULES",
         "DD_LLMOBS_EVALUATOR_SAMPLING_RULES",
+        read=json_list,
+        closes=JUDGES,
         doc="JSON list of `{sample_rate, evaluator_label?, span_name?}` for the paid judges.",
     )
     judge_share: float | None = setting(
@@ -143,6 +170,7 @@ class JudgingSettings:
         read=fraction,
         doc="Share of the records that is judged, the riskiest first, `0.2`: extractions by"
         " `extraction_correctness`, other answers by `groundedness`. 0 is off.",
+        careful=0.0,
         in_experiment=0.0,
     )
     judge_control_rate: float | None = setting(
@@ -156,6 +184,8 @@ class JudgingSettings:
     escalations: str | None = setting(
         None,
         "LLMEVAL_ESCALATIONS",
+        read=json_list,
+        closes=JUDGES,
         doc="JSON list of `{judge, share or when, control_rate?, by?, of?, where?, per?}`, such as "
         '`[{"judge": "groundedness", "share": 0.2, "per": "tag:tenant"}]`, in the place of the '
         "default one. `when` is `recall<0.7`, `risk>0.8` or `warning=WORD`.",
@@ -171,22 +201,27 @@ class JudgingSettings:
         "LLMEVAL_BUDGET_CALLS_PER_MINUTE",
         read=positive,
         doc="Judge calls a minute, over the processes of this host.",
+        careful=0.0,
     )
     usd_per_day: float = setting(
         5.0,
         "LLMEVAL_BUDGET_USD_PER_DAY",
         read=positive,
         doc="Judge money a day (UTC), where the model's price is known.",
+        careful=0.0,
     )
     tokens_per_minute: float | None = setting(
         None,
         "LLMEVAL_BUDGET_TOKENS_PER_MINUTE",
         read=positive,
         doc="Judge tokens a minute. Where it is not set, 200,000 for models of unknown price.",
+        careful=0.0,
     )
     budget_groups: str | None = setting(
         None,
         "LLMEVAL_BUDGET_GROUPS",
+        read=json_list,
+        closes=JUDGES,
         doc='JSON list of further limits of groups, `[{"usd_per_day": 0.5, "per": "tag:tenant"}]`; '
         "the keys are those of `Budget`.",
     )
@@ -194,6 +229,7 @@ class JudgingSettings:
         None,
         "LLMEVAL_PRICES",
         read=prices,
+        closes=JUDGES,
         doc="Prices of models in USD per million input and output tokens: `mine=0.5,1.5;other=1,2` "
         'or `{"mine": [0.5, 1.5]}`. A third and a fourth number are the prices of input that a '
         "cache had, and that it keeps. They win over the list that comes along.",
@@ -203,8 +239,24 @@ class JudgingSettings:
 # The settings of what may leave the process.
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrivacySettings:
+DETECTORS = ("api_key", "jwt", "iban", "card", "email", "phone")
+"""The names of what `exporters.redaction` detects."""
+_some_detectors = some_of(*DETECTORS)
+
+
+@allows(
+    f"{', '.join(f'`{name}`' for name in DETECTORS)}, with commas between; `all` for everything "
+    "that can be detected, or `off` for nothing",
+    *DETECTORS,
+    "all",
+    "off",
+)
+def _detectors(value: object) -> tuple[str, ...]:
+    word = names(value)
+    return word if word in (("all",), ("off",)) else _some_detectors(value)
+
+
+class PrivacySettings(Table):
     """What may leave the process."""
 
     capture_content: bool | str = setting(
@@ -212,6 +264,7 @@ class PrivacySettings:
         "LLMEVAL_CAPTURE_CONTENT",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT",
         read=content,
+        careful=without_content,
         doc="`false` keeps texts out of every export; heuristics still score them. `scores` also "
         "keeps names, tags, metadata and document ids at home.",
     )
@@ -226,20 +279,21 @@ class PrivacySettings:
     redact: tuple[str, ...] = setting(
         ("api_key", "jwt"),
         "LLMEVAL_REDACT",
-        read=names,
-        doc="What is taken out of everything that leaves: `api_key`, `jwt`, `email`, `card`, "
-        "`iban`, `phone`, `all` or `off`.",
+        read=_detectors,
+        careful=("all",),
+        doc="What is taken out of everything that leaves.",
     )
 
 
 # The settings of the store, the spool and the background work.
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProcessSettings:
+class ProcessSettings(Table):
     """Where records are kept, and what the background work may take."""
 
-    store: str = setting(".llmeval/llmeval.db", "LLMEVAL_STORE", doc="File of the embedded store.")
+    store: str = setting(
+        ".llmeval/llmeval.db", "LLMEVAL_STORE", read=path, doc="File of the embedded store."
+    )
     store_max_bytes: int = setting(
         1 << 30, "LLMEVAL_STORE_MAX_BYTES", read=count, doc="Oldest traces go above this size."
     )
@@ -249,6 +303,7 @@ class ProcessSettings:
     spool: str | None = setting(
         None,
         "LLMEVAL_SPOOL",
+        read=path,
         doc="Folder of its own in which records survive the process; see `llmeval agent`.",
         in_experiment="",
     )
@@ -289,13 +344,39 @@ _protocol = one_of("http/protobuf", "grpc")
 _compression = one_of("none", "gzip")
 
 
-def _form(row: str, variable: str, doc: str, read: Callable[[str], object] = str) -> Any:
+_OTLP = "otlp"
+
+
+def _form(
+    row: str,
+    variable: str,
+    doc: str,
+    read: Callable[[Any], object] = text,
+    closes: str | None = None,
+) -> Any:
     """Declare a variant of the setting ``row`` that applies to spans only, or to scores only."""
-    return setting(None, f"OTEL_EXPORTER_OTLP_{variable}", read=read, doc=doc, form_of=row)
+    return setting(
+        None, f"OTEL_EXPORTER_OTLP_{variable}", read=read, doc=doc, closes=closes, form_of=row
+    )
 
 
-@dataclass(frozen=True, kw_only=True)
-class OtlpSettings:
+@allows("`true`; anything else is false")
+def _true(value: object) -> bool:
+    if isinstance(value, str) and value.strip().lower() not in ("true", "false"):
+        raise ValueError
+    return flag(value)
+
+
+@allows("`http://…`, `https://…` or, for gRPC, `host:port`")
+def _otlp_address(value: object) -> str:
+    plain = text(value)
+    if plain and "://" not in plain:
+        address(f"http://{plain}")
+        return plain
+    return address(plain)
+
+
+class OtlpSettings(Table):
     """What OpenTelemetry's own variables say of the exporter `otlp`."""
 
     otel: str = setting(
@@ -311,18 +392,24 @@ class OtlpSettings:
         doc="Record scores as a histogram with the app's own MeterProvider.",
     )
     otel_disabled: bool = setting(
-        False, "OTEL_SDK_DISABLED", read=flag, doc="Nothing is sent over OTLP."
+        False, "OTEL_SDK_DISABLED", read=_true, doc="Nothing is sent over OTLP."
     )
     otlp_endpoint: str | None = setting(
         None,
         "OTEL_EXPORTER_OTLP_ENDPOINT",
+        read=_otlp_address,
         doc="OTLP server, `http://localhost:4318`; turns `otlp` on.",
+        closes=_OTLP,
     )
     otlp_traces_endpoint: str | None = _form(
-        "otlp_endpoint", "TRACES_ENDPOINT", "The second is the whole address for spans."
+        "otlp_endpoint",
+        "TRACES_ENDPOINT",
+        "The second is the whole address for spans.",
+        _otlp_address,
+        _OTLP,
     )
     otlp_logs_endpoint: str | None = _form(
-        "otlp_endpoint", "LOGS_ENDPOINT", "The third is that for scores."
+        "otlp_endpoint", "LOGS_ENDPOINT", "The third is that for scores.", _otlp_address, _OTLP
     )
     otlp_protocol: str = setting(
         "http/protobuf",
@@ -337,13 +424,17 @@ class OtlpSettings:
         "otlp_protocol", "LOGS_PROTOCOL", "The third is for scores alone.", _protocol
     )
     otlp_headers: Mapping[str, Secret] | None = setting(
-        None, "OTEL_EXPORTER_OTLP_HEADERS", read=secret_pairs, doc="Headers of every request."
+        None,
+        "OTEL_EXPORTER_OTLP_HEADERS",
+        read=secret_pairs,
+        doc="Headers of every request.",
+        closes=_OTLP,
     )
     otlp_traces_headers: Mapping[str, Secret] | None = _form(
-        "otlp_headers", "TRACES_HEADERS", "The second adds headers for spans.", secret_pairs
+        "otlp_headers", "TRACES_HEADERS", "The second adds headers for spans.", secret_pairs, _OTLP
     )
     otlp_logs_headers: Mapping[str, Secret] | None = _form(
-        "otlp_headers", "LOGS_HEADERS", "The third adds headers for scores.", secret_pairs
+        "otlp_headers", "LOGS_HEADERS", "The third adds headers for scores.", secret_pairs, _OTLP
     )
     otlp_timeout: float = setting(
         10.0,
@@ -370,13 +461,25 @@ class OtlpSettings:
         "otlp_compression", "LOGS_COMPRESSION", "The third is for scores alone.", _compression
     )
     otlp_certificate: str | None = setting(
-        None, "OTEL_EXPORTER_OTLP_CERTIFICATE", doc="File with the authorities to trust."
+        None,
+        "OTEL_EXPORTER_OTLP_CERTIFICATE",
+        read=path,
+        doc="File with the authorities to trust.",
+        closes=_OTLP,
     )
     otlp_client_certificate: str | None = setting(
-        None, "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", doc="File with our certificate."
+        None,
+        "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+        read=path,
+        doc="File with our certificate.",
+        closes=_OTLP,
     )
     otlp_client_key: str | None = setting(
-        None, "OTEL_EXPORTER_OTLP_CLIENT_KEY", doc="File with the key of our certificate."
+        None,
+        "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+        read=path,
+        doc="File with the key of our certificate.",
+        closes=_OTLP,
     )
     resource_attributes: Mapping[str, str] | None = setting(
         None, "OTEL_RESOURCE_ATTRIBUTES", read=pairs, doc="Resource attributes."
@@ -393,22 +496,17 @@ class OtlpSettings:
 
 
 @allows("`openai/gpt-6-luna`, `systemone/<model>` or `logprobs/<chat model>`")
-def _model(text: str) -> str:
-    return text.strip()
-
-
-@allows("`https://…`, or `http://localhost:<port>/v1`")
-def _address(text: str) -> str:
-    return text.strip()
+def _model(value: object) -> str:
+    return text(value)
 
 
 @allows("`judge=0.4,…`")
-def _thresholds(text: str) -> Mapping[str, float]:
-    return {judge: fraction(threshold) for judge, threshold in pairs(text).items()}
+def _thresholds(value: object) -> Mapping[str, float]:
+    items = value if isinstance(value, Mapping) else pairs(value)
+    return {text(judge): fraction(threshold) for judge, threshold in items.items()}
 
 
-@dataclass(frozen=True, kw_only=True)
-class DecisionSettings:
+class DecisionSettings(Table):
     """Which decision model is asked, and where it is."""
 
     decision_model: str | None = setting(
@@ -421,7 +519,8 @@ class DecisionSettings:
     decision_base_url: str | None = setting(
         None,
         "LLMEVAL_DECISION_BASE_URL",
-        read=_address,
+        read=address,
+        closes=JUDGES,
         doc="Where it is. Default: OpenAI for `openai/…`, the judge model's server for "
         "`logprobs/…`; `systemone/…` needs one: `https://api.typesafe.ai/v1`, "
         "`https://api.upstage.ai/v1`, or that of vLLM, SGLang or llama.cpp.",
@@ -432,10 +531,10 @@ class DecisionSettings:
         doc="Path of its requests below the base URL. Default: `/decisions`, `/systemone` or "
         "`/chat/completions`, by the wire. Perplexity has `systemone/…` at `/decisions`.",
     )
-    decision_api_key: Secret | None = setting(  # noqa: RUF009
+    decision_api_key: Secret | None = setting(
         None,
         "LLMEVAL_DECISION_API_KEY",
-        read=Secret,
+        read=secret,
         doc="Key for it; a local server needs none. Alone it never asks a model. Where neither it "
         "nor a base URL is set, the judge model's key is used for the judge model's server.",
     )
@@ -471,14 +570,14 @@ class DecisionSettings:
 # The setting that hides the ids of users and sessions.
 
 
-@dataclass(frozen=True, kw_only=True)
-class IdentitySettings:
+class IdentitySettings(Table):
     """Whether ids of users and sessions leave the process as they are."""
 
-    hash_ids: Secret | None = setting(  # noqa: RUF009
+    hash_ids: Secret | None = setting(
         None,
         "LLMEVAL_HASH_IDS",
         read=long_secret,
+        closes=IDS,
         doc="A key, the same on every host: `user_id` and `session_id` are then kept, sent and "
         "carried to other services only as their HMAC-SHA-256 under it. Arguments, metadata and "
         "tags of other names stay as the app wrote them.",
@@ -488,11 +587,10 @@ class IdentitySettings:
 # The settings of the verdicts that offline runs keep.
 
 
-@dataclass(frozen=True, kw_only=True)
-class VerdictSettings:
+class VerdictSettings(Table):
     """How verdicts that offline runs keep are signed."""
 
-    verdict_key: Secret | None = setting(  # noqa: RUF009
+    verdict_key: Secret | None = setting(
         None,
         "LLMEVAL_VERDICT_KEY",
         read=long_secret,
@@ -507,9 +605,9 @@ class VerdictSettings:
     )
 
 
-_Table = TypeVar("_Table")
+_AnyTable = TypeVar("_AnyTable", bound=Table)
 
-_CORE: dict[str, type] = {
+_CORE: dict[str, type[Table]] = {
     "Recording and scoring": RecordingSettings,
     "Judges": JudgingSettings,
     "Privacy": PrivacySettings,
@@ -521,7 +619,6 @@ _CORE: dict[str, type] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Settings(
     RecordingSettings,
     JudgingSettings,
@@ -531,32 +628,58 @@ class Settings(
 ):
     """The whole configuration, resolved and valid.
 
-    The tables of the core are independent of each other; their fields stand here side by side.
+    The tables of the core are independent of each other; their settings stand here side by side.
+
+    Args:
+        extensions: the tables of plugins by class. A table that is missing has all its defaults.
+        closed: what is off because a variable cannot be read, `JUDGES`, `IDS` or the name of an
+            exporter, with the reason.
+        values: settings by their names; the others have their defaults.
     """
 
-    extensions: Mapping[type, Any] = field(default_factory=dict)
-    """The tables of plugins by class. A table that is missing has all its defaults."""
+    extensions: Mapping[type, Any]
+    closed: Mapping[str, str]
 
-    def of(self, table: type[_Table]) -> _Table:
+    def __init__(
+        self,
+        *,
+        extensions: Mapping[type, Any] | None = None,
+        closed: Mapping[str, str] | None = None,
+        **values: Any,
+    ) -> None:
+        super().__init__(**values)
+        self.__dict__.update(extensions=extensions or {}, closed=closed or {})
+
+    def of(self, table: type[_AnyTable]) -> _AnyTable:
         """Return a table that stands apart, such as that of a plugin."""
-        settings: _Table = self.extensions.get(table) or table()
+        settings: _AnyTable = self.extensions.get(table) or table()
         return settings
+
+    def without_texts_and_judges(self, why: str) -> Settings:
+        """Return what may be in force until a person has mended a mistake."""
+        content = without_content("", self.capture_content)
+        return self.changed(capture_content=content, closed={**self.closed, JUDGES: why})
+
+    def check_open(self, what: str) -> None:
+        """Raise `ConfigurationError` where something is closed, with what closes it."""
+        if what in self.closed:
+            raise ConfigurationError(f"{_CLOSED.get(what, what)}: {self.closed[what]}")
 
 
 @cache
-def areas(*, plugins: bool = True) -> dict[str, type]:
+def areas(*, plugins: bool = True) -> dict[str, type[Table]]:
     """Return the tables of the core and of the plugins, by the title of their area."""
     tables = dict(_CORE)
     for plugin in registry.plugins() if plugins else ():
-        for title, address in plugin.settings.items():
-            tables[title] = plugin.resolve(address)
+        for title, where in plugin.settings.items():
+            tables[title] = plugin.resolve(where)
     return tables
 
 
 @cache
-def rows(*, plugins: bool = True) -> tuple[Any, ...]:
-    """Return the rows of all tables. A row is a dataclass field that `setting` made."""
-    return tuple(row for table in areas(plugins=plugins).values() for row in fields(table))
+def rows(*, plugins: bool = True) -> tuple[Row, ...]:
+    """Return the rows of all tables."""
+    return tuple(row for table in areas(plugins=plugins).values() for row in table.rows.values())
 
 
 # The environment and the options of `configure` become `Settings`.
@@ -566,30 +689,52 @@ def from_environment(
     environ: Mapping[str, str] | None = None,
     *,
     problems: list[str] | None = None,
+    instead: Collection[str] = (),
     plugins: bool = True,
     **options: object,
 ) -> Settings:
     """Resolve the settings: options win over the environment, and that over the defaults.
 
-    Without ``plugins``, only the tables of the core are read, and no plugin is loaded.
+    A variable that is set and cannot be read gives its setting the careful value, and ``problems``
+    a line about it. Without ``problems``, `ConfigurationError` is raised.
 
-    If a variable has a bad value, its setting keeps the default and ``problems`` gets a line about
-    it. Without ``problems``, `ConfigurationError` is raised.
+    Args:
+        environ: the variables; by default those of the process.
+        problems: gets the lines.
+        instead: settings that are not read, because code says something in their place.
+        plugins: whether their tables are read, too. Where a variable of ours is none of the core's,
+            they are: it may be a misspelt name that closes something.
+        options: settings by name. They are read as variables are, if they are texts.
+
+    Raises:
+        ConfigurationError: an option that cannot be used.
     """
     env = _environment(environ)
-    values = _checked(options)
-    wanted = [row for row in rows(plugins=plugins) if row.name not in values]
-    values.update(_read(wanted, env, problems))
-    if problems is not None and plugins:
-        problems.extend(_misspelt(env))
+    plugins = plugins or _names_a_plugins(env)
+    reading = _Reading(env)
+    values = reading.values = _checked(options)
+    settled = {*values, *instead}
+    reading.read(row for row in rows(plugins=plugins) if row.name not in settled)
+    if problems is not None:
+        if plugins:
+            reading.read_names(settled)
+        problems.extend(reading.problems)
+    elif reading.problems:
+        raise ConfigurationError(reading.problems[0])
     core, extensions = {}, {}
     for table in areas(plugins=plugins).values():
-        own = {row.name: values[row.name] for row in fields(table) if row.name in values}
+        own = {name: values[name] for name in table.rows if name in values}
         if issubclass(Settings, table):
             core.update(own)
         elif own:
             extensions[table] = table(**own)
-    return Settings(**core, extensions=extensions)
+    return Settings(**core, extensions=extensions, closed=reading.closed)
+
+
+def _names_a_plugins(env: Mapping[str, str]) -> bool:
+    """Return whether the environment has a variable of ours that is none of the core's."""
+    core = {variable for row in rows(plugins=False) for variable in row.variables}
+    return any(variable.startswith(PREFIX) and variable not in core for variable in env)
 
 
 def snapshot() -> Mapping[str, str]:
@@ -598,34 +743,143 @@ def snapshot() -> Mapping[str, str]:
 
 
 def _checked(options: Mapping[str, object]) -> dict[str, Any]:
-    """Return the settings that code gives a value to, with its secrets concealed."""
+    """Return the settings that code gives a value to, read as their variables are."""
     if not options:
         return {}
     known = {row.name: row for row in rows()}
     values = {}
     for name, value in options.items():
-        if name not in known:
+        row = known.get(name)
+        if row is None:
             raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
         if value is None:
             continue
         try:
-            values[name] = concealed(value, known[name].metadata["read"])
-        except ValueError as problem:  # only a secret is read here
-            raise ConfigurationError(f"{name}=***: {problem}") from None
+            read = row.read(value)
+        except Exception as problem:
+            what = f"{name}={'***' if row.is_secret else shown(value)}"
+            raise ConfigurationError(f"{what}: {expected(row.read, value, problem)}") from None
+        is_empty = isinstance(value, str) and not value.strip()
+        values[name] = row.default if is_empty else read
     return values
 
 
 def read(
-    table: type[_Table],
+    table: type[_AnyTable],
     environ: Mapping[str, str] | None = None,
     *,
     problems: list[str] | None = None,
-) -> _Table:
+) -> _AnyTable:
     """Read a table of settings that belongs to another room, such as an exporter's own.
 
     Bad values are treated as in `from_environment`.
     """
-    return table(**_read(fields(table), _environment(environ), problems))  # type: ignore[arg-type]
+    reading = _Reading(_environment(environ))
+    reading.read(table.rows.values())
+    if problems is not None:
+        problems.extend(reading.problems)
+    elif reading.problems:
+        raise ConfigurationError(reading.problems[0])
+    return table(**reading.values)
+
+
+class _Reading:
+    """What the variables of an environment say."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self.values: dict[str, Any] = {}
+        self.closed: dict[str, str] = {}
+        self.problems: list[str] = []
+
+    def read(self, rows: Iterable[Row]) -> None:
+        """Read the rows that variables set; the first one that is set decides."""
+        for row in rows:
+            variable = _setting_variable(row, self._env)
+            if variable is None:
+                continue
+            given = self._env[variable]
+            try:
+                self.values[row.name] = row.read(given)
+            except Exception as problem:
+                what = f"{variable}={'***' if row.is_secret else shown(given)}"
+                self._close(row, variable, f"{what}: {expected(row.read, given, problem)}")
+
+    def read_names(self, settled: Collection[str]) -> None:
+        """Look for variables that nothing reads; one that is like a guarded one closes that."""
+        ours = {variable: row for row in rows() for variable in row.variables}
+        for variable in sorted(self._env):
+            if not variable.startswith(PREFIX) or variable in ours:
+                continue
+            near = _nearest(variable, ours)
+            line = f"{variable[:80]} is not a setting: " + (
+                f"did you mean {near!r}?" if near else "`llmeval doctor --all` shows all"
+            )
+            row = ours.get(near)
+            if row is not None and row.is_guarded and row.name not in settled:
+                self._close(row, variable[:80], line)
+            else:
+                self.problems.append(line)
+
+    def _close(self, row: Row, variable: str, line: str) -> None:
+        """Give a row its careful value, and say so."""
+        given, present = self._env.get(variable), self.values.get(row.name)
+        value = row.default if row.careful is DEFAULT else row.careful
+        value = value(given, present) if callable(value) else value
+        self.values[row.name] = value
+        self.problems.append(f"{line}; {careful_words(row, value)}")
+        if row.closes is not None:
+            self.closed[row.closes] = f"{variable} cannot be read"
+
+
+def careful_words(row: Row, value: object) -> str:
+    """Say what follows where a row cannot be read and takes its careful value."""
+    if row.closes is not None:
+        return _CLOSED.get(row.closes, f"nothing is sent to `{row.closes}`").replace("`", "")
+    return "using the default" if row.careful is DEFAULT else f"using {as_text(value)}"
+
+
+_CLOSED = {JUDGES: "no judge runs", IDS: "ids of users and sessions are left out"}
+
+
+def as_text(value: object) -> str:
+    """Return a value as a variable would have it."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def shown(value: object) -> str:
+    """Return a value that cannot be used as people may see it: it may be a key in a wrong place."""
+    hide: Callable[[str], str] = registry.load("llmeval_sdk.exporters.redaction:without_secrets")
+    try:
+        words = repr(hide(value)) if isinstance(value, str) else hide(repr(value))
+    except Exception:
+        words = f"<{type(value).__name__}>"
+    return words[:80]
+
+
+PREFIX = "LLMEVAL_"
+
+
+def _nearest(variable: str, ours: Iterable[str]) -> str:
+    """Return the variable of ours that is most like another one; empty if none is."""
+    import difflib
+
+    known = [name.removeprefix(PREFIX) for name in ours if name.startswith(PREFIX)]
+    close = difflib.get_close_matches(variable.removeprefix(PREFIX), sorted(known), 1)
+    return f"{PREFIX}{close[0]}" if close else ""
+
+
+def _environment(environ: Mapping[str, str] | None) -> Mapping[str, str]:
+    return os.environ if environ is None else environ  # noqa: TID251 - the one reader
+
+
+def _setting_variable(row: Row, env: Mapping[str, str]) -> str | None:
+    """Return the variable that sets a row: the first of its own that is there and not empty."""
+    return next((name for name in row.variables if (env.get(name) or "").strip()), None)
 
 
 def in_experiment(name: str) -> dict[str, Any]:
@@ -633,7 +887,7 @@ def in_experiment(name: str) -> dict[str, Any]:
 
     They keep its records apart from those of the app, and have it evaluate its rows alone.
     """
-    wanted = {row.name: row.metadata["in_experiment"] for row in rows()}
+    wanted = {row.name: row.in_experiment for row in rows()}
     return {
         setting: value.replace("{name}", name) if isinstance(value, str) else value
         for setting, value in wanted.items()
@@ -641,54 +895,18 @@ def in_experiment(name: str) -> dict[str, Any]:
     }
 
 
-def _environment(environ: Mapping[str, str] | None) -> Mapping[str, str]:
-    return os.environ if environ is None else environ  # noqa: TID251 - the one reader
-
-
-def _read(
-    rows: Iterable[Any], env: Mapping[str, str], problems: list[str] | None
-) -> dict[str, object]:
-    """Read the rows that the environment sets."""
-    values = {}
-    for row in rows:
-        for variable in row.metadata["env"]:
-            text = env.get(variable)
-            if text is None or (not text.strip() and row.metadata["read"] is not names):
-                continue
-            try:
-                values[row.name] = row.metadata["read"](text)
-            except ValueError as problem:
-                shown = "***" if is_secret(row.metadata["read"]) else repr(text[:80])
-                line = f"{variable}={shown}: {problem}; using the default"
-                if problems is None:
-                    raise ConfigurationError(line) from None
-                problems.append(line)
-            break
-    return values
-
-
-def _misspelt(env: Mapping[str, str]) -> list[str]:
-    ours = {variable for row in rows() for variable in row.metadata["env"]}
-    return [
-        f"{name} is not a setting: {nearest(name, (n for n in ours if n.startswith('LLMEVAL_')))}"
-        for name in sorted(env)
-        if name.startswith("LLMEVAL_") and name not in ours
-    ]
-
-
 def value_of(settings: Settings, name: str) -> Any:
     """Return the value of a setting by its name, whichever table has it; ``None`` if none has."""
     for table in areas().values():
-        if any(row.name == name for row in fields(table)):
+        if name in table.rows:
             return getattr(settings if issubclass(Settings, table) else settings.of(table), name)
     return None
 
 
 def source_of(name: str, environ: Mapping[str, str] | None = None) -> str:
     """Say where a setting's value came from: a variable's name, or ``default``."""
-    env = _environment(environ)
     row = next(row for row in rows() if row.name == name)
-    return next((variable for variable in row.metadata["env"] if env.get(variable)), "default")
+    return _setting_variable(row, _environment(environ)) or "default"
 
 
 def variables(prefix: str, environ: Mapping[str, str] | None = None) -> tuple[str, ...]:

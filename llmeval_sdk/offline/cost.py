@@ -70,10 +70,10 @@ def _with_keys(work: Work) -> Settings:
     name = work.decisions or own.decision_model
     is_open_ai = isinstance(name, str) and name.startswith("openai/")
     if is_open_ai and own.decision_api_key is None and own.decision_base_url is None:
-        keyed = replace(own, decision_api_key=unused)
-        settings = replace(settings, extensions={**settings.extensions, DecisionSettings: keyed})
+        keyed = own.changed(decision_api_key=unused)
+        settings = settings.changed(extensions={**settings.extensions, DecisionSettings: keyed})
     if (work.llm or settings.judge_model) and settings.judge_api_key is None:
-        settings = replace(settings, judge_api_key=unused)
+        settings = settings.changed(judge_api_key=unused)
     for source in sources():
         settings = source.with_keys(settings, unused)
     return settings

@@ -135,6 +135,8 @@ class Early(NamedTuple):
 
     exporters: tuple[BaseExporter, ...] = ()
     redactor: Redactor | None = None
+    problems: tuple[str, ...] = ()
+    """A line for each exporter that cannot be used."""
 
 
 NOTHING_EARLY = Early()
@@ -144,8 +146,9 @@ def make_early(settings: Settings) -> Early:
     """Make the exporters of settings if one of them follows open spans; else nothing."""
     if _NOT_LIVE.issuperset(settings.exporters or default_exporters(settings)):
         return NOTHING_EARLY
-    exporters = make_exporters(settings, (), [], strict=False)
-    return Early(exporters, make_redactor(settings, None, [], strict=False))
+    problems: list[str] = []
+    exporters = make_exporters(settings, (), problems, strict=False)
+    return Early(exporters, make_redactor(settings, None), tuple(problems))
 
 
 def default_exporters(settings: Settings) -> tuple[str, ...]:
@@ -169,11 +172,16 @@ def _sends_otlp(settings: Settings) -> bool:
 def make_exporters(
     settings: Settings, own: Sequence[Exporter], problems: list[str], *, strict: bool
 ) -> tuple[BaseExporter, ...]:
-    """Return the app's own exporters and the named ones; by default, those with an address."""
+    """Return the app's own exporters and the named ones; by default, those with an address.
+
+    One whose address, key or certificate cannot be read is left out.
+    """
     from llmeval_sdk.model.protocols import complete_exporter
 
     exporters = [complete_exporter(exporter) for exporter in own]
     for name in settings.exporters or (() if exporters else default_exporters(settings)):
+        if name in settings.closed:
+            continue
         try:
             exporters.append(complete_exporter(registry.exporter_factory(name)(settings)))
         except ConfigurationError as error:
@@ -183,10 +191,8 @@ def make_exporters(
     return tuple(exporters) or (complete_exporter(registry.exporter_factory("local")(settings)),)
 
 
-def make_redactor(
-    settings: Settings, custom: Callable[[str], str] | None, problems: list[str], *, strict: bool
-) -> Redactor:
-    """Make the redactor. After a mistake in the environment it takes out all it can."""
+def make_redactor(settings: Settings, custom: Callable[[str], str] | None) -> Redactor:
+    """Make what takes out of every record what may not leave: detectors, and the app's own."""
     from llmeval_sdk.exporters.redaction import Redactor
 
     def quietly(text: str) -> str:
@@ -194,11 +200,4 @@ def make_redactor(
         assert custom is not None
         return custom(text)
 
-    own = None if custom is None else quietly
-    try:
-        return Redactor(settings.redact, own)
-    except ConfigurationError as error:
-        if strict:
-            raise
-        problems.append(f"{error}; using all detectors")
-        return Redactor(("all",), own)
+    return Redactor(settings.redact, None if custom is None else quietly)

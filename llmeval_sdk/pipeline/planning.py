@@ -56,15 +56,6 @@ from llmeval_sdk.tracing.internals import state
 # What settings alone say of a plan: what may leave, where records survive, who works.
 
 
-def _what_may_leave(settings: Settings) -> bool | str:
-    """Return what content may leave. Raises `ConfigurationError` for any other word."""
-    if settings.capture_content not in (True, False, SCORES):
-        raise ConfigurationError(
-            f"capture_content={settings.capture_content!r}: use True, False or {SCORES!r}"
-        )
-    return settings.capture_content
-
-
 def _spool_of(settings: Settings) -> Folder | None:
     """Return the spool's folder; ``None`` where none is set."""
     if not settings.spool:
@@ -173,6 +164,8 @@ def _model(
 ) -> tuple[DecisionModel | None, str]:
     from llmeval_sdk.judges.models import decisions as models
 
+    if config.JUDGES in settings.closed:
+        return None, settings.closed[config.JUDGES]
     try:
         return models.resolve(decisions, settings=settings), ""
     except ConfigurationError as error:
@@ -356,7 +349,8 @@ def make_plan(
     pause()
     sampling = _rules(rules, settings, problems)
     _check_rules(sampling, rules, [*requested, *judges], settings, problems, spending=spending)
-    sampling = replace(sampling, rules=(*written.closing, *sampling.rules))
+    closing = (SamplingRule(0.0),) if config.JUDGES in settings.closed else written.closing
+    sampling = replace(sampling, rules=(*closing, *sampling.rules))
     read = read_by([*requested, *judges], escalations, settings)
     inline, background = _divided([*requested, *read], settings)
     pause()
@@ -369,8 +363,8 @@ def make_plan(
         sinks = early.exporters or make_exporters(settings, exporters, problems, strict=strict)
     pause()
     sink_names = [sink.name for sink in sinks]
-    redactor = early.redactor or make_redactor(settings, redact, problems, strict=strict)
-    captured = _what_may_leave(settings)
+    redactor = early.redactor or make_redactor(settings, redact)
+    captured = settings.capture_content
     plan = Plan(
         exporters=sinks,
         inline=Heuristics(inline, asked_for={evaluator.name for evaluator in requested}),

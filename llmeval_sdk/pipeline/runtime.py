@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import IdentitySettings
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline.intake import (
     NOTHING_EARLY,
     Early,
@@ -92,6 +93,7 @@ def _parent_in(bridges: tuple[ContextBridge, ...]) -> object:
 # put in force, and notices when the process ends.
 
 
+REFUSED = "it raised: until a call succeeds, no text is recorded and no judge runs"
 RETIRING_SECONDS = 30.0
 """How long a replaced pipeline may take to deliver its records."""
 
@@ -105,7 +107,30 @@ class InForce:
         self.retired: list[Pipeline] = []
         self.lock = threading.RLock()
         """Held while one configuration replaces another."""
+        self.is_refused = False
+        """Whether ``configure()`` has raised while nothing was in force."""
         self._inherited: list[Pipeline] = []
+
+    @contextmanager
+    def unopened(self) -> Iterator[None]:
+        """Run ``configure()``; where it raises, open nothing that it may have been meant to close.
+
+        What is in force stays so. Where nothing is, what the environment sets up meanwhile records
+        no text and runs no judge.
+        """
+        try:
+            yield
+        except BaseException as error:
+            if isinstance(error, ConfigurationError):
+                from llmeval_sdk.exporters.redaction import without_secrets
+
+                error.args = (without_secrets(str(error)),)
+            self.is_refused = self.pipeline is None
+            if self.is_refused:
+                shield.tell("configure", REFUSED)
+                shield.write_notices()
+            raise
+        self.is_refused = False
 
     def all(self) -> list[Pipeline]:
         """Return all pipelines, the oldest first."""
@@ -165,9 +190,9 @@ class InForce:
     def without_configuration(self) -> Iterator[None]:
         """Run the block without a configuration; shut down what it made, and restore this one."""
         with self.lock:
-            configuration = (self.pipeline, self.settings, self.retired)
+            configuration = (self.pipeline, self.settings, self.retired, self.is_refused)
             switches = {name: getattr(state, name) for name in State.__slots__}
-            self.pipeline, self.settings, self.retired = None, None, []
+            self.pipeline, self.settings, self.retired, self.is_refused = None, None, [], False
             State.__init__(state)
         try:
             yield
@@ -175,7 +200,7 @@ class InForce:
             for inner in self.all():
                 inner.shutdown(5.0)
             with self.lock:
-                self.pipeline, self.settings, self.retired = configuration
+                self.pipeline, self.settings, self.retired, self.is_refused = configuration
                 for name, value in switches.items():
                     setattr(state, name, value)
 
@@ -240,17 +265,17 @@ def _put_environment_in_force() -> None:
 
     Problems are left to the worker too, which reads all settings: the log is none of the app's.
     """
-    environment = config.snapshot()
-    resolved = config.from_environment(environment, problems=[], plugins=False)
+    read = _reader(config.snapshot(), is_refused=in_force.is_refused)
+    resolved = read([], plugins=False)
     early = NOTHING_EARLY
     if may_be_live(resolved) or acts_early():
-        resolved = config.from_environment(environment, problems=[])
+        resolved = read([])
         early = make_early(resolved)
         _connect(early.exporters, early.redactor)
     intake = intake_plan(resolved, early.exporters)
 
     def make(pause: Callable[[], None]) -> Plan:
-        return _make_work_plan(environment, early, pause)
+        return _make_work_plan(read, early, pause)
 
     _put_in_force(resolved, intake, make)
     if acts_early():
@@ -259,23 +284,34 @@ def _put_environment_in_force() -> None:
         in_force.pipeline.work()
 
 
+def _reader(environment: Mapping[str, str], *, is_refused: bool) -> Callable[..., Settings]:
+    """Return what reads the settings of an environment as it was.
+
+    What a ``configure()`` that raised may have been meant to close is closed.
+    """
+
+    def read(problems: list[str], *, plugins: bool = True) -> Settings:
+        resolved = config.from_environment(environment, problems=problems, plugins=plugins)
+        return resolved.without_texts_and_judges(REFUSED) if is_refused else resolved
+
+    return read
+
+
 _STEPS = ("pipeline.planning",)
 """What the worker loads, in steps of some milliseconds."""
 
 
-def _make_work_plan(
-    environment: Mapping[str, str], early: Early, pause: Callable[[], None]
-) -> Plan:
+def _make_work_plan(read: Callable[..., Settings], early: Early, pause: Callable[[], None]) -> Plan:
     """Make the plan of what works in the background, of the environment as it was."""
     for module in _STEPS:
         load_module(f"llmeval_sdk.{module}")
         pause()
     from llmeval_sdk.pipeline.planning import make_plan
 
-    problems: list[str] = []
+    problems = list(early.problems)
     registry.plugins()
     pause()
-    resolved = config.from_environment(environment, problems=problems)
+    resolved = read(problems)
     pause()
     try:
         plan = make_plan(resolved, problems, early=early, pause=pause)
@@ -292,9 +328,13 @@ def _make_work_plan(
 
 
 def _tell(problems: Sequence[str]) -> None:
+    """Leave a line for the log for each mistake, without what it may quote of a secret."""
+    from llmeval_sdk.exporters.redaction import without_secrets
+
     for problem in problems:
         setting, _, reason = problem.partition(": ")
-        shield.tell(f"configure: {setting[:100]}", reason[:300] or "ignored")
+        reason = without_secrets(reason)[:300] or "ignored"
+        shield.tell(f"configure: {without_secrets(setting)[:100]}", reason)
 
 
 def _start_plugins(resolved: Settings) -> None:
@@ -361,11 +401,11 @@ def _put_in_force(resolved: Settings, intake: IntakePlan, make_plan: MakePlan) -
 
 def _identities(resolved: Settings) -> Any:
     """Return what hashes the ids of users and sessions; ``None`` where no setting asks for it."""
-    if resolved.of(IdentitySettings).hash_ids is None:
+    if resolved.of(IdentitySettings).hash_ids is None and config.IDS not in resolved.closed:
         return None
     from llmeval_sdk.store.identities import identities
 
-    return identities(resolved, [])
+    return identities(resolved)
 
 
 def _registered(evaluator: Heuristic | Judge) -> None:
@@ -462,6 +502,7 @@ install(
 # This is the only room that knows all others; each of them can be used without it.
 
 
+@in_force.unopened()
 def configure(
     *,
     evaluators: Sequence[Heuristic | Judge | str | Any] = (),
@@ -518,45 +559,24 @@ def configure(
         ...     budget=llmeval.Budget(usd_per_day=2.0),
         ... )
     """
-    from llmeval_sdk.config import price_table
-    from llmeval_sdk.errors import ConfigurationError
+    from llmeval_sdk.pipeline.options import read_options
     from llmeval_sdk.pipeline.planning import make_plan
 
-    problems: list[str] = []
-    names = tuple(name for name in exporters or () if isinstance(name, str))
-    if isinstance(llm, str):
-        settings["judge_model"], llm = llm, None
-    if isinstance(decisions, str):
-        settings["decision_model"], decisions = decisions, None
-    if not (redact is None or callable(redact) or isinstance(redact, str) or _is_texts(redact)):
-        raise ConfigurationError(
-            f'redact={redact!r:.100} does not say what to remove: write redact="all" for'
-            ' everything that can be detected, redact="off" for nothing, or name detectors as in'
-            ' redact=("api_key", "email")'
-        )
-    if redact is not None and not callable(redact):
-        settings["redact"] = (redact,) if isinstance(redact, str) else tuple(redact)
-    if prices is not None:
-        try:
-            settings["prices"] = price_table(prices)
-        except ValueError as error:
-            raise ConfigurationError(f"prices: {error}") from None
-    resolved = config.from_environment(
-        problems=problems, exporters=names if exporters is not None else None, **settings
-    )
-    plan = make_plan(
-        resolved,
-        problems,
-        evaluators=tuple(evaluators),
+    given = read_options(
+        settings,
+        evaluators=evaluators,
         escalations=escalations,
-        rules=sampling_rules,
+        sampling_rules=sampling_rules,
         budget=budget,
         llm=llm,
         decisions=decisions,
-        exporters=tuple(item for item in exporters or () if not isinstance(item, str)),
-        redact=redact if callable(redact) else None,
-        strict=True,
+        exporters=exporters,
+        prices=prices,
+        redact=redact,
     )
+    problems: list[str] = []
+    resolved = config.from_environment(problems=problems, instead=given.instead, **given.settings)
+    plan = make_plan(resolved, problems, strict=True, **given.plan)
     _put_plan_in_force(resolved, plan, problems)
 
 
@@ -570,12 +590,6 @@ def _put_plan_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) 
             in_force.pipeline.work()
     _start_plugins(resolved)
     shield.write_notices()
-
-
-def _is_texts(value: object) -> bool:
-    return isinstance(value, (list, tuple, set, frozenset)) and all(
-        isinstance(item, str) for item in value
-    )
 
 
 def flush(timeout: float = 10.0) -> Stats:

@@ -9,15 +9,13 @@ from __future__ import annotations
 import hmac
 import re
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from secrets import token_hex
 from typing import Any
 
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import IdentitySettings
-from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store._schema import MAY_BE_TURN
 
 
@@ -59,38 +57,46 @@ class Identities:
     def hide(self, span: Any) -> None:
         """Replace the session of a span of ours, and the ids among its tags."""
         if span.session_id is not None:
-            span.session_id = self.hashed(span.session_id)
+            span.session_id = self.hashed(span.session_id) or None
         if span._tags:
             span._tags = self.without(span._tags)
 
     def without(self, details: Mapping[str, Any]) -> dict[str, Any]:
         """Return tags, or what belongs to a score, with hashes in the place of ids."""
         hidden = {
-            name: self.hashed(item) if name in KEYS and item is not None else item
+            name: item if item is None or name not in KEYS else self.hashed(item)
             for name, item in details.items()
         }
+        hidden = {name: item for name, item in hidden.items() if item != "" or name not in KEYS}
         for name in ("tags", "join_on"):
             if isinstance(inner := hidden.get(name), Mapping):
                 hidden[name] = self.without(inner)
         person = hidden.get("submitter")
         if isinstance(person, Mapping) and person.get("id") is not None:
-            hidden["submitter"] = {**person, "id": self.hashed(person["id"])}
+            hidden["submitter"] = {**person, "id": self.hashed(person["id"]) or None}
         return hidden
 
 
-def identities(settings: Settings, problems: Iterable[str] = ()) -> Identities | None:
+class NoIdentities(Identities):
+    """Leaves all ids out, as long as the key that should hash them cannot be read."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def hashed(self, identifier: Any) -> str:
+        """Return an empty text: no form of an id leaves."""
+        return ""
+
+
+def identities(settings: Settings) -> Identities | None:
     """Return what hashes ids; ``None`` where they stay as they are.
 
-    A key that cannot be used is no permission to send ids: they are then hashed under a key that
-    only this process knows.
+    A key that cannot be read is no permission to send ids: they are then left out.
     """
+    if config.IDS in settings.closed:
+        return NoIdentities()
     key = settings.of(IdentitySettings).hash_ids
-    if key is not None:
-        return Identities(key.reveal())
-    if any(problem.startswith("LLMEVAL_HASH_IDS") for problem in problems):
-        tell("hash ids", "the key cannot be used: ids are hashed under one of this process alone")
-        return Identities(token_hex())
-    return None
+    return None if key is None else Identities(key.reveal())
 
 
 # How a store holds an id of a user or a session that a person typed.
@@ -113,7 +119,7 @@ def forms(identifier: str, settings: Settings | None = None) -> tuple[str, ...]:
     """
     known = identities(settings or config.from_environment(problems=[]))
     as_hash = (str(known.hashed(identifier)),) if known else ()
-    return tuple(dict.fromkeys((identifier, *as_hash)))
+    return tuple(form for form in dict.fromkeys((identifier, *as_hash)) if form)
 
 
 def sessions_of(

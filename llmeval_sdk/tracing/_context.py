@@ -356,7 +356,7 @@ def _inject(headers: MutableMapping[str, str]) -> None:
     headers["traceparent"] = f"00-{ids[0]:032x}-{ids[1]:016x}-{ids[2]:02x}"
     hashed = str if state.identities is None else state.identities.hashed
     named = ((SESSION, (here or span).session_id), (USER, _user(here)))
-    known = {name: hashed(value) for name, value in named if value}
+    known = {name: id_ for name, value in named if value and (id_ := hashed(value))}
     if known:
         from urllib.parse import quote
 

@@ -11,16 +11,15 @@ from llmeval_sdk import registry
 
 
 PLUGIN = """
-from dataclasses import dataclass
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
+from llmeval_sdk.config.reading import count
 
 
-@dataclass(frozen=True, kw_only=True)
-class LengthSettings:
+class LengthSettings(config.Table):
     longest_answer: int = config.setting(
-        400, "LENGTH_LONGEST_ANSWER", read=int, doc="Characters that an answer may have."
+        400, "LENGTH_LONGEST_ANSWER", read=count, doc="Characters that an answer may have."
     )
 
 

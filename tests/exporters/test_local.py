@@ -3,7 +3,6 @@
 import sqlite3
 import time
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from doubles import Failing
@@ -74,9 +73,7 @@ def test_a_locked_file_asks_delivery_to_try_again(settings):
 
 def test_the_bounds_of_the_settings_hold(settings, tmp_path):
     """Size and age come from the settings."""
-    from dataclasses import replace
-
-    exporter = LocalExporter(replace(settings, store_max_days=1.0))
+    exporter = LocalExporter(settings.changed(store_max_days=1.0))
     exporter.export(Batch((SPAN,)))
     exporter.close(1.0)
     with closing(StoreReader(settings.store)) as reader:
@@ -101,7 +98,7 @@ def test_the_store_tells_what_another_exporter_lost(tmp_path):
 
 def test_losses_of_several_processes_add_up_and_age(settings):
     """Each process has one note, which the next replaces; those of old ones go with their traces."""
-    exporter = LocalExporter(replace(settings, store_max_days=1.0))
+    exporter = LocalExporter(settings.changed(store_max_days=1.0))
     store, now = exporter.store, time.time_ns()
     for key, times in (
         (losses_key(now, 1), 5),

@@ -10,14 +10,12 @@ import textwrap
 FILE = '''
 """Writes the names of spans and scores to a file of its own."""
 import json
-from dataclasses import dataclass
 
 from llmeval_sdk import config
 from llmeval_sdk.model.protocols import BaseExporter
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scratch:
+class Scratch(config.Table):
     path: str = config.setting("scratch.jsonl", "SCRATCH_PATH", doc="The file.")
 
 

@@ -5,6 +5,7 @@ import threading
 import llmeval_sdk as llmeval
 from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing.internals import state
@@ -61,7 +62,8 @@ def test_every_span_is_exported_or_dropped_and_never_both():
 def test_what_comes_too_late_counts_as_if_it_had_come_in_time():
     """The score of a retrieval is counted once, with the workflow that it belongs to."""
     with capture():
-        span_processor = SpanProcessor(runtime.pipeline().plan, lambda: True)
+        plan = runtime.pipeline().plan
+        span_processor = SpanProcessor(IntakePlan.of(plan), lambda: True, plan.find)
         state.recorder = span_processor
         with llmeval.workflow("w", request="roof?") as span:
             with llmeval.retrieval("find") as found:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from llmeval_sdk import registry
-from llmeval_sdk.config import Secret, Settings, from_environment
+from llmeval_sdk.config import JUDGES, Secret, Settings, from_environment
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model.protocols import LLM
 
@@ -76,6 +76,7 @@ def resolve(model: object = None, *, settings: Settings | None = None) -> LLM:
     if model is None:
         model = settings.judge_model or DEFAULT_MODEL
     if isinstance(model, str):
+        settings.check_open(JUDGES)
         for source in sources():
             llm = source.from_name(model, settings)
             if llm is not None:

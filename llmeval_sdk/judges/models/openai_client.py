@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from llmeval_sdk.config import Secret, Settings, from_environment
+from llmeval_sdk.config import JUDGES, Secret, Settings, from_environment
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
 from llmeval_sdk.judges.models.clients import (
     OPENAI_URL,
@@ -274,6 +274,7 @@ def resolve_embeddings(
         )
     if settings is None:
         settings = from_environment(problems=[])
+    settings.check_open(JUDGES)
     return OpenAIEmbeddings(
         model,
         base_url=settings.judge_base_url,

@@ -380,7 +380,7 @@ class Work:
             own = price_table(self.prices)
         except ValueError as error:
             raise ConfigurationError(f"prices: {error}") from None
-        return replace(settings, prices={**(settings.prices or {}), **own})
+        return settings.changed(prices={**(settings.prices or {}), **own})
 
     @cached_property
     def chosen(self) -> Chosen:

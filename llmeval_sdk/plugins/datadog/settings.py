@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.reading import Secret, flag, names, positive, setting
+from llmeval_sdk.config.reading import Secret, Table, flag, names, positive, secret, setting
 
 
-@dataclass(frozen=True, kw_only=True)
-class DatadogSettings:
+class DatadogSettings(Table):
     """Whether and how spans and scores go to Datadog LLM Observability."""
 
     datadog_enabled: bool | None = setting(
-        None, "DD_LLMOBS_ENABLED", read=flag, doc="Turns the exporter `datadog` on or off."
+        None,
+        "DD_LLMOBS_ENABLED",
+        read=flag,
+        doc="Turns the exporter `datadog` on or off.",
+        careful=False,
     )
     datadog_app: str | None = setting(
         None,
@@ -28,8 +29,8 @@ class DatadogSettings:
         read=flag,
         doc="Send without an agent, with the API key. Default: only where no agent listens.",
     )
-    datadog_api_key: Secret | None = setting(  # noqa: RUF009
-        None, "DD_API_KEY", read=Secret, doc="Datadog API key; only needed without an agent."
+    datadog_api_key: Secret | None = setting(
+        None, "DD_API_KEY", read=secret, doc="Datadog API key; only needed without an agent."
     )
     datadog_site: str | None = setting(None, "DD_SITE", doc="Datadog site, `datadoghq.com`.")
     datadog_env: str | None = setting(None, "DD_ENV", doc="Environment, such as `prod`.")

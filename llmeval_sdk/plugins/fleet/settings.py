@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from importlib.util import find_spec
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.reading import Secret, long_secret, positive, setting
+from llmeval_sdk.config.reading import JUDGES, Secret, Table, long_secret, positive, setting
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.plugins.shared.settings import RedisAddress
+from llmeval_sdk.plugins.shared.settings import RedisAddress, redis_address
 
 
-@dataclass(frozen=True, kw_only=True)
-class FleetSettings:
+class FleetSettings(Table):
     """Where judgements go that other hosts make."""
 
-    judge_queue: RedisAddress | None = setting(  # noqa: RUF009
+    judge_queue: RedisAddress | None = setting(
         None,
         "LLMEVAL_JUDGE_QUEUE",
-        read=RedisAddress,
+        read=redis_address,
+        closes=JUDGES,
         doc="A Redis that takes judgements for a fleet: `llmeval fleet` makes them in place of "
         "this process. Naming it allows the fleet to spend.",
     )
-    fleet_key: Secret | None = setting(  # noqa: RUF009
+    fleet_key: Secret | None = setting(
         None,
         "LLMEVAL_FLEET_KEY",
         read=long_secret,

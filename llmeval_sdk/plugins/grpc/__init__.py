@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk.config.reading import flag, setting
+from llmeval_sdk.config.reading import Table, flag, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
@@ -15,8 +14,7 @@ def _form(variable: str, doc: str) -> Any:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class GrpcSettings:
+class GrpcSettings(Table):
     """Whether connections are encrypted, by OpenTelemetry's own variables."""
 
     otlp_insecure: bool = setting(

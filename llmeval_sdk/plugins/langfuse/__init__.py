@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from llmeval_sdk.config.reading import Secret, setting
+from llmeval_sdk.config.reading import Secret, Table, address, secret, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
-@dataclass(frozen=True, kw_only=True)
-class LangfuseSettings:
+class LangfuseSettings(Table):
     """Where Langfuse is, and how it groups what it gets."""
 
     langfuse_url: str = setting(
         "https://cloud.langfuse.com",
         "LANGFUSE_BASE_URL",
         "LANGFUSE_HOST",
+        read=address,
         doc="Where Langfuse is.",
+        closes="langfuse",
     )
     langfuse_public_key: str | None = setting(
         None, "LANGFUSE_PUBLIC_KEY", doc="Public key of a Langfuse project."
     )
-    langfuse_secret_key: Secret | None = setting(  # noqa: RUF009
-        None, "LANGFUSE_SECRET_KEY", read=Secret, doc="Secret key of that project."
+    langfuse_secret_key: Secret | None = setting(
+        None, "LANGFUSE_SECRET_KEY", read=secret, doc="Secret key of that project."
     )
     langfuse_environment: str | None = setting(
         None,

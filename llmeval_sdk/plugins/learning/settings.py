@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from llmeval_sdk.config.reading import flag, setting
+from llmeval_sdk.config.reading import Table, flag, setting
 
 
-@dataclass(frozen=True, kw_only=True)
-class LearnedSettings:
+class LearnedSettings(Table):
     """Whether risk scores learn from verdicts."""
 
     learn: bool = setting(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from llmeval_sdk.config.reading import Secret, setting
+from llmeval_sdk.config.reading import Secret, Table, secret, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
-@dataclass(frozen=True, kw_only=True)
-class MlflowSettings:
+class MlflowSettings(Table):
     """Where MLflow is."""
 
     mlflow_uri: str = setting(
@@ -27,12 +24,12 @@ class MlflowSettings:
     mlflow_experiment_id: str | None = setting(
         None, "MLFLOW_EXPERIMENT_ID", doc="MLflow experiment by id.", in_experiment=""
     )
-    mlflow_token: Secret | None = setting(  # noqa: RUF009
-        None, "MLFLOW_TRACKING_TOKEN", read=Secret, doc="Token for MLflow."
+    mlflow_token: Secret | None = setting(
+        None, "MLFLOW_TRACKING_TOKEN", read=secret, doc="Token for MLflow."
     )
     mlflow_username: str | None = setting(None, "MLFLOW_TRACKING_USERNAME", doc="MLflow user.")
-    mlflow_password: Secret | None = setting(  # noqa: RUF009
-        None, "MLFLOW_TRACKING_PASSWORD", read=Secret, doc="MLflow user's password."
+    mlflow_password: Secret | None = setting(
+        None, "MLFLOW_TRACKING_PASSWORD", read=secret, doc="MLflow user's password."
     )
 
 

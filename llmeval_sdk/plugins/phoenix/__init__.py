@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from llmeval_sdk.config.reading import Secret, setting
+from llmeval_sdk.config.reading import Secret, Table, address, secret, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
-@dataclass(frozen=True, kw_only=True)
-class PhoenixSettings:
+class PhoenixSettings(Table):
     """Where Phoenix is."""
 
     phoenix_endpoint: str = setting(
         "http://127.0.0.1:6006",
         "LLMEVAL_PHOENIX_ENDPOINT",
         "PHOENIX_COLLECTOR_ENDPOINT",
+        read=address,
         doc="Where Phoenix is.",
+        closes="phoenix",
     )
-    phoenix_api_key: Secret | None = setting(  # noqa: RUF009
-        None, "PHOENIX_API_KEY", read=Secret, doc="Key for Phoenix."
+    phoenix_api_key: Secret | None = setting(
+        None, "PHOENIX_API_KEY", read=secret, doc="Key for Phoenix."
     )
 
 

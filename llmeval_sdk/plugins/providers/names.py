@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import NamedTuple
 
 from llmeval_sdk.config import Secret, Settings, from_environment, source_of
@@ -128,12 +127,11 @@ def reach_of(name: str, settings: Settings) -> Reach | None:
 def with_keys(settings: Settings, unused: Secret) -> Settings:
     """Return the settings with a key for each provider that has none, to estimate costs by."""
     own = settings.of(ProviderSettings)
-    own = replace(
-        own,
+    own = own.changed(
         anthropic_api_key=own.anthropic_api_key or unused,
         google_api_key=own.google_api_key or unused,
     )
-    return replace(settings, extensions={**settings.extensions, ProviderSettings: own})
+    return settings.changed(extensions={**settings.extensions, ProviderSettings: own})
 
 
 def _access(kind: type[AnthropicLLM | GoogleLLM], settings: Settings) -> tuple[Secret | None, str]:

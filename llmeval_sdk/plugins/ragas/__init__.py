@@ -6,14 +6,11 @@ a thread of this one, see `runner`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from llmeval_sdk.config.reading import count, one_of, positive, setting
+from llmeval_sdk.config.reading import Table, count, one_of, path, positive, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
-@dataclass(frozen=True, kw_only=True)
-class RagasSettings:
+class RagasSettings(Table):
     """Where Ragas runs, and with what."""
 
     judge_worker: str | None = setting(
@@ -32,6 +29,7 @@ class RagasSettings:
     ragas_python: str | None = setting(
         None,
         "LLMEVAL_RAGAS_PYTHON",
+        read=path,
         doc="Interpreter of another environment that has Ragas. Default: this one, else what "
         "`llmeval ragas setup` made.",
     )

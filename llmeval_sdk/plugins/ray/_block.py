@@ -16,7 +16,7 @@ import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -345,7 +345,7 @@ class BlockEvaluator:
                 "all machines of the cluster share"
             )
         work = task.work
-        settings = replace(work.settings, store=task.store)
+        settings = work.settings.changed(store=task.store)
         work.__dict__["settings"] = settings
         work.__dict__["limiter"] = limiter_of(work, task)
         chosen = list(work.chosen.names)

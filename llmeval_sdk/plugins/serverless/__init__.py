@@ -8,10 +8,9 @@ handler, or what it calls, with ``@llmeval.workflow`` as anywhere else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.config.reading import one_of, setting
+from llmeval_sdk.config.reading import Table, one_of, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["flush_after", "lambda_handler"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerlessSettings:
+class ServerlessSettings(Table):
     """Where the process runs."""
 
     mode: str = setting(

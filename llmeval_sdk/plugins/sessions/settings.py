@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from llmeval_sdk.config.reading import positive, setting
+from llmeval_sdk.config.reading import Table, positive, setting
 
 
-@dataclass(frozen=True, kw_only=True)
-class SessionSettings:
+class SessionSettings(Table):
     """When a conversation is over."""
 
     session_idle: float = setting(

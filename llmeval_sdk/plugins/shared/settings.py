@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from llmeval_sdk.config.reading import Secret, allows, count, setting
+from llmeval_sdk.config.reading import JUDGES, Secret, Table, allows, count, secret, setting
 
 
-@allows("`redis://…` or, encrypted, `rediss://…`")
 class RedisAddress(Secret):
     """The address of a Redis, such as ``rediss://:password@host:6379/0``. Show only its `place`.
 
@@ -34,14 +32,20 @@ class RedisAddress(Secret):
         """The address without user, password and options."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SharedSettings:
+@allows("`redis://…` or, encrypted, `rediss://…`", is_secret=True)
+def redis_address(value: object) -> RedisAddress:
+    """Read the address of a Redis."""
+    return value if isinstance(value, RedisAddress) else RedisAddress(secret(value).reveal())
+
+
+class SharedSettings(Table):
     """Where all hosts share one budget, and how many calls they make at a time."""
 
-    shared: RedisAddress | None = setting(  # noqa: RUF009
+    shared: RedisAddress | None = setting(
         None,
         "LLMEVAL_SHARED",
-        read=RedisAddress,
+        read=redis_address,
+        closes=JUDGES,
         doc="A Redis through which all hosts share one judge budget, earlier verdicts, the scores "
         "behind escalation by share, what is known of models that are down, and the turns of "
         "sessions. Default: each host has its own.",

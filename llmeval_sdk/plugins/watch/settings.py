@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from llmeval_sdk.config.reading import Secret, setting
+from llmeval_sdk.config.reading import Secret, Table, address, secret, setting
 
 
-@dataclass(frozen=True, kw_only=True)
-class WatchSettings:
+class WatchSettings(Table):
     """Where ``llmeval watch`` tells alarms to."""
 
-    alert_webhook: Secret | None = setting(  # noqa: RUF009
+    alert_webhook: Secret | None = setting(
         None,
         "LLMEVAL_ALERT_WEBHOOK",
-        read=Secret,
+        read=secret,
         doc="Address that `llmeval watch` tells alarms to, by an HTTP POST of JSON.",
     )
-    alert_token: Secret | None = setting(  # noqa: RUF009
+    alert_token: Secret | None = setting(
         None,
         "LLMEVAL_ALERT_TOKEN",
-        read=Secret,
+        read=secret,
         doc="Sent with each alarm as `Authorization: Bearer …`.",
     )
     alert_format: str | None = setting(
@@ -31,5 +28,6 @@ class WatchSettings:
     viewer_url: str = setting(
         "http://127.0.0.1:8520",
         "LLMEVAL_VIEWER_URL",
+        read=address,
         doc="Where people reach `llmeval view`: alarms link to it.",
     )

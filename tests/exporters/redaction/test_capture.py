@@ -184,7 +184,7 @@ def test_the_variable_takes_three_values(monkeypatch):
 
 def test_another_value_in_code_is_an_error():
     """A misspelt word must not send what was meant to stay."""
-    with pytest.raises(ConfigurationError, match="use True, False or 'scores'"):
+    with pytest.raises(ConfigurationError, match="did you mean 'scores'"):
         llmeval.configure(capture_content="score")
 
 

@@ -130,16 +130,35 @@ def test_without_the_setting_ids_stay_as_they_are():
 
 
 def test_a_key_that_can_be_guessed_is_refused_and_sends_no_id(monkeypatch):
-    """In code by an error; from the environment, ids are hashed under a key of this process."""
+    """In code by an error; from the environment, ids are left out, in every place."""
     with pytest.raises(ConfigurationError, match="16 characters"):
         llmeval.configure(hash_ids="true")
     monkeypatch.setenv("LLMEVAL_HASH_IDS", "true")
     problems = []
     settings = config.from_environment(problems=problems)
     assert settings.of(IdentitySettings).hash_ids is None
-    hashing = identities(settings, problems)
-    assert hashing is not None
-    assert hashing.hashed("anna") not in ("anna", Identities("true").hashed("anna"))
+    assert "ids of users and sessions are left out" in problems[0]
+    hidden = identities(settings).without(
+        {
+            "user_id": "anna",
+            "tags": {"session.id": "anna", "team": "x"},
+            "submitter": {"id": "anna", "role": "nurse"},
+        }
+    )
+    assert hidden == {"tags": {"team": "x"}, "submitter": {"id": None, "role": "nurse"}}
+
+
+def test_ids_that_are_left_out_leave_by_no_way(monkeypatch):
+    """Neither with spans, nor by the headers of a call to another service."""
+    monkeypatch.setenv("LLMEVAL_HASH_IDS", "true")
+    headers = {}
+    with capture() as seen:
+        with llmeval.annotation_context(session_id="chat-7", user_id="anna"), llmeval.workflow("w"):
+            inject(headers)
+        seen.drain()
+    assert seen.spans[0].session_id is None
+    assert "anna" not in repr(seen.spans)
+    assert "baggage" not in headers
 
 
 @pytest.mark.parametrize("strange", ["", "\ud800", "x" * 100_000, 7, None])

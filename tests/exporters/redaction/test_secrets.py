@@ -6,7 +6,7 @@ import pickle
 import subprocess
 import sys
 import traceback
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 
 import pytest
 
@@ -50,12 +50,12 @@ def inside(value, depth=0, seen=None):
 
 
 def test_a_secret_shows_in_no_form():
-    """repr, str, format, vars, copies, pickle and asdict hold no key; ``reveal`` does."""
+    """repr, str, format, vars, copies and pickle hold no key; ``reveal`` does."""
     secret = Secret(KEY)
     shown = [
         repr(secret), str(secret), f"{secret}", f"{secret!r:>40}", repr([secret]),
         repr(copy.copy(secret)), repr(copy.deepcopy(secret)), pickle.dumps(secret).decode("latin1"),
-        repr(asdict(config.Settings(judge_api_key=secret))), repr(getattr(secret, "__dict__", "")),
+        repr(vars(config.Settings(judge_api_key=secret))), repr(getattr(secret, "__dict__", "")),
     ]  # fmt: skip
     assert not [each for each in shown if KEY in each]
     assert secret.reveal() == KEY
@@ -89,7 +89,7 @@ def test_an_exception_about_settings_has_no_key(key, monkeypatch):
     with pytest.raises(ConfigurationError) as raised:
         config.from_environment(judge_key=key)
     assert key not in "".join(traceback.format_exception(raised.value))
-    assert "OPENAI_API_KEY" in row.metadata["env"]
+    assert "OPENAI_API_KEY" in row.variables
     problems = []
     config.from_environment(problems=problems)
     assert key not in repr(problems)

@@ -137,7 +137,7 @@ def test_the_first_span_configures_from_the_environment(tmp_path):
             },
             "sampling rule 1: the rule limits no judge: 'safety' is not among those that run",
         ),
-        ({"LLMEVAL_CAPTURE_CONTENT": "perhaps"}, "expected true or false"),
+        ({"LLMEVAL_CAPTURE_CONTENT": "perhaps"}, "expected true, false or scores"),
         (
             {"LLMEVAL_ESCALATIONS": '[{"judge": "groundednes", "share": 0.2}]'},
             "LLMEVAL_ESCALATIONS: escalation of 'groundednes': unknown evaluator 'groundednes': did you mean 'groundedness'?",
@@ -213,10 +213,10 @@ def test_an_unknown_exporter_in_the_environment_does_not_stop_the_app():
             "did you mean 'groundedness'?",
         ),
         ({"budget_groups": '[{"per": "tenant"}]'}, "per= takes tag:KEY or user"),
-        ({"redact": True}, 'write redact="all"'),
-        ({"redact": False}, 'redact="off"'),
-        ({"redact": 1}, 'redact=1 does not say what to remove: write redact="all"'),
-        ({"redact": ["email", 7]}, 'write redact="all"'),
+        ({"redact": True}, "all for everything that can be detected"),
+        ({"redact": False}, "off for nothing"),
+        ({"redact": 1}, "redact=1: expected api_key, jwt"),
+        ({"redact": ["email", 7]}, "all for everything"),
         (
             {
                 "escalations": [
@@ -441,10 +441,10 @@ def test_the_settings_table_reads_every_row():
     """Each row of the table reads its own default back and names a variable and a purpose."""
     settings = config.Settings()
     for row in config.rows():
-        assert row.metadata["env"], row.name
-        assert row.metadata["doc"].endswith("."), row.name
+        assert row.variables, row.name
+        assert row.doc.endswith("."), row.name
         assert config.value_of(settings, row.name) == row.default
-        for variable in row.metadata["env"]:
+        for variable in row.variables:
             assert f"`{variable}`" in table()
     assert runtime.settings().store
 

@@ -74,14 +74,14 @@ BAD = [
     {"": (1.0, 2.0)},
     {3: (1.0, 2.0)},
     [("m", 1.0, 2.0)],
-    "m=1,2",
+    "m",
 ]
 
 
 @pytest.mark.parametrize("table", BAD, ids=repr)
 def test_a_malformed_table_is_refused_when_it_is_given(table):
     """A person is watching configure(); every judge would fail on it later."""
-    with pytest.raises(ConfigurationError, match="prices: "):
+    with pytest.raises(ConfigurationError, match="prices="):
         llmeval.configure(prices=table)
 
 

@@ -10,11 +10,12 @@ from llmeval_sdk.config.__main__ import table as settings_table
 def test_every_setting_names_the_values_it_takes():
     """README shows for each setting the words or numbers that are allowed; only texts are free."""
     for row in config.rows():
-        words = reading.allowed(row.metadata["read"])
-        free = row.metadata["read"] in (str, config.Secret)
+        words = reading.allowed(row.read)
+        free = row.read is reading.text
         assert free == (words == "text"), row.name
     assert (
-        "| `LLMEVAL_HEURISTICS` | `inline`, `background` or `off` | `inline` |" in settings_table()
+        "| `LLMEVAL_HEURISTICS` | `inline`, `background` or `off` | `inline` | the default |"
+        in settings_table()
     )
 
 
@@ -29,7 +30,7 @@ def test_a_form_of_a_setting_stands_in_the_row_of_that_setting():
 def test_no_setting_stands_in_two_areas():
     """Names and variables are unique, so that a table never overrides another one's."""
     names = [row.name for row in config.rows()]
-    variables = [variable for row in config.rows() for variable in row.metadata["env"]]
+    variables = [variable for row in config.rows() for variable in row.variables]
     assert len(set(names)) == len(names)
     assert len(set(variables)) == len(variables)
 
@@ -37,7 +38,7 @@ def test_no_setting_stands_in_two_areas():
 def test_tables_do_not_inherit_from_each_other():
     """An area is read by itself."""
     for table in config.areas().values():
-        assert table.__bases__ == (object,)
+        assert table.__bases__ == (config.Table,)
 
 
 @pytest.mark.plugin("phoenix")

@@ -6,7 +6,7 @@ decision model, nothing of it is loaded.
 
 from __future__ import annotations
 
-from llmeval_sdk.config import Settings, from_environment
+from llmeval_sdk.config import JUDGES, Settings, from_environment
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges.models.decisions.client import (
@@ -42,6 +42,7 @@ def resolve(decisions: object = None, *, settings: Settings | None = None) -> De
     if decisions is None:
         return None
     if isinstance(decisions, str):
+        settings.check_open(JUDGES)
         base_url, key, path = place(wire_of(decisions)[0], settings)
         # It ends before the whole judgement does, so that the answers it has by then still count.
         timeout = _PART_FOR_REQUESTS * settings.judge_timeout
