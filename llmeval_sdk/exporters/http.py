@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.process.exits import thread_deadline
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.retries import retry_after
 
 
@@ -194,7 +195,8 @@ class HttpSender:
         return connection
 
     def _context(self) -> ssl.SSLContext:
-        import ssl
+        with loading:
+            import ssl
 
         context = ssl.create_default_context(cafile=self._tls.certificate)
         if self._tls.client_certificate:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llmeval_sdk.model import Extraction
+from llmeval_sdk.process.loading import loading
 
 
 LEXICAL, DENSE = "bm25", "knn"
@@ -151,8 +152,9 @@ def _accepts(form: Any, value: Any) -> bool:
 def _is_date(value: object) -> bool:
     if hasattr(value, "isoformat"):
         return True
-    from llmeval_sdk.text.amounts import only_date
-    from llmeval_sdk.text.folding import plain
+    with loading:
+        from llmeval_sdk.text.amounts import only_date
+        from llmeval_sdk.text.folding import plain
 
     return isinstance(value, str) and bool(only_date(plain(value))[0])
 
@@ -161,8 +163,9 @@ def _is_amount(value: object, *, money: bool) -> bool:
     """Accept one number; a unit makes it more than a number, and a currency makes it money."""
     if isinstance(value, (int, float)):
         return not isinstance(value, bool) and value == value and abs(value) != float("inf")  # noqa: PLR0124
-    from llmeval_sdk.text.amounts import only_amounts
-    from llmeval_sdk.text.folding import plain
+    with loading:
+        from llmeval_sdk.text.amounts import only_amounts
+        from llmeval_sdk.text.folding import plain
 
     found = only_amounts(plain(str(value)))
     if len(found) != 1 or (found[0].currencies and not money):

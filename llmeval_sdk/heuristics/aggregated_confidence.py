@@ -8,6 +8,7 @@ from typing import Any
 from llmeval_sdk.heuristics._reading import number
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Record
+from llmeval_sdk.process.loading import loading
 
 
 WORDS = {"HIGH": 0.90, "MEDIUM": 0.75, "LOW": 0.50}
@@ -37,7 +38,8 @@ def _aggregated_confidence(record: Record) -> Evaluation:
     config = record.field_config
     form = config.get("format") if isinstance(config, Mapping) else None
     if form is not None and record.value is not None:
-        from llmeval_sdk.heuristics._reading import matches
+        with loading:
+            from llmeval_sdk.heuristics._reading import matches
 
         valid = matches(record.value, form)
         if valid is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from llmeval_sdk.heuristics._reading import key
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation, Extraction, Record
+from llmeval_sdk.process.loading import loading
 
 
 VERSION = "2"
@@ -85,7 +86,8 @@ _MOST_DIFFERENT = 100
 
 def _by_form(counts: dict[object, int]) -> dict[object, int]:
     """Count values by the form that their spellings share; two currencies are two values."""
-    from llmeval_sdk.text.values import currency_of, normal
+    with loading:
+        from llmeval_sdk.text.values import currency_of, normal
 
     spellings: dict[str, list[object]] = {}
     for value in counts:

@@ -12,6 +12,7 @@ from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.chat import is_answer
 from llmeval_sdk.model.documents import sources_of
 from llmeval_sdk.model.structure import fields_of, has_value, is_only_said, is_structured
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.text.budget import WorkBudget
 
 
@@ -55,7 +56,8 @@ def _semantic_validation(record: Record) -> Evaluation:
     Metadata: ``supported_share``, and ``verdicts``, which holds how each value was found in the
     order of the extractions (``None`` if it was not checked).
     """
-    from llmeval_sdk.text.support import EvidenceText
+    with loading:
+        from llmeval_sdk.text.support import EvidenceText
 
     if not record.extractions and (_is_prose(record.value) or _is_chat(record)):
         return Evaluation("semantic_validation")
@@ -150,7 +152,8 @@ _CHATS = ("llm", "agent")
 
 def _verdict(items: list[object], evidence: EvidenceText) -> str | None:
     """Return the loosest of the ways in which the values were found, or ``unsupported``."""
-    from llmeval_sdk.text.support import WAYS, support
+    with loading:
+        from llmeval_sdk.text.support import WAYS, support
 
     found = [way for item in items if (way := support(item, evidence)) is not None]
     return max(found, key=WAYS.index, default=None)

@@ -13,71 +13,86 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from time import monotonic, sleep
 from types import ModuleType
 
 
 WAIT_SECONDS = 3.0
-"""A fork is never held up for longer. The longest import of ours, that of a judge's client, takes
-less than a second of processor time."""
+"""A fork waits for no step longer than this. The longest import of ours, that of a judge's client,
+takes less than a second of processor time."""
+APP_SECONDS = 1.0
+"""The same for the first call of code of the app, which may do other things than import."""
 
 
-class _Loading:
+class Loading:
     """``with loading:`` surrounds each step in which modules may be imported."""
 
     def __init__(self) -> None:
         self._gate = threading.RLock()
         """Held by a fork, from the moment when nobody loads: whoever begins to load waits."""
-        self._depth_of: dict[int, int] = {}
-        """How many blocks each thread is inside of; a thread changes only its own number."""
+        self._until: dict[int, float] = {}
+        """The threads that load, and until when a fork waits for them; each changes its own."""
+        self._depth = threading.local()
         self._is_shut = False
 
     def __enter__(self) -> None:
-        thread = threading.get_ident()
-        depth = self._depth_of.get(thread, 0)
-        if depth:
-            self._depth_of[thread] = depth + 1
-            return
-        with self._gate:
-            self._depth_of[thread] = 1
+        self._enter(WAIT_SECONDS)
 
     def __exit__(self, *_: object) -> None:
-        thread = threading.get_ident()
-        depth = self._depth_of[thread]
-        if depth > 1:
-            self._depth_of[thread] = depth - 1
-        else:
-            del self._depth_of[thread]
+        self._depth.now -= 1
+        if not self._depth.now:
+            self._until.pop(threading.get_ident(), None)
+
+    def _enter(self, seconds: float) -> None:
+        depth = getattr(self._depth, "now", 0)
+        self._depth.now = depth + 1
+        if not depth:
+            self._begin(seconds)
+
+    def _begin(self, seconds: float) -> None:
+        with self._gate:
+            self._until[threading.get_ident()] = monotonic() + seconds
+
+    @contextmanager
+    def of_app(self) -> Iterator[None]:
+        """Surround the first call of code of the app, which imports what it needs."""
+        self._enter(APP_SECONDS)
+        try:
+            yield
+        finally:
+            self.__exit__()
 
     @property
     def is_here(self) -> bool:
         """Whether this thread is inside a block."""
-        return threading.get_ident() in self._depth_of
+        return threading.get_ident() in self._until
 
     def rest(self, seconds: float) -> None:
         """Leave the blocks that this thread is inside of, sleep, and enter them again.
 
         Call it between two imports, so that a fork need not wait for all of them.
         """
-        thread = threading.get_ident()
-        depth = self._depth_of.pop(thread, 0)
+        is_inside = self._until.pop(threading.get_ident(), None) is not None
         sleep(seconds)
-        if depth:
-            with self._gate:
-                self._depth_of[thread] = depth
+        if is_inside:
+            self._begin(WAIT_SECONDS)
 
     def before_fork(self) -> None:
-        """Wait until no other thread loads, for `WAIT_SECONDS` at most, and keep the gate shut."""
-        deadline = monotonic() + WAIT_SECONDS
+        """Wait until no other thread loads, and keep the gate shut."""
         while True:
             self._gate.acquire()
-            others = [thread for thread in list(self._depth_of) if thread != threading.get_ident()]
-            if not others or monotonic() > deadline:
+            if not self._is_under_way():
                 self._is_shut = True
                 return
             self._gate.release()
             sleep(0.001)
+
+    def _is_under_way(self) -> bool:
+        own, now = threading.get_ident(), monotonic()
+        return any(until > now for thread, until in list(self._until.items()) if thread != own)
 
     def after_in_parent(self) -> None:
         """Let those go on that wait at the gate."""
@@ -87,13 +102,13 @@ class _Loading:
 
     def after_in_child(self) -> None:
         """Forget the threads of the parent. One that forked while it loads goes on loading."""
-        thread = threading.get_ident()
-        depth = self._depth_of.get(thread)
+        own = threading.get_ident()
+        until = self._until.get(own)
         self._gate, self._is_shut = threading.RLock(), False
-        self._depth_of = {} if depth is None else {thread: depth}
+        self._until = {} if until is None else {own: until}
 
 
-loading = _Loading()
+loading = Loading()
 
 
 def load_module(name: str) -> ModuleType:

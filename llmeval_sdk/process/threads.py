@@ -46,6 +46,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.shield import caught, tell
 
 
@@ -64,7 +65,7 @@ class DaemonLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, selector: Any = None) -> None:
         super().__init__(selector)
-        self._lookups = HelperThreads("name lookup", MAX_LOOKUPS)
+        self._lookups = HelperThreads("name lookup", MAX_LOOKUPS, loads=False)
 
     def run_in_executor(  # type: ignore[override]
         self, executor: Any, func: Callable[..., T], *args: Any
@@ -149,11 +150,13 @@ class HelperThreads:
     Args:
         site: what the counters and the log call it, such as ``"heuristic my_score"``.
         most: how many calls may be abandoned at a time.
+        loads: whether the first call may import modules, so that a fork waits for it.
     """
 
-    def __init__(self, site: str, most: int = MAX_ABANDONED) -> None:
+    def __init__(self, site: str, most: int = MAX_ABANDONED, *, loads: bool = True) -> None:
         self.site = site
         self._most = most
+        self._loads = loads
         self._forget()
 
     def _forget(self) -> None:
@@ -187,7 +190,7 @@ class HelperThreads:
         """
         self._check(has_rest=self._missed_in_a_row >= self._most)
         answered = threading.Event()
-        call = _AppCall(function, args, answered.set)
+        call = _AppCall(self._prepared(function), args, answered.set)
         if not call.begin():
             raise NoThreadError("no_worker", "no thread could be started")
         begun = monotonic()
@@ -228,7 +231,7 @@ class HelperThreads:
             except RuntimeError:  # nobody waits any more: the loop is closed
                 pass
 
-        call = _AppCall(function, args, answered)
+        call = _AppCall(self._prepared(function), args, answered)
         if not call.begin():
             call.run()
         try:
@@ -237,6 +240,13 @@ class HelperThreads:
             if not call.has_ended:
                 self._abandon(call)
             raise
+
+    def _prepared(self, function: Callable[..., T]) -> Callable[..., T]:
+        """Return the function; for the first call, one for whose imports a fork waits."""
+        if not self._loads:
+            return function
+        self._loads = False
+        return loading.of_app()(function)
 
     def _check(self, *, has_rest: bool = False) -> None:
         """Refuse a call while too many are abandoned, or while the function rests."""

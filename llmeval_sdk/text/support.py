@@ -15,6 +15,7 @@ from itertools import accumulate, chain, islice
 from operator import add
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, overload
 
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.text.amounts import (
     CURRENCIES,
     MEASURES,
@@ -710,8 +711,9 @@ def _windows(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[
 
 def _nearly(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[int]:
     """Find where a value may begin in a text that has none of its words exactly."""
-    from rapidfuzz import process
-    from rapidfuzz.distance import OSA
+    with loading:
+        from rapidfuzz import process
+        from rapidfuzz.distance import OSA
 
     index = max(range(len(value)), key=lambda place: len(value[place]))
     if len(value[index]) > MAX_LETTERS:
@@ -736,7 +738,8 @@ def _fits(  # noqa: C901 - one loop, and the hot one
 
     ``rows[i][j]`` is the cheapest way to find the first ``i`` words before place ``j``.
     """
-    from rapidfuzz.distance import LCSseq
+    with loading:
+        from rapidfuzz.distance import LCSseq
 
     budget.spend(100 + 5 * len(value) + len(window))
     if least > 0 and LCSseq.similarity(value, window) < least:
@@ -857,7 +860,8 @@ def _letters_off(word: str, other: str) -> int | None:  # noqa: PLR0911
         return 1 if alike else None
     if word == other + "s" or other == word + "s":
         return 0
-    from rapidfuzz.distance import OSA
+    with loading:
+        from rapidfuzz.distance import OSA
 
     most = _may_be_off(word)
     off = OSA.distance(word, other, score_cutoff=most)
@@ -875,7 +879,8 @@ def _joined_off(word: str, parts: Sequence[str]) -> int | None:
         return 0
     if len(min(parts, key=len)) < 2 or _has_figure(word) or _has_figure(joined):
         return None
-    from rapidfuzz.distance import OSA
+    with loading:
+        from rapidfuzz.distance import OSA
 
     return 1 if OSA.distance(word, joined, score_cutoff=1) == 1 else None
 

@@ -20,6 +20,7 @@ from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from llmeval_sdk.model.fields import TRUNCATED
+from llmeval_sdk.process.loading import loading
 
 
 class _Images:
@@ -705,13 +706,15 @@ def _media_marker(kind: str, payload: str) -> str:
 
 
 def _percents(kind: str, payload: str) -> str:
-    from urllib.parse import unquote_to_bytes
+    with loading:
+        from urllib.parse import unquote_to_bytes
 
     size = len(payload) - 2 * payload.count("%")
     return _written(kind, size, unquote_to_bytes(payload[:HASHED]))
 
 
 def _written(kind: str, size: int, data: bytes) -> str:
-    from hashlib import sha256
+    with loading:
+        from hashlib import sha256
 
     return f"<{kind.lower()} of {size} bytes, sha256 {sha256(data).hexdigest()[:16]}>"

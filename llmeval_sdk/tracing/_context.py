@@ -10,6 +10,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from llmeval_sdk.model import Prompt
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.shield import caught, swallow
 from llmeval_sdk.tracing._span import Link, Span, Spec, current, state
 
@@ -358,7 +359,8 @@ def _inject(headers: MutableMapping[str, str]) -> None:
     named = ((SESSION, (here or span).session_id), (USER, _user(here)))
     known = {name: id_ for name, value in named if value and (id_ := hashed(value))}
     if known:
-        from urllib.parse import quote
+        with loading:
+            from urllib.parse import quote
 
         members = [each for each in _members(headers.get("baggage")) if each[0] not in known]
         members += [
@@ -431,7 +433,8 @@ def _member(baggage: str | None, name: str) -> str | None:
     value = dict(_members(baggage)).get(name, "").partition(";")[0].strip()
     if not value:
         return None
-    from urllib.parse import unquote_plus  # OpenTelemetry for Python writes a space as +
+    with loading:
+        from urllib.parse import unquote_plus  # OpenTelemetry for Python writes a space as +
 
     return unquote_plus(value)[:MAX_SESSION]
 

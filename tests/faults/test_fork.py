@@ -110,6 +110,50 @@ print(os.waitpid(pid, 0)[1])
     assert (ended.code, ended.out) == (0, "0\n"), ended.err
 
 
+FIRST_CALLS = """
+import faulthandler
+barrier = threading.Barrier(9)
+def begin():
+    barrier.wait()
+    answer("parent")
+threads = [threading.Thread(target=begin) for _ in range(8)]
+for thread in threads: thread.start()
+barrier.wait()
+time.sleep(MOMENT)
+def child():
+    faulthandler.dump_traceback_later(40, exit=True)
+    answer("child")
+    return llmeval.flush(30).complete
+"""
+FORKS = {
+    "os.fork": """
+pid = os.fork()
+if pid == 0:
+    os._exit(0 if child() else 1)
+print(os.waitpid(pid, 0)[1])
+""",
+    "multiprocessing": """
+import multiprocessing
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start(); process.join(45)
+print(process.exitcode)
+""",
+}
+MOMENTS = [number * 0.008 for number in range(50)]
+"""Seconds after the first call has begun; loading takes some tenths of a second."""
+
+
+@pytest.mark.parametrize("fork", FORKS)
+@pytest.mark.parametrize("offset", range(5))
+def test_a_fork_at_any_moment_of_loading_hangs_nobody(app, fork, offset):
+    """While eight threads make the first call of the process, each child records and ends."""
+    for moment in MOMENTS[offset::5]:
+        before = app("").requests().count("child")
+        ended = app(FIRST_CALLS.replace("MOMENT", str(moment)) + FORKS[fork])
+        assert (ended.code, ended.out, ended.quiet) == (0, "0\n", True), (moment, ended.err)
+        assert ended.requests().count("child") == before + 1, moment
+
+
 WORK = """
 import llmeval_sdk as llmeval
 @llmeval.workflow

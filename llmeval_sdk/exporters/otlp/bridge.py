@@ -12,6 +12,7 @@ import sys
 from typing import Any
 
 from llmeval_sdk.model.protocols import ContextBridge, LiveSpans
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.shield import swallow
 
 
@@ -71,7 +72,8 @@ class OtelBridge(LiveSpans, ContextBridge):
 
     @staticmethod
     def _baggage() -> Any:
-        from opentelemetry.baggage.propagation import W3CBaggagePropagator
+        with loading:
+            from opentelemetry.baggage.propagation import W3CBaggagePropagator
 
         return W3CBaggagePropagator()
 

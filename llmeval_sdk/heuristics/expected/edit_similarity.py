@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.heuristics.expected._ground_truth import MAX_LETTERS, Texts, comparing
+from llmeval_sdk.process.loading import loading
 
 
 def _compare(texts: Texts) -> float:
@@ -11,7 +12,8 @@ def _compare(texts: Texts) -> float:
     The distance counts the letters that have to be inserted, deleted or replaced (Levenshtein,
     1966). Case counts. Two empty texts are the same.
     """
-    from rapidfuzz.distance import Levenshtein
+    with loading:
+        from rapidfuzz.distance import Levenshtein
 
     return Levenshtein.normalized_similarity(*texts)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llmeval_sdk.heuristics.expected._ground_truth import Texts, comparing, normalised
+from llmeval_sdk.process.loading import loading
 
 
 def _compare(texts: Texts) -> bool:
@@ -17,7 +18,8 @@ def _compare(texts: Texts) -> bool:
 def _is_same_value(texts: Texts) -> bool:
     if max(map(len, texts)) > _LONGEST_VALUE:
         return False
-    from llmeval_sdk.text.values import FREE_FORM, kind_of, same_value
+    with loading:
+        from llmeval_sdk.text.values import FREE_FORM, kind_of, same_value
 
     kinds = {kind_of(text) for text in texts}
     return kinds.isdisjoint(FREE_FORM) and same_value(texts.answer, texts.expected)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from llmeval_sdk.heuristics.expected._ground_truth import MAX_LETTERS, Texts, comparing
+from llmeval_sdk.process.loading import loading
 
 
 _WORD = re.compile(r"[^\W_]+")
@@ -18,7 +19,8 @@ def _compare(texts: Texts) -> float:
     ``rouge-score`` without stemming. Words are letters and figures of any script, in lower case.
     It is 0 where a text has no word.
     """
-    from rapidfuzz.distance import LCSseq
+    with loading:
+        from rapidfuzz.distance import LCSseq
 
     numbers: dict[str, int] = {}
     answer, expected = (

@@ -17,6 +17,7 @@ from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.fields import TOOL_RESULTS
 from llmeval_sdk.model.records import evidence_of
 from llmeval_sdk.model.structure import has_no_fields
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 
 
@@ -241,7 +242,8 @@ def _stated(answer: str, passages: Sequence[str]) -> str | None:
     value = answer.strip().rstrip(".")
     if len(value) > _MAX_VALUE or value.count(" ") >= _MAX_VALUE_WORDS or "\n" in value:
         return None
-    from llmeval_sdk.text.support import EvidenceText, find
+    with loading:
+        from llmeval_sdk.text.support import EvidenceText, find
 
     budget = WorkBudget()
     with suppress(TooLargeError):

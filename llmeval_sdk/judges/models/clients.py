@@ -41,6 +41,7 @@ from weakref import WeakSet
 from llmeval_sdk.config import Secret, from_environment, openai_headers
 from llmeval_sdk.errors import ConfigurationError, JudgeError, missing_extra
 from llmeval_sdk.model import NOTHING, Usage
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.retries import retry_after
 from llmeval_sdk.process.threads import within
 
@@ -808,7 +809,8 @@ class Clients(PerLoop["AsyncOpenAI"]):
 
     def _check(self, client: AsyncOpenAI) -> None:
         """Refuse what is not a client; know the key of one, to cut it out of what servers say."""
-        import openai
+        with loading:
+            import openai
 
         if not isinstance(client, openai.AsyncOpenAI):
             why = f"client= has to make an AsyncOpenAI, not {type(client).__name__}"
@@ -817,7 +819,8 @@ class Clients(PerLoop["AsyncOpenAI"]):
             self._key = Secret(client.api_key)
 
     def _make(self) -> AsyncOpenAI:
-        import openai
+        with loading:
+            import openai
 
         key = self._key.reveal() if self._key is not None else "none"
         base_url = self._endpoint.base_url
@@ -850,7 +853,8 @@ class Clients(PerLoop["AsyncOpenAI"]):
 
 @cache
 def _library() -> ModuleType:
-    import openai
+    with loading:
+        import openai
 
     return http_library(openai)
 

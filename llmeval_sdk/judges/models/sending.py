@@ -21,6 +21,7 @@ from llmeval_sdk.model import Completion, Message, Usage, total_usage
 from llmeval_sdk.model.fields import CACHED, to_details
 from llmeval_sdk.model.json_object import NoObjectError, only_object
 from llmeval_sdk.model.protocols import LLM, further_request
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.retries import pauses
 
 
@@ -292,7 +293,8 @@ async def retrying(
             raise
         failed = [error]  # the first attempt, as the retrying below sees it
 
-    from tenacity import AsyncRetrying, retry_if_exception
+    with loading:
+        from tenacity import AsyncRetrying, retry_if_exception
 
     waits = pauses(backoff, MAX_PAUSE_SECONDS, spread=(0.0, 1.0))
 
