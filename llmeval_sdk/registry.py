@@ -94,7 +94,7 @@ PLUGIN_API = 1
 it."""
 
 _PLUGINS = (
-    "agents", "datadog", "demo", "fleet", "grpc", "instrument", "langfuse", "learning", "mlflow",
+    "agents", "datadog", "demo", "fleet", "grpc", "instrument", "langfuse", "mlflow",
     "openinference", "phoenix", "providers", "ragas", "ray", "serverless", "sessions", "shared",
     "watch",
 )  # fmt: skip

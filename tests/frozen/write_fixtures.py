@@ -254,7 +254,7 @@ def main(to: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         names = ("PATH", "HOME", "PYTHONPATH")
         environment = {name: os.environ[name] for name in names if name in os.environ}
-        environment["LLMEVAL_STATE"] = f"{folder}/state"
+        environment["XDG_STATE_HOME"] = f"{folder}/state"
         for what, target in (("store", f"{folder}/own/store.db"), ("spool", f"{folder}/spool")):
             command = [sys.executable, __file__, f"--{what}", target]
             subprocess.run(command, env=environment, check=True)

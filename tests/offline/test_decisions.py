@@ -35,7 +35,7 @@ FREE = llmeval.LLMJudge("free", "{response}", output="score")
 def _own_state(tmp_path, monkeypatch):
     """Keep the verdicts of each test apart."""
     monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "llmeval.db"))
-    monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name in ("LLMEVAL_JUDGE_MODEL", "OPENAI_API_KEY", "LLMEVAL_DECISION_MODEL"):
         monkeypatch.delenv(name, raising=False)
 

@@ -54,7 +54,7 @@ def test_a_changed_verdict_is_judged_anew_and_counted(rows, judge, kept):
 def test_verdicts_of_another_machine_are_not_believed(rows, judge, kept, monkeypatch, tmp_path):
     """A file that comes with a checkout was signed with a key that is not here."""
     evaluated(rows)
-    monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / "another machine"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
     evaluated(rows)
     assert len(judge.requests) == 12
 
@@ -80,7 +80,7 @@ def test_a_secret_of_the_ci_signs_on_every_machine(rows, judge, monkeypatch, tmp
         ("b" * 32, "two", 12),
     ):
         monkeypatch.setenv("LLMEVAL_VERDICT_KEY", secret)
-        monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / machine))
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / machine))
         evaluated(rows)
         assert len(judge.requests) == asked
         assert not (tmp_path / machine).exists(), "no key is made where one is given"
@@ -93,7 +93,7 @@ def test_a_key_that_cannot_be_used_is_told_and_nothing_is_believed(
     """The run goes on with a key of its own."""
     state = tmp_path / "state"
     if make == "missing folder":
-        monkeypatch.setenv("LLMEVAL_STATE", "/proc/nowhere")
+        monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
     else:
         state.mkdir(mode=0o700)
         (state / "verdict.key").write_bytes(b"x" * (32 if make == "loose" else 3))

@@ -174,8 +174,8 @@ def store() -> str:
         "processes change under the lock of the file.",
         *_tables(LEDGER),
         f"\n## The file of state, `llmeval.state` (version {STATE.version})\n",
-        "What else has to be remembered. Calibrations, learned weights, alarms and the history of",
-        "extracted fields are texts; the rest has tables. Plugins bring theirs, and `plugins` counts",
+        "What else has to be remembered. Calibrations, alarms and the history of extracted",
+        "fields are texts; the rest has tables. Plugins bring theirs, and `plugins` counts",
         "their versions.",
         *_tables(STATE, *(registry.load(each) for each in registry.table("state").values())),
     ]
