@@ -365,19 +365,6 @@ def test_a_sampling_rule_for_what_does_not_run_here_is_a_note(llmeval):
     assert "rule 4:" not in done.stdout
 
 
-def test_a_sampling_rule_for_a_judge_of_the_cascade_limits_it(llmeval):
-    """Judges that are asked where a decision is uncertain run too."""
-    done = llmeval(
-        "doctor",
-        "--offline",
-        "--all",
-        LLMEVAL_SAMPLING_RULES='[{"sample_rate": 0, "evaluator": "groundedness"}]',
-        LLMEVAL_CASCADE="groundedness",
-        LLMEVAL_DECISION_MODEL="openai/gpt-6-luna",
-    )
-    assert "limits no" not in done.stdout
-
-
 def test_a_store_that_exists_is_counted(llmeval, store):
     """How much is there, and that it can be written."""
     store.evaluation(store.span("01" * 8), "context_precision", 0.5)

@@ -72,18 +72,16 @@ def test_a_verdict_of_another_question_does_not_fit(rows, judge, kept):
     assert len(judge.requests) == 11, "one row had this verdict"
 
 
-def test_a_secret_of_the_ci_signs_on_every_machine(rows, judge, monkeypatch, tmp_path):
-    """Two runners with the same secret share verdicts; with another one they do not."""
-    for secret, machine, asked in (
-        ("a" * 32, "one", 6),
-        ("a" * 32, "two", 6),
-        ("b" * 32, "two", 12),
-    ):
-        monkeypatch.setenv("LLMEVAL_VERDICT_KEY", secret)
+def test_a_key_that_the_ci_keeps_signs_on_every_machine(rows, judge, monkeypatch, tmp_path):
+    """Two runners with the same key share verdicts; with another one they do not."""
+    for key, machine, asked in ((b"a" * 32, "one", 6), (b"a" * 32, "two", 6), (b"b" * 32, "3", 12)):
+        folder = tmp_path / machine / "llmeval"
+        folder.mkdir(mode=0o700, parents=True)
+        (folder / "verdict.key").write_bytes(key)
+        (folder / "verdict.key").chmod(0o600)
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / machine))
         evaluated(rows)
         assert len(judge.requests) == asked
-        assert not (tmp_path / machine).exists(), "no key is made where one is given"
 
 
 @pytest.mark.parametrize("make", ["short", "loose", "missing folder"])
@@ -91,11 +89,11 @@ def test_a_key_that_cannot_be_used_is_told_and_nothing_is_believed(
     rows, judge, monkeypatch, tmp_path, caplog, make
 ):
     """The run goes on with a key of its own."""
-    state = tmp_path / "state"
+    state = tmp_path / "state" / "llmeval"
     if make == "missing folder":
         monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
     else:
-        state.mkdir(mode=0o700)
+        state.mkdir(mode=0o700, parents=True)
         (state / "verdict.key").write_bytes(b"x" * (32 if make == "loose" else 3))
         (state / "verdict.key").chmod(0o644 if make == "loose" else 0o600)
     for asked in (6, 12):
