@@ -120,10 +120,15 @@ def test_what_evaluate_makes_is_private_whatever_the_umask(rows, judge, write, t
             os.umask(before)
         assert done.returncode == 0, done.stderr
         folder = tmp_path / "work" / ".llmeval"
-        assert mode(folder) == mode(folder / "reports") == mode(tmp_path / "state") == 0o700
+        assert (
+            mode(folder)
+            == mode(folder / "reports")
+            == mode(tmp_path / "state" / "llmeval")
+            == 0o700
+        )
         for file in ("llmeval.state", "reports/offline-data.jsonl"):
             assert mode(folder / file) & 0o077 == 0
-        assert mode(tmp_path / "state" / "verdict.key") == 0o600
+        assert mode(tmp_path / "state" / "llmeval" / "verdict.key") == 0o600
         assert (folder / ".gitignore").read_text() == "*\n"
         shutil.rmtree(folder)
         shutil.rmtree(tmp_path / "state")

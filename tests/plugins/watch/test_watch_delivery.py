@@ -7,8 +7,10 @@ from contextlib import closing
 
 import pytest
 
+from llmeval_sdk.config import Secret
 from llmeval_sdk.plugins.watch.command import _Rounds
-from llmeval_sdk.plugins.watch.delivery import AlertMessage
+from llmeval_sdk.plugins.watch.delivery import AlertMessage, Webhook
+from llmeval_sdk.plugins.watch.settings import WatchSettings
 from llmeval_sdk.plugins.watch.state import WatchStateText
 
 
