@@ -397,6 +397,12 @@ def judge_model(model: object = None) -> LLM:
     return found
 
 
+def without_secrets(text: str) -> str:
+    """Return a text without what looks like a secret, for messages about what a person set."""
+    hidden: str = load("llmeval_sdk.exporters.redaction:without_secrets")(text)
+    return hidden
+
+
 def embeddings(model: object = None, llm: object = None) -> Any:
     """Make what embeds texts, of a model's name and the server of the judge model.
 

@@ -118,7 +118,13 @@ def exporters(settings: Settings) -> Iterator[Finding]:
     """Check that each exporter that would be used can be loaded, with its packages and its keys."""
     from llmeval_sdk.pipeline.planning import default_exporters
 
-    for name in settings.exporters or default_exporters(settings):
+    names = settings.exporters or default_exporters(settings)
+    if settings.closed.keys() >= set(names):
+        names = (*names, "local")
+    for name in names:
+        if name in settings.closed:
+            yield Finding(False, name, f"nothing is sent to it: {settings.closed[name]}")
+            continue
         try:
             make = registry.exporter_factory(name)
             if name in MADE:
@@ -716,6 +722,10 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
     from llmeval_sdk.judges.models import DEFAULT_MODEL
 
     judges = _asked_of_a_judge_model(settings)
+    if config.JUDGES in settings.closed:
+        words = f"no judge runs: {settings.closed[config.JUDGES]}"
+        yield Finding(False, "LLMEVAL_JUDGE_MODEL", words)
+        return
     if not settings.judge_model and not judges:
         words = "none is configured; judges are counted as not run (no_judge_model)"
         if settings.judge_api_key is not None:

@@ -582,7 +582,7 @@ class Settings(
     def check_open(self, what: str) -> None:
         """Raise `ConfigurationError` where something is closed, with what closes it."""
         if what in self.closed:
-            raise ConfigurationError(f"{closed_words(what)}: {self.closed[what]}")
+            raise ConfigurationError(f"{_closed_words(what)}: {self.closed[what]}")
 
 
 @cache
@@ -743,7 +743,7 @@ class _Reading:
         line = f"{variable} is no longer a setting: {removed.instead}"
         if removed.closes is not None:
             self.closed[removed.closes] = f"{variable} is no longer a setting"
-            line = f"{line}; {closed_words(removed.closes)}"
+            line = f"{line}; {_closed_words(removed.closes)} until it is unset"
         self.problems.append(line)
         return True
 
@@ -753,12 +753,13 @@ class _Reading:
         value = row.default if row.careful is DEFAULT else row.careful
         value = value(given, present) if callable(value) else value
         self.values[row.name] = value
-        self.problems.append(f"{line}; {careful_words(row, value)}")
+        until = " until it can be read" if row.closes else ""
+        self.problems.append(f"{line}; {careful_words(row, value)}{until}")
         if row.closes is not None:
             self.closed[row.closes] = f"{variable} cannot be read"
 
 
-def closed_words(what: str) -> str:
+def _closed_words(what: str) -> str:
     """Say what it means that something is closed."""
     return _CLOSED.get(what, f"nothing is sent to {what}")
 
@@ -766,7 +767,7 @@ def closed_words(what: str) -> str:
 def careful_words(row: Row, value: object) -> str:
     """Say what follows where a row cannot be read and takes its careful value."""
     if row.closes is not None:
-        return closed_words(row.closes)
+        return _closed_words(row.closes)
     return "using the default" if row.careful is DEFAULT else f"using {as_text(value)}"
 
 
@@ -784,7 +785,7 @@ def as_text(value: object) -> str:
 
 def shown(value: object) -> str:
     """Return a value that cannot be used as people may see it: it may be a key in a wrong place."""
-    hide: Callable[[str], str] = registry.load("llmeval_sdk.exporters.redaction:without_secrets")
+    hide = registry.without_secrets
     try:
         words = repr(hide(value)) if isinstance(value, str) else hide(repr(value))
     except Exception:
