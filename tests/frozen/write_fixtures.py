@@ -239,7 +239,7 @@ def write_store(path: str) -> None:
 def write_spool(folder: str) -> None:
     """Leave every record in the spool, as a process that is killed does."""
     llmeval.configure(
-        exporters=["local"], spool=folder, spool_bytes=1 << 17, worker="off", store=f"{folder}.db",
+        exporters=["local"], spool=folder, worker="off", store=f"{folder}.db",
         evaluators=[cites_a_page, length_class, always_fails],
     )  # fmt: skip
     requests()
