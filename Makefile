@@ -286,7 +286,6 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python benchmarks/quality/extraction_evaluate.py --data $(DATA) --json benchmarks/results/extraction.json || missed=1; \
 	$$python -m benchmarks.quality.truth --data $(DATA) || missed=1; \
 	$$python benchmarks/quality/risk_evaluate.py --data $(DATA) --json benchmarks/results/answers.json || missed=1; \
-	$$python benchmarks/quality/learned_risk.py --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.agents --data $(DATA) || missed=1; \
 	$$python -m benchmarks.quality.plain_rule || missed=1; \
 	$$python -m benchmarks.quality.interval_coverage --runs 100 --records 2000 || missed=1; \

@@ -85,8 +85,9 @@ class App:
         """Have five judges answered for by a decision model, with money for everything."""
         return cls(
             folder, "decision",
-            decisions=HttpDecisions(NAME, base_url=url),
-            decision_tokens_per_minute=1e12,
+            decisions=HttpDecisions(
+                NAME, base_url=url, budget=llmeval.Budget(tokens_per_minute=1e12)
+            ),
         )  # fmt: skip
 
     @classmethod

@@ -106,7 +106,7 @@ def run(name, requests, under):
                 "PATH": os.environ["PATH"],  # noqa: TID251 - no setting of ours
                 "PYTHONPATH": str(ROOT),
                 "PYTHONHASHSEED": "0",
-                "LLMEVAL_STATE": f"{folder}/state",
+                "XDG_STATE_HOME": f"{folder}/state",
             },
             capture_output=True, text=True, check=False,
         )  # fmt: skip

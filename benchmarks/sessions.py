@@ -114,7 +114,7 @@ def configure(store, *, idle):
     nowhere = Nowhere()
     llmeval.configure(
         exporters=[nowhere], evaluators=[fine], escalations=[], store=str(store),
-        session_idle=idle, background_share=1.0, learn=False,
+        session_idle=idle, background_share=1.0,
     )  # fmt: skip
     return nowhere
 

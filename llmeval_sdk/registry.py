@@ -136,7 +136,7 @@ PLUGIN_API = 1
 it."""
 
 _PLUGINS = (
-    "agents", "datadog", "demo", "fleet", "grpc", "instrument", "langfuse", "learning", "mlflow",
+    "agents", "datadog", "demo", "fleet", "grpc", "instrument", "langfuse", "mlflow",
     "openinference", "phoenix", "providers", "ragas", "ray", "serverless", "sessions", "shared",
     "watch",
 )  # fmt: skip
@@ -457,6 +457,12 @@ def judge_model(model: object = None) -> LLM:
     """
     found: LLM = load("llmeval_sdk.judges.models:resolve")(model)
     return found
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without what looks like a secret, for messages about what a person set."""
+    hidden: str = load("llmeval_sdk.exporters.redaction:without_secrets")(text)
+    return hidden
 
 
 def embeddings(model: object = None, llm: object = None) -> Any:

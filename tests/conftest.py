@@ -62,7 +62,7 @@ def tmp_path(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _state(_fresh_environment, monkeypatch, tmp_path):
     """Keep what belongs to a user in the test's own folder."""
-    monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture(autouse=True)

@@ -105,7 +105,7 @@ def problem_with(page, line, wheel, *, is_own, constrained):
         home = Path(folder) / "work"
         home.mkdir()
         environment = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "TERM")}
-        environment |= {"HOME": str(home), "LLMEVAL_STATE": str(home / "state")}
+        environment |= {"HOME": str(home), "XDG_STATE_HOME": str(home / "state")}
         follow = [python, str(ROOT / "tests" / "support" / "page.py"), str(page)]
         with JudgeServer() as judge, scripted_model(SCRIPTS.get(page.name)) as model:
             asked = model if page.name in SCRIPTS else judge.base_url

@@ -50,7 +50,7 @@ example:
   llmeval report --store /backups/latest/llmeval.db
 
 The backup is a folder with the store, the store of offline runs, the ledger of budgets,
-the file of state (sessions, what scores learned, calibrations, alarms, cached verdicts),
+the file of state (sessions, calibrations, alarms, cached verdicts),
 data sets and reports. Apps may go on writing: each database is copied as it stands at
 one moment, and checked. Records that wait in the spool are not in it, nor is the key of
 this machine that signs cached verdicts.

@@ -118,7 +118,13 @@ def exporters(settings: Settings) -> Iterator[Finding]:
     """Check that each exporter that would be used can be loaded, with its packages and its keys."""
     from llmeval_sdk.pipeline.intake import default_exporters
 
-    for name in settings.exporters or default_exporters(settings):
+    names = settings.exporters or default_exporters(settings)
+    if settings.closed.keys() >= set(names):
+        names = (*names, "local")
+    for name in names:
+        if name in settings.closed:
+            yield Finding(False, name, f"nothing is sent to it: {settings.closed[name]}")
+            continue
         try:
             make = registry.exporter_factory(name)
             if name in MADE:
@@ -208,10 +214,7 @@ def json_rules(settings: Settings) -> Iterator[Finding]:
     for problem in budgets.problems:
         words = f"{problem}; until it can be read, no judge pays"
         yield Finding(False, config.source_of("budget_groups"), words)
-    own = settings.of(DecisionSettings)
-    named = (*settings.evaluators, *own.cascade)
-    asked = settings.changed(evaluators=tuple(dict.fromkeys(named)))
-    requested = resolve.requested_evaluators((), asked, _told_elsewhere)
+    requested = resolve.requested_evaluators((), settings, _told_elsewhere)
     judging = written.escalations or any(each.kind == "judge" for each in requested)
     escalations = resolve.escalations_in_force(
         written.escalations, settings, spending=bool(settings.judge_model or judging)
@@ -437,10 +440,7 @@ def decision_model(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     """Say which decision model is asked over which wire, in whose place, and whether it answers."""
     own = settings.of(DecisionSettings)
     if own.decision_model is None:
-        if own.cascade:
-            words = "no decision model is named: set LLMEVAL_DECISION_MODEL"
-            yield Finding(False, "LLMEVAL_CASCADE", words)
-        elif own.decision_api_key is not None:
+        if own.decision_api_key is not None:
             words = "none is configured. A key alone never asks one: name a model in it"
             yield Finding(None, "LLMEVAL_DECISION_MODEL", words)
         return
@@ -455,8 +455,8 @@ def decision_model(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     key = place(model.wire, settings)[1]
     words = f"asked by POST {address(model.base_url)}{model.path}, {_with(key)}"
     yield Finding(True, own.decision_model, f"wire {model.wire.name}; {words}")
-    yield from _judges(settings, own)
-    yield from _ceilings(settings, own, model.model)
+    yield from _judges(settings)
+    yield from _ceilings(settings, model.model)
     if not offline:
         yield endpoint(model.base_url, key, DECISIONS)
 
@@ -470,7 +470,7 @@ def _asked_of_a_judge_model(settings: Settings) -> list[str]:
     own = settings.of(DecisionSettings)
     if own.decision_model is None:
         return [name for name in settings.evaluators if registry.is_judge(name)]
-    return [*dict.fromkeys((*own.cascade, *_divided(settings, settings.evaluators)[1]))]
+    return _divided(settings, settings.evaluators)[1]
 
 
 def _divided(settings: Settings, names: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -490,22 +490,20 @@ def _divided(settings: Settings, names: Iterable[str]) -> tuple[list[str], list[
     return decided, left
 
 
-def _judges(settings: Settings, own: DecisionSettings) -> Iterator[Finding]:
-    decided, left = _divided(settings, (*settings.evaluators, *own.cascade))
+def _judges(settings: Settings) -> Iterator[Finding]:
+    decided, left = _divided(settings, settings.evaluators)
     if decided:
         yield Finding(True, "decided", ", ".join(decided))
     if left:
         words = f"{', '.join(left)}: no typed question, so left to the judge model"
         yield Finding(None, "not decided", words)
     if not decided and not left:
-        words = "no judge is asked for: name some in LLMEVAL_EVALUATORS or LLMEVAL_CASCADE"
+        words = "no judge is asked for: name some in LLMEVAL_EVALUATORS"
         yield Finding(None, "decided", words)
-    if own.cascade:
-        words = f"the judge model is asked where it is uncertain: {', '.join(own.cascade)}"
-        yield Finding(True, "cascade", words)
 
 
-def _ceilings(settings: Settings, own: DecisionSettings, model: str) -> Iterator[Finding]:
+def _ceilings(settings: Settings, model: str) -> Iterator[Finding]:
+    from llmeval_sdk.evaluation.budget import DECISION_BUDGET
     from llmeval_sdk.judges.models.prices import price_of
 
     price = price_of(model, own=settings.prices)
@@ -513,9 +511,9 @@ def _ceilings(settings: Settings, own: DecisionSettings, model: str) -> Iterator
         words = f"NO limit: the price of {model} is unknown; set LLMEVAL_PRICES='{model}=IN,OUT'"
         yield Finding(None, "dollars", words)
     else:
-        words = f"at most {own.decision_usd_per_day:g} a day, at {price.input:g} in and "
+        words = f"at most {DECISION_BUDGET.usd_per_day:g} a day, at {price.input:g} in and "
         yield Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
-    tokens = f"at most {own.decision_tokens_per_minute:,.0f} a minute on this host"
+    tokens = f"at most {DECISION_BUDGET.tokens_per_minute:,.0f} a minute on this host"
     yield Finding(True, "tokens", tokens)
 
 
@@ -665,10 +663,7 @@ def run(args: argparse.Namespace) -> int:
         "Extras": list(extras()),
         "Threads": list(greenlets()),
         "Problems with settings": [
-            *(
-                Finding(False, *line.partition(": ")[::2])
-                for line in (*problems, *_redaction(settings))
-            ),
+            *(Finding(False, *line.partition(": ")[::2]) for line in problems),
             *json_rules(settings),
         ],
     }
@@ -727,6 +722,10 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
     from llmeval_sdk.judges.models import DEFAULT_MODEL
 
     judges = _asked_of_a_judge_model(settings)
+    if config.JUDGES in settings.closed:
+        words = f"no judge runs: {settings.closed[config.JUDGES]}"
+        yield Finding(False, "LLMEVAL_JUDGE_MODEL", words)
+        return
     if not settings.judge_model and not judges:
         words = "none is configured; judges are counted as not run (no_judge_model)"
         if settings.judge_api_key is not None:
@@ -755,17 +754,6 @@ def _judge(settings: Settings, *, offline: bool) -> Iterable[Finding]:
         yield endpoint(settings.judge_base_url, key, JUDGES)
     else:
         yield _provider_endpoint(reach)
-
-
-def _redaction(settings: Settings) -> Iterable[str]:
-    from llmeval_sdk.exporters.redaction import detectors
-
-    try:
-        detectors(settings.redact)
-    except ConfigurationError as error:
-        words = str(error).removeprefix("redact: ")
-        return [f"{config.source_of('redact')}: {words}; the app uses all detectors"]
-    return []
 
 
 def _print_json(
@@ -813,7 +801,7 @@ def _rows(
     for row in config.rows():
         source = config.source_of(row.name)
         if any(problem.startswith(f"{source}=") for problem in problems):
-            source = f"default ({source} cannot be used)"
+            source = f"{source}, which cannot be read"
         if everything or source != "default":
             value = shown(config.value_of(settings, row.name))
             if row.name in _PRIVATE and (private := config.value_of(settings, row.name)):

@@ -140,7 +140,7 @@ def _add_evaluation(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="JUDGE=NUMBER",
         help="the probability from which on the outcome of a decision is good (default: "
-        "LLMEVAL_DECISION_THRESHOLDS, else 0.5); may be repeated",
+        "0.5); may be repeated",
     )
     parser.add_argument(
         "--model",
@@ -268,7 +268,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--resume",
         action="store_true",
         help="evaluate only the rows that the saved report lacks or that failed; a saved row "
-        "counts only if the key of this machine, or LLMEVAL_VERDICT_KEY, signed it",
+        "counts only if the key of this machine signed it",
     )
     limits.add_argument(
         "--no-cache",

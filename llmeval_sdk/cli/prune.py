@@ -49,7 +49,7 @@ example:
   llmeval prune --max-size 500MB
   llmeval prune --user user-17
   llmeval prune --where tag:tenant=acme --dry-run
-  llmeval prune --reset learned
+  llmeval prune --reset cached
 
 The oldest traces are deleted first, each as a whole: its spans, scores, feedback and
 the judges that did not run. The file of state beside the store loses what is as old.
@@ -207,7 +207,7 @@ def _state_tables() -> dict[str, StateTables]:
 
 _UNTIED = (
     "Copies of a trace that this store no longer has cannot be tied to a user: rows of golden sets"
-    " and of experiments, cached verdicts, what scores learned, and sets in another folder"
+    " and of experiments, cached verdicts, and sets in another folder"
     " (`llmeval dataset show`)."
 )
 

@@ -397,11 +397,8 @@ def json_list(value: object) -> str:
 
 @allows("a secret", is_secret=True)
 def secret(value: object) -> Secret:
-    """Read a secret of printable characters."""
-    plain = value.reveal() if isinstance(value, Secret) else value
-    if not isinstance(plain, str) or not plain.strip().isprintable():
-        raise ValueError
-    return Secret(plain.strip())
+    """Read any text as a secret."""
+    return Secret(text(value.reveal() if isinstance(value, Secret) else value))
 
 
 @allows("a secret of at least 16 characters", is_secret=True)
@@ -520,8 +517,9 @@ def secret_pairs(value: object) -> Mapping[str, Secret]:
     """Read ``key=value`` pairs whose values nobody may see."""
     items = value if isinstance(value, Mapping) else pairs(value)
     secret_of = {text(key).lower(): secret(item) for key, item in items.items()}
-    if not all(key and key.isascii() and key.isprintable() for key in secret_of):
-        raise ValueError
+    for part in (*secret_of, *(item.reveal() for item in secret_of.values())):
+        if not part.isascii() or not part.isprintable():
+            raise ValueError("expected key=value,… of printable ASCII characters")
     return secret_of
 
 

@@ -173,14 +173,6 @@ class JudgingSettings(Table):
         careful=0.0,
         in_experiment=0.0,
     )
-    judge_control_rate: float | None = setting(
-        None,
-        "LLMEVAL_JUDGE_CONTROL_RATE",
-        read=fraction,
-        doc="With `LLMEVAL_JUDGE_SHARE`: the mean chance of the records below the riskiest, the"
-        " knob between measuring (up to the share itself) and catching (`0.02`). Default: 0.45 of"
-        " the share.",
-    )
     escalations: str | None = setting(
         None,
         "LLMEVAL_ESCALATIONS",
@@ -307,12 +299,6 @@ class ProcessSettings(Table):
         doc="Folder of its own in which records survive the process; see `llmeval agent`.",
         in_experiment="",
     )
-    spool_bytes: int = setting(
-        16 << 20, "LLMEVAL_SPOOL_BYTES", read=count, doc="Size of one process's file there."
-    )
-    spool_max_bytes: int = setting(
-        1 << 30, "LLMEVAL_SPOOL_MAX_BYTES", read=count, doc="What all files there may take."
-    )
     worker: str = setting(
         "thread",
         "LLMEVAL_WORKER",
@@ -320,12 +306,6 @@ class ProcessSettings(Table):
         doc="`thread` does the background work in this process; `off` starts no thread and leaves "
         "it to `llmeval agent`, by way of the spool; `agent` is what that command sets.",
         in_experiment="thread",
-    )
-    queue_records: int = setting(
-        20_000, "LLMEVAL_QUEUE_RECORDS", read=count, doc="Finished spans that may wait."
-    )
-    queue_bytes: int = setting(
-        32 << 20, "LLMEVAL_QUEUE_BYTES", read=count, doc="Bytes of finished spans that may wait."
     )
     background_share: float = setting(
         0.5,
@@ -500,12 +480,6 @@ def _model(value: object) -> str:
     return text(value)
 
 
-@allows("`judge=0.4,…`")
-def _thresholds(value: object) -> Mapping[str, float]:
-    items = value if isinstance(value, Mapping) else pairs(value)
-    return {text(judge): fraction(threshold) for judge, threshold in items.items()}
-
-
 class DecisionSettings(Table):
     """Which decision model is asked, and where it is."""
 
@@ -525,45 +499,12 @@ class DecisionSettings(Table):
         "`logprobs/…`; `systemone/…` needs one: `https://api.typesafe.ai/v1`, "
         "`https://api.upstage.ai/v1`, or that of vLLM, SGLang or llama.cpp.",
     )
-    decision_path: str | None = setting(
-        None,
-        "LLMEVAL_DECISION_PATH",
-        doc="Path of its requests below the base URL. Default: `/decisions`, `/systemone` or "
-        "`/chat/completions`, by the wire. Perplexity has `systemone/…` at `/decisions`.",
-    )
     decision_api_key: Secret | None = setting(
         None,
         "LLMEVAL_DECISION_API_KEY",
         read=secret,
         doc="Key for it; a local server needs none. Alone it never asks a model. Where neither it "
         "nor a base URL is set, the judge model's key is used for the judge model's server.",
-    )
-    cascade: tuple[str, ...] = setting(
-        (),
-        "LLMEVAL_CASCADE",
-        read=names,
-        doc="Judges that the decision model answers for on all traffic, and the judge model where "
-        "the probability is 0.2 to 0.8, and on a control sample of 0.05 of the rest. `Cascade` has "
-        "other bounds.",
-    )
-    decision_thresholds: Mapping[str, float] | None = setting(
-        None,
-        "LLMEVAL_DECISION_THRESHOLDS",
-        read=_thresholds,
-        doc="By judge, the probability from which on a decision is `yes`: `groundedness=0.4`. "
-        "Default: 0.5. `llmeval agreement` proposes one.",
-    )
-    decision_usd_per_day: float = setting(
-        1.0,
-        "LLMEVAL_DECISION_USD_PER_DAY",
-        read=positive,
-        doc="Money that decisions may cost a day (UTC), beside that of the judges.",
-    )
-    decision_tokens_per_minute: float = setting(
-        1_000_000.0,
-        "LLMEVAL_DECISION_TOKENS_PER_MINUTE",
-        read=positive,
-        doc="Tokens of decisions a minute, over the processes of this host.",
     )
 
 
@@ -584,27 +525,6 @@ class IdentitySettings(Table):
     )
 
 
-# The settings of the verdicts that offline runs keep.
-
-
-class VerdictSettings(Table):
-    """How verdicts that offline runs keep are signed."""
-
-    verdict_key: Secret | None = setting(
-        None,
-        "LLMEVAL_VERDICT_KEY",
-        read=long_secret,
-        doc="Secret that signs the kept verdicts of offline runs, for CI: a verdict without its "
-        "signature is judged anew. Default: made per machine.",
-    )
-    state: str = setting(
-        "~/.local/state/llmeval",
-        "LLMEVAL_STATE",
-        doc="Folder of what belongs to this user and machine, outside any checkout: the key of "
-        "kept verdicts.",
-    )
-
-
 _AnyTable = TypeVar("_AnyTable", bound=Table)
 
 _CORE: dict[str, type[Table]] = {
@@ -615,7 +535,6 @@ _CORE: dict[str, type[Table]] = {
     "OpenTelemetry": OtlpSettings,
     "Decision models": DecisionSettings,
     "Ids of users and sessions": IdentitySettings,
-    "Verdicts that offline runs keep": VerdictSettings,
 }
 
 
@@ -663,7 +582,7 @@ class Settings(
     def check_open(self, what: str) -> None:
         """Raise `ConfigurationError` where something is closed, with what closes it."""
         if what in self.closed:
-            raise ConfigurationError(f"{_CLOSED.get(what, what)}: {self.closed[what]}")
+            raise ConfigurationError(f"{_closed_words(what)}: {self.closed[what]}")
 
 
 @cache
@@ -751,7 +670,7 @@ def _checked(options: Mapping[str, object]) -> dict[str, Any]:
     for name, value in options.items():
         row = known.get(name)
         if row is None:
-            raise ConfigurationError(f"unknown setting {name!r}: {nearest(name, known)}")
+            raise _unknown(name, known)
         if value is None:
             continue
         try:
@@ -762,6 +681,16 @@ def _checked(options: Mapping[str, object]) -> dict[str, Any]:
         is_empty = isinstance(value, str) and not value.strip()
         values[name] = row.default if is_empty else read
     return values
+
+
+def _unknown(name: str, known: Iterable[str]) -> ConfigurationError:
+    from llmeval_sdk.config.removed import REMOVED
+
+    if name in REMOVED:
+        words = f"{name} is no longer a setting: {REMOVED[name].instead}"
+    else:
+        words = f"unknown setting {name!r}: {nearest(name, known)}"
+    return ConfigurationError(words)
 
 
 def read(
@@ -811,6 +740,8 @@ class _Reading:
         for variable in sorted(self._env):
             if not variable.startswith(PREFIX) or variable in ours:
                 continue
+            if self._is_removed(variable):
+                continue
             near = _nearest(variable, ours)
             line = f"{variable[:80]} is not a setting: " + (
                 f"did you mean {near!r}?" if near else "`llmeval doctor --all` shows all"
@@ -821,21 +752,41 @@ class _Reading:
             else:
                 self.problems.append(line)
 
+    def _is_removed(self, variable: str) -> bool:
+        """Say what to write in the place of a former setting, and close what it limited."""
+        from llmeval_sdk.config.removed import REMOVED
+
+        removed = REMOVED.get(variable.removeprefix(PREFIX).lower())
+        if removed is None:
+            return False
+        line = f"{variable} is no longer a setting: {removed.instead}"
+        if removed.closes is not None:
+            self.closed[removed.closes] = f"{variable} is no longer a setting"
+            line = f"{line}; {_closed_words(removed.closes)} until it is unset"
+        self.problems.append(line)
+        return True
+
     def _close(self, row: Row, variable: str, line: str) -> None:
         """Give a row its careful value, and say so."""
         given, present = self._env.get(variable), self.values.get(row.name)
         value = row.default if row.careful is DEFAULT else row.careful
         value = value(given, present) if callable(value) else value
         self.values[row.name] = value
-        self.problems.append(f"{line}; {careful_words(row, value)}")
+        until = " until it can be read" if row.closes else ""
+        self.problems.append(f"{line}; {careful_words(row, value)}{until}")
         if row.closes is not None:
             self.closed[row.closes] = f"{variable} cannot be read"
+
+
+def _closed_words(what: str) -> str:
+    """Say what it means that something is closed."""
+    return _CLOSED.get(what, f"nothing is sent to {what}")
 
 
 def careful_words(row: Row, value: object) -> str:
     """Say what follows where a row cannot be read and takes its careful value."""
     if row.closes is not None:
-        return _CLOSED.get(row.closes, f"nothing is sent to `{row.closes}`").replace("`", "")
+        return _closed_words(row.closes)
     return "using the default" if row.careful is DEFAULT else f"using {as_text(value)}"
 
 
@@ -853,7 +804,7 @@ def as_text(value: object) -> str:
 
 def shown(value: object) -> str:
     """Return a value that cannot be used as people may see it: it may be a key in a wrong place."""
-    hide: Callable[[str], str] = registry.load("llmeval_sdk.exporters.redaction:without_secrets")
+    hide = registry.without_secrets
     try:
         words = repr(hide(value)) if isinstance(value, str) else hide(repr(value))
     except Exception:
@@ -913,6 +864,16 @@ def variables(prefix: str, environ: Mapping[str, str] | None = None) -> tuple[st
     """Return the variables that are set and whose names begin with a prefix."""
     env = _environment(environ)
     return tuple(sorted(name for name in env if name.startswith(prefix)))
+
+
+def state_folder(environ: Mapping[str, str] | None = None) -> str:
+    """Return the folder of what belongs to this user and machine, outside any checkout.
+
+    It is below that of the XDG specification, which is ``~/.local/state`` where no variable says
+    another.
+    """
+    home = _environment(environ).get("XDG_STATE_HOME", "")
+    return f"{home if home.startswith('/') else '~/.local/state'}/llmeval"
 
 
 @contextmanager

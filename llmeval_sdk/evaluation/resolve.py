@@ -88,12 +88,7 @@ def escalations_in_force(
     if settings.judge_share and spending:
         named = {escalation.name for escalation in escalations}
         escalations += [
-            Escalation(
-                judge,
-                share=settings.judge_share,
-                control_rate=_control_rate(settings),
-                of=records,
-            )
+            Escalation(judge, share=settings.judge_share, of=records)
             for judge, records in _sharing_judges()
             if judge not in named
         ]
@@ -119,12 +114,6 @@ def escalations_as_written(settings: Settings) -> EscalationRules:
         else:
             escalations.append(escalation)
     return EscalationRules(tuple(escalations), tuple(closing), tuple(problems))
-
-
-def _control_rate(settings: Settings) -> float | None:
-    """Return the control rate that was asked for, at most the share that it is taken from."""
-    rate, share = settings.judge_control_rate, settings.judge_share
-    return rate if rate is None or share is None else min(rate, share)
 
 
 def _sharing_judges() -> list[tuple[str, str]]:

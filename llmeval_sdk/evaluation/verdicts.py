@@ -22,8 +22,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from llmeval_sdk.config import Settings
-from llmeval_sdk.config.settings import VerdictSettings
+from llmeval_sdk.config.settings import state_folder
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.judges.base import TypedForm
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record, Step
@@ -67,15 +66,12 @@ class Signer:
         return hmac.compare_digest(signature, self.sign(name, made, verdict))
 
 
-def signer_of(settings: Settings) -> Signer:
-    """Return what signs with the secret of the environment, else with this machine's key.
+def own_signer() -> Signer:
+    """Return what signs with the key of this user and machine.
 
-    Where there is neither and none can be kept, the key is of this run alone, which is said.
+    Where none can be kept, the key is of this run alone, which is said.
     """
-    own = settings.of(VerdictSettings)
-    if own.verdict_key is not None:
-        return Signer(own.verdict_key.reveal().encode())
-    path = Path(own.state).expanduser() / "verdict.key"
+    path = Path(state_folder()).expanduser() / "verdict.key"
     try:
         return Signer(_machine_key(path))
     except (OSError, ValueError, RuntimeError) as error:
@@ -83,7 +79,7 @@ def signer_of(settings: Settings) -> Signer:
         tell(
             "cache of verdicts",
             f"no key can be kept at {path} ({why}): verdicts of earlier runs are not used, and "
-            "those of this one by no other; set LLMEVAL_VERDICT_KEY, or LLMEVAL_STATE to a folder",
+            "those of this one by no other; set XDG_STATE_HOME to a folder that can be written to",
         )
         return Signer(secrets.token_bytes(KEY_BYTES))
 
@@ -433,7 +429,7 @@ def _empty_the_rest(connection: sqlite3.Connection, path: Path) -> None:
         count += connection.execute(f'DELETE FROM "{quoted}"').rowcount  # noqa: S608 - quoted
     if count:
         tell("file of state", f"others could write {path}: its signed verdicts stay, and sessions,"
-             " learned weights, calibrations and alarms begin anew")  # fmt: skip
+             " calibrations and alarms begin anew")  # fmt: skip
 
 
 _THE_REST = """

@@ -81,7 +81,7 @@ def evaluate(
         exporters: names or objects that also receive spans and scores. Default: none.
         save: a file to which each row is written as soon as it is done; see `Report.load`.
         resume: evaluate only the rows that ``save`` lacks or that failed. Rows that the key of
-            this machine (in CI ``LLMEVAL_VERDICT_KEY``) did not sign are evaluated again.
+            this machine did not sign are evaluated again.
         skip_bad: leave out rows that cannot be read, and count them.
         cache: reuse verdicts of earlier runs if judge, model and inputs are the same.
         prices: prices in USD per million input and output tokens, by model. They take precedence
@@ -91,7 +91,7 @@ def evaluate(
             questions have answers to choose from; the other judges ask ``llm``. Default: where no
             ``llm`` is given, ``LLMEVAL_DECISION_MODEL``.
         thresholds: the probability, by the name of the judge, from which on the outcome of a
-            decision is good. Default: ``LLMEVAL_DECISION_THRESHOLDS``, else 0.5.
+            decision is good. Default: those of the decision model, else 0.5.
         engine: ``"local"`` evaluates in this process; ``"ray"`` on Ray Data, in many processes and
             on many machines, with the same report. Then ``data`` is a ``ray.data.Dataset`` or the
             path of Parquet files, which may be a folder or a pattern such as ``data/*.parquet``;
@@ -182,7 +182,7 @@ def evaluate(
         # The first row is read before the file of an earlier report is replaced: data with unknown
         # columns, for example, stop here.
         items = chain(list(islice(items, 1)), items)
-        out = FinishedRows(save, header, work.settings, resume=resume)
+        out = FinishedRows(save, header, resume=resume)
         out.aggregate.answers[ASKED] += work.function is not None
         tick = stack.enter_context(bar(work.experiment, count, shown=progress))
 

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         BaseExporter,
         DecisionModel,
         Evaluator,
-        Heuristic,
         Judge,
     )
     from llmeval_sdk.pipeline.spool import Folder
@@ -104,7 +103,6 @@ class Planning:
         requested: The evaluators that were asked for.
         judging: Makes, of the plan and the dispatcher, what takes judgements in the place of this
             process's judges.
-        prepared: What heuristics of the worker are passed through.
         hooks: What is called while the pipeline runs.
         freezes: Whether the process may be frozen at any moment, so that records are sent at once.
         new_loop: Makes the event loop of the judges.
@@ -116,7 +114,6 @@ class Planning:
     llm: Any = None
     requested: list[Evaluator] = field(default_factory=list)
     judging: Callable[[Any, Any], Any] | None = None
-    prepared: list[Callable[[Heuristic], Heuristic]] = field(default_factory=list)
     hooks: list[Hooks] = field(default_factory=list)
     freezes: bool = False
     new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None

@@ -17,7 +17,6 @@ from llmeval_sdk.evaluation.escalation import (
     Escalation,
     JudgeGate,
     compared_by,
-    default_escalation,
 )
 from llmeval_sdk.evaluation.json_rules import EscalationRules, parse_budgets, parse_rules
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
@@ -33,7 +32,7 @@ from llmeval_sdk.evaluation.resolve import (
     resolve,
 )
 from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
-from llmeval_sdk.evaluation.scoring import Heuristics, Unloaded, loaded
+from llmeval_sdk.evaluation.scoring import Heuristics, Unloaded
 from llmeval_sdk.evaluation.standing import place_of, standing_heuristics
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
 from llmeval_sdk.judges.base import unrated_categories
@@ -60,9 +59,7 @@ def _spool_of(settings: Settings) -> Folder | None:
     """Return the spool's folder; ``None`` where none is set."""
     if not settings.spool:
         return None
-    return Folder(
-        settings.spool, file_bytes=settings.spool_bytes, max_bytes=settings.spool_max_bytes
-    )
+    return Folder(settings.spool)
 
 
 def _role_of(settings: Settings, problems: list[str], *, strict: bool) -> str:
@@ -121,20 +118,12 @@ def _plan_decisions(
     own = settings.of(DecisionSettings)
     if decisions is None and own.decision_model is None:
         _refuse_readers(requested, escalations or ())
-        if own.cascade:
-            problems.append(_of_cascade("no decision model is named: set LLMEVAL_DECISION_MODEL"))
         return None
     from llmeval_sdk.evaluation.decisions import checked_thresholds, divided
 
     model, why_not = _model(decisions, settings, problems, strict=strict)
     if escalations is not None:
         escalations = [_with_its_judge(escalation, settings) for escalation in escalations]
-    cascades = _cascades(own.cascade, escalations or (), settings, problems)
-    if cascades:
-        first = escalations
-        if first is None:
-            first = [default_escalation(settings.recall_threshold)]
-        escalations = [*first, *cascades]
     read = _read(requested, escalations or (), settings)
     judges = [evaluator for evaluator in requested if evaluator.kind == "judge"]
     typed, others = divided([*judges, *read])
@@ -149,7 +138,7 @@ def _plan_decisions(
         model=model,
         why_not=why_not,
         judges=frozenset(judge.name for judge in typed),
-        thresholds=checked_thresholds(own.decision_thresholds),
+        thresholds=checked_thresholds(getattr(model, "thresholds", None)),
         concurrency=DECISION_BUDGET.concurrency,
         calibrations=state_path(settings.store),
     )
@@ -175,40 +164,6 @@ def _model(
         return None, str(error)
 
 
-def _cascades(
-    names: Sequence[str],
-    escalations: Sequence[Escalation],
-    settings: Settings,
-    problems: list[str],
-) -> list[Escalation]:
-    """Make the cascades of the settings, of judges that no escalation names."""
-    if not names:
-        return []
-    from llmeval_sdk.evaluation.decisions import divided
-
-    named = {escalation.name for escalation in escalations}
-    cascades: list[Escalation] = []
-    for name in dict.fromkeys(names):
-        if name in named:
-            continue
-        try:
-            judge = resolve(name, settings)
-            typed = divided([judge])[0] if judge.kind == "judge" else []
-        except ConfigurationError as error:
-            problems.append(_of_cascade(str(error)))
-            continue
-        try:
-            made = [Cascade(judge) for judge in typed]
-            _refuse_unrated(typed, made)
-        except ConfigurationError as error:
-            problems.append(_of_cascade(str(error)))
-            continue
-        cascades += made
-        if not typed:
-            problems.append(_of_cascade(f"{name!r} is no judge, or {_UNTYPED}"))
-    return cascades
-
-
 def _with_its_judge(escalation: Escalation, settings: Settings) -> Escalation:
     """Return a cascade of the judge that its address stands for: it goes by the judge's name."""
     judge = escalation.judge
@@ -218,10 +173,6 @@ def _with_its_judge(escalation: Escalation, settings: Settings) -> Escalation:
     if evaluator.kind != "judge":
         raise ConfigurationError(f"Cascade({judge!r}): it is no judge but a {evaluator.kind}")
     return escalation.asking(evaluator)
-
-
-def _of_cascade(problem: str) -> str:
-    return f"{config.source_of('cascade')}: {problem}"
 
 
 def _read(
@@ -354,8 +305,6 @@ def make_plan(
     read = read_by([*requested, *judges], escalations, settings)
     inline, background = _divided([*requested, *read], settings)
     pause()
-    for change in planning.prepared:
-        background = [change(one) for one in map(loaded, background) if one is not None]
     budget = budget or _budget(settings, problems)
     role = _role_of(settings, problems, strict=strict)
     sinks: tuple[BaseExporter, ...] = ()
@@ -374,7 +323,7 @@ def make_plan(
         gate=JudgeGate(sampling, escalations),
         llm=partial(configured_model, llm, settings),
         has_model=spending,
-        limiter=BudgetLimiter(budget, _ledger_of(settings), apart=_apart(settings, decided)),
+        limiter=BudgetLimiter(budget, _ledger_of(settings), apart=_apart(decided)),
         concurrency=budget.concurrency,
         judge_timeout=settings.judge_timeout,
         retrieved=settings.retrieved_context,
@@ -383,13 +332,9 @@ def make_plan(
         names=captured != SCORES,
         redactor=redactor,
         spool=_spool_of(settings),
-        children=None
-        if settings.spool
-        else children_folder(settings.store, sink_names, max_bytes=settings.spool_max_bytes),
+        children=None if settings.spool else children_folder(settings.store, sink_names),
         role=role,
         recent=partial(_recent_scores_of, settings) if "local" in sink_names else None,
-        queue_records=settings.queue_records,
-        queue_bytes=settings.queue_bytes,
         background_share=settings.background_share,
         decisions=None if decided is None else decided.plan,
         verdicts=RecentVerdicts,
@@ -487,19 +432,13 @@ def _budget(settings: Settings, problems: list[str]) -> Budget:
     )
 
 
-def _apart(settings: Settings, decided: _Decided | None) -> dict[str, Budget]:
+def _apart(decided: _Decided | None) -> dict[str, Budget]:
     """Return the accounts that do not count in the budget of judge models: that of decisions."""
     if decided is None:
         return {}
     from llmeval_sdk.evaluation.decisions import ACCOUNT
 
-    own = settings.of(DecisionSettings)
-    budget = replace(
-        DECISION_BUDGET,
-        usd_per_day=own.decision_usd_per_day,
-        tokens_per_minute=own.decision_tokens_per_minute,
-    )
-    return {ACCOUNT: budget}
+    return {ACCOUNT: getattr(decided.plan.model, "budget", None) or DECISION_BUDGET}
 
 
 def _rules(

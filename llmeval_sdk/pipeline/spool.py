@@ -302,6 +302,9 @@ class SpoolFile:
         _held.discard(self._key)
 
 
+FILE_BYTES, MAX_BYTES = 16 << 20, 1 << 30
+
+
 class Folder:
     """A folder of spool files, opened when first used.
 
@@ -313,7 +316,9 @@ class Folder:
             does not spool.
     """
 
-    def __init__(self, path: str, *, file_bytes: int, max_bytes: int) -> None:
+    def __init__(
+        self, path: str, *, file_bytes: int = FILE_BYTES, max_bytes: int = MAX_BYTES
+    ) -> None:
         self.path = Path(path).expanduser().absolute()
         self._file_bytes = max(file_bytes, 1 << 16)
         self._max_bytes = max_bytes
@@ -433,18 +438,14 @@ def children_of(store: str) -> Path:
     return Path(store).expanduser().with_name("children")
 
 
-def children_folder(store: str, exporters: Iterable[str], *, max_bytes: int) -> Folder:
+def children_folder(store: str, exporters: Iterable[str]) -> Folder:
     """Return the folder in which multiprocessing's children leave what their parent delivers.
 
     There is one for each set of exporters, so that records of one app are not sent to where another
     sends its own.
     """
     names = re.sub(r"[^A-Za-z0-9]+", "-", "-".join(sorted(exporters)))[:100]
-    return Folder(
-        str(children_of(store) / (names or "none")),
-        file_bytes=_CHILD_BYTES,
-        max_bytes=max_bytes,
-    )
+    return Folder(str(children_of(store) / (names or "none")), file_bytes=_CHILD_BYTES)
 
 
 def _open_folder(path: Path) -> int:

@@ -57,13 +57,13 @@ def labels_of(connection: sqlite3.Connection, name: str) -> dict[str, Label]:
     """Return the labels under a name by span; users' clicks are left out."""
     labels: dict[str, Label] = {}
     for span_id, value, metadata in connection.execute(_LABELS, (name,)):
-        label = read_label(value, metadata)
+        label = _read_label(value, metadata)
         if label is not None:
             labels[span_id] = label
     return labels
 
 
-def read_label(value: object, metadata: str | None) -> Label | None:
+def _read_label(value: object, metadata: str | None) -> Label | None:
     """Read a label of a whole answer from the store.
 
     Returns ``None`` for a user's click, a label of one field, and what is no label.

@@ -1,10 +1,9 @@
 """The two files beside the store that hold what processes have to remember: ledger and state.
 
-The ledger is written at every judgement. The file of state holds all the rest: open sessions, what
-scores learned, calibrations, alarms, cached verdicts. They are two files because a commit waits
-for other writers of its file: with sessions in it, the 99th percentile of the ledger rose from 1.2
-to 18 ms. Both are SQLite in WAL mode, readable by their owner only, and used by any number of
-processes.
+The ledger is written at every judgement. The file of state holds all the rest: open sessions,
+calibrations, alarms, cached verdicts. They are two files because a commit waits for other writers
+of its file: with sessions in it, the 99th percentile of the ledger rose from 1.2 to 18 ms. Both are
+SQLite in WAL mode, readable by their owner only, and used by any number of processes.
 """
 
 from __future__ import annotations
@@ -274,7 +273,7 @@ class StateFile:
             with suppress(FileNotFoundError):
                 os.replace(f"{self.path}{ending}", f"{broken}{ending}")  # noqa: PTH105
         tell("file of state", f"{self.path} is damaged ({error}): it is now {broken.name}, and"
-             " sessions, learned weights, calibrations and cached verdicts begin anew")  # fmt: skip
+             " sessions, calibrations and cached verdicts begin anew")  # fmt: skip
         return True
 
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from llmeval_sdk import config
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.stats import Stats
@@ -68,11 +67,8 @@ def capture(*, raise_again: bool = True, **configuration: Any) -> Iterator[Captu
     Args:
         raise_again: raise errors of the SDK, which it otherwise swallows, so that a test sees them.
         **configuration: arguments of ``configure()``, such as ``llm=FakeLLM("yes")``. Nothing is
-            written to disk unless you ask for an exporter that does, and risk scores learn nothing
-            from a test's verdicts unless ``learn=True`` says so.
+            written to disk unless you ask for an exporter that does.
     """
-    if any(row.name == "learn" for row in config.rows()):
-        configuration.setdefault("learn", False)
     seen = Captured()
     exporters = [seen, *configuration.pop("exporters", ())]
     with runtime.isolated():

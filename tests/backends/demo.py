@@ -23,7 +23,7 @@ def main():
     options, rest = parser.parse_known_args()
     folder = Path(tempfile.mkdtemp(prefix="llmeval-demo-"))
     with getattr(backend_servers, options.backend)(options.backends, folder) as url:
-        name = {"phoenix": "LLMEVAL_PHOENIX_ENDPOINT", "mlflow": "LLMEVAL_MLFLOW_URI"}
+        name = {"phoenix": "PHOENIX_COLLECTOR_ENDPOINT", "mlflow": "MLFLOW_TRACKING_URI"}
         environment = {
             **os.environ,
             name[options.backend]: url,

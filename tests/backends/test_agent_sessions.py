@@ -34,7 +34,7 @@ def conversation(tmp_path):
     def talk(**settings):
         llmeval.configure(
             evaluators=["goal_reached"], escalations=[], llm=FakeLLM(GOOD), session_idle=0.5,
-            store=str(tmp_path / "store.db"), learn=False, **settings,
+            store=str(tmp_path / "store.db"), **settings,
         )  # fmt: skip
         for question in ("Where is order A17?", "Are you sure?"):
             with llmeval.annotation_context(session_id="chat-7"):

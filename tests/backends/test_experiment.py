@@ -9,7 +9,7 @@ from llmeval_sdk.testing import FakeLLM
 
 def test_mlflow_has_the_run_as_an_experiment(mlflow, monkeypatch):
     """Each row is a trace with its assessments and its expected answer."""
-    monkeypatch.setenv("LLMEVAL_MLFLOW_URI", mlflow)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", mlflow)
     monkeypatch.setenv("MLFLOW_EXPERIMENT_NAME", "live")
     row = {
         "request": "Which roof?",

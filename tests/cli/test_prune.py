@@ -123,9 +123,9 @@ def test_a_deletion_that_finds_nobody_fails_and_says_where_it_looked(llmeval, st
     assert (as_json.returncode, json.loads(as_json.stdout)["removed"]) == (1, 0)
 
 
-@pytest.mark.plugin("sessions", "learning")
+@pytest.mark.plugin("sessions")
 def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
-    """Open sessions, golden sets, kept verdicts and what scores learn from; others' stay."""
+    """Open sessions, golden sets, and kept verdicts; others' stay."""
     path = tmp_path / "traces.db"
     sdk.configure(
         exporters=["local"], store=str(path), evaluators=["turn_count"], escalations=[],

@@ -97,7 +97,7 @@ def installed(folder, *wheels):
     for path in wheels:
         with zipfile.ZipFile(path) as wheel:
             wheel.extractall(site)
-    return {**os.environ, "PYTHONPATH": str(site), "LLMEVAL_STATE": str(folder)}
+    return {**os.environ, "PYTHONPATH": str(site), "XDG_STATE_HOME": str(folder)}
 
 
 def run(environment, *arguments):

@@ -50,7 +50,7 @@ def test_a_page_can_be_followed(page, tmp_path):
                 **environment,
                 "OPENAI_BASE_URL": server.base_url,
                 "OPENAI_API_KEY": "none",
-                "LLMEVAL_STATE": str(tmp_path / "state"),
+                "XDG_STATE_HOME": str(tmp_path / "state"),
                 "PYTHONPATH": str(tmp_path),
             },
             capture_output=True,

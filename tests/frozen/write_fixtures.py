@@ -239,7 +239,7 @@ def write_store(path: str) -> None:
 def write_spool(folder: str) -> None:
     """Leave every record in the spool, as a process that is killed does."""
     llmeval.configure(
-        exporters=["local"], spool=folder, spool_bytes=1 << 17, worker="off", store=f"{folder}.db",
+        exporters=["local"], spool=folder, worker="off", store=f"{folder}.db",
         evaluators=[cites_a_page, length_class, always_fails],
     )  # fmt: skip
     requests()
@@ -254,7 +254,7 @@ def main(to: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         names = ("PATH", "HOME", "PYTHONPATH")
         environment = {name: os.environ[name] for name in names if name in os.environ}
-        environment["LLMEVAL_STATE"] = f"{folder}/state"
+        environment["XDG_STATE_HOME"] = f"{folder}/state"
         for what, target in (("store", f"{folder}/own/store.db"), ("spool", f"{folder}/spool")):
             command = [sys.executable, __file__, f"--{what}", target]
             subprocess.run(command, env=environment, check=True)

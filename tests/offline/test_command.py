@@ -286,7 +286,7 @@ def test_rows_that_this_machine_did_not_sign_are_evaluated_anew(
     unsigned = re.sub(rb',"signed":"[0-9a-f]+"', b"", forged)
     assert unsigned != forged
     assert values_after(unsigned) == before
-    monkeypatch.setenv("LLMEVAL_VERDICT_KEY", "another machine's secret " * 2)
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("another machine").absolute()))
     assert values_after(forged) == before
 
 
@@ -311,8 +311,8 @@ def test_a_torn_last_line_does_not_spoil_a_run(run, rows, write):
 
 
 def test_a_bad_variable_is_told(run, rows, write, monkeypatch):
-    """A secret that is too short signs nothing, and is not shown."""
-    monkeypatch.setenv("LLMEVAL_VERDICT_KEY", "hunter2")
+    """A secret that is too short hashes nothing, and is not shown."""
+    monkeypatch.setenv("LLMEVAL_HASH_IDS", "hunter2")
     code, _, err = run(write(rows), "--evaluators", "document_recall")
     assert code == 0
-    assert "LLMEVAL_VERDICT_KEY=***: expected at least 16 characters" in err
+    assert "LLMEVAL_HASH_IDS=***: expected at least 16 characters" in err

@@ -35,7 +35,7 @@ FREE = llmeval.LLMJudge("free", "{response}", output="score")
 def _own_state(tmp_path, monkeypatch):
     """Keep the verdicts of each test apart."""
     monkeypatch.setenv("LLMEVAL_STORE", str(tmp_path / "llmeval.db"))
-    monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name in ("LLMEVAL_JUDGE_MODEL", "OPENAI_API_KEY", "LLMEVAL_DECISION_MODEL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -88,25 +88,15 @@ def test_without_a_judge_model_the_judges_that_can_be_asked_run():
     assert "correctness" not in report.rows[1].evaluations
 
 
-def test_the_threshold_is_that_of_the_run(monkeypatch):
-    """Given, else from the environment, else a half."""
+def test_the_threshold_is_that_of_the_run():
+    """Given, else that of the model, else a half."""
     model = ScriptedDecisions(rule=lambda question: yes(0.7))
     values = [evaluated(model, ["safety"]).rows[0].evaluations["safety"].value]
-    monkeypatch.setenv("LLMEVAL_DECISION_THRESHOLDS", "safety=0.9")
+    model.thresholds = {"safety": 0.9}
     values.append(evaluated(model, ["safety"]).rows[0].evaluations["safety"].value)
     given = evaluated(model, ["safety"], thresholds={"safety": 0.6})
     values.append(given.rows[0].evaluations["safety"].value)
     assert values == ["yes", "no", "yes"]
-
-
-@pytest.mark.parametrize("text", ["safety", "safety=2", "=0.5", "safety=high"])
-def test_thresholds_that_are_none_are_told(text, monkeypatch):
-    """By the name of the variable."""
-    from llmeval_sdk import config
-
-    problems = []
-    config.from_environment({"LLMEVAL_DECISION_THRESHOLDS": text}, problems=problems)
-    assert "LLMEVAL_DECISION_THRESHOLDS" in problems[0]
 
 
 def test_thresholds_need_a_decision_model():

@@ -54,7 +54,7 @@ def test_a_changed_verdict_is_judged_anew_and_counted(rows, judge, kept):
 def test_verdicts_of_another_machine_are_not_believed(rows, judge, kept, monkeypatch, tmp_path):
     """A file that comes with a checkout was signed with a key that is not here."""
     evaluated(rows)
-    monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / "another machine"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
     evaluated(rows)
     assert len(judge.requests) == 12
 
@@ -72,18 +72,16 @@ def test_a_verdict_of_another_question_does_not_fit(rows, judge, kept):
     assert len(judge.requests) == 11, "one row had this verdict"
 
 
-def test_a_secret_of_the_ci_signs_on_every_machine(rows, judge, monkeypatch, tmp_path):
-    """Two runners with the same secret share verdicts; with another one they do not."""
-    for secret, machine, asked in (
-        ("a" * 32, "one", 6),
-        ("a" * 32, "two", 6),
-        ("b" * 32, "two", 12),
-    ):
-        monkeypatch.setenv("LLMEVAL_VERDICT_KEY", secret)
-        monkeypatch.setenv("LLMEVAL_STATE", str(tmp_path / machine))
+def test_a_key_that_the_ci_keeps_signs_on_every_machine(rows, judge, monkeypatch, tmp_path):
+    """Two runners with the same key share verdicts; with another one they do not."""
+    for key, machine, asked in ((b"a" * 32, "one", 6), (b"a" * 32, "two", 6), (b"b" * 32, "3", 12)):
+        folder = tmp_path / machine / "llmeval"
+        folder.mkdir(mode=0o700, parents=True)
+        (folder / "verdict.key").write_bytes(key)
+        (folder / "verdict.key").chmod(0o600)
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / machine))
         evaluated(rows)
         assert len(judge.requests) == asked
-        assert not (tmp_path / machine).exists(), "no key is made where one is given"
 
 
 @pytest.mark.parametrize("make", ["short", "loose", "missing folder"])
@@ -91,11 +89,11 @@ def test_a_key_that_cannot_be_used_is_told_and_nothing_is_believed(
     rows, judge, monkeypatch, tmp_path, caplog, make
 ):
     """The run goes on with a key of its own."""
-    state = tmp_path / "state"
+    state = tmp_path / "state" / "llmeval"
     if make == "missing folder":
-        monkeypatch.setenv("LLMEVAL_STATE", "/proc/nowhere")
+        monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
     else:
-        state.mkdir(mode=0o700)
+        state.mkdir(mode=0o700, parents=True)
         (state / "verdict.key").write_bytes(b"x" * (32 if make == "loose" else 3))
         (state / "verdict.key").chmod(0o644 if make == "loose" else 0o600)
     for asked in (6, 12):
@@ -122,10 +120,15 @@ def test_what_evaluate_makes_is_private_whatever_the_umask(rows, judge, write, t
             os.umask(before)
         assert done.returncode == 0, done.stderr
         folder = tmp_path / "work" / ".llmeval"
-        assert mode(folder) == mode(folder / "reports") == mode(tmp_path / "state") == 0o700
+        assert (
+            mode(folder)
+            == mode(folder / "reports")
+            == mode(tmp_path / "state" / "llmeval")
+            == 0o700
+        )
         for file in ("llmeval.state", "reports/offline-data.jsonl"):
             assert mode(folder / file) & 0o077 == 0
-        assert mode(tmp_path / "state" / "verdict.key") == 0o600
+        assert mode(tmp_path / "state" / "llmeval" / "verdict.key") == 0o600
         assert (folder / ".gitignore").read_text() == "*\n"
         shutil.rmtree(folder)
         shutil.rmtree(tmp_path / "state")

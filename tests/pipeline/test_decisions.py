@@ -12,12 +12,11 @@ from machine import slowdown
 from services import eventually
 
 import llmeval_sdk as llmeval
-from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.evaluation.admission import Admitted
 from llmeval_sdk.evaluation.verdicts import RecentVerdicts
-from llmeval_sdk.exporters import memory
+from llmeval_sdk.judges.models.decisions import HttpDecisions
 from llmeval_sdk.judges.safety import safety
 from llmeval_sdk.model import Answer, Record, Target
 from llmeval_sdk.pipeline import evaluating, runtime
@@ -315,9 +314,11 @@ def test_the_budget_of_decisions_is_exact_under_threads(server):
     """Eight threads, money for a part: not a cent more is spent, the rest is over_budget."""
     with capture(
         evaluators=["safety"],
-        decision_model="systemone/any",
-        decision_base_url=server.base_url,
-        decision_tokens_per_minute=2_000.0,
+        decisions=HttpDecisions(
+            "systemone/any",
+            base_url=server.base_url,
+            budget=llmeval.Budget(tokens_per_minute=2_000.0),
+        ),
         escalations=NO_ESCALATION,
         prices={"any": (1.0, 0.0)},
     ) as seen:
@@ -428,27 +429,6 @@ def test_identical_questions_are_answered_once():
     assert stats.not_run == {"safety.decision": {"cached": 1}}
 
 
-def test_the_environment_alone_makes_a_cascade(monkeypatch, server):
-    """LLMEVAL_CASCADE names judges; what it cannot name is one line in the log."""
-    monkeypatch.setenv("LLMEVAL_DECISION_MODEL", "systemone/any")
-    monkeypatch.setenv("LLMEVAL_DECISION_BASE_URL", server.base_url)
-    monkeypatch.setenv("LLMEVAL_CASCADE", "groundedness,relevance_to_query,nonsense")
-    monkeypatch.setenv("LLMEVAL_EXPORTERS", "memory")
-    memory.clear()
-    answer()
-    stats = llmeval.flush(20)
-    assert stats.judged["groundedness.decision"] == stats.judged["relevance_to_query.decision"] == 1
-    assert len(server.decisions) == 1
-    assert (
-        next(
-            e.evaluation.evaluator_kind
-            for e in memory.evaluations()
-            if e.evaluation.name == "groundedness"
-        )
-        == "decision"
-    )
-
-
 @pytest.mark.parametrize("model", ["nonsense/x", "openai/", "systemone/any"])
 def test_a_mistake_of_the_environment_stops_no_app(monkeypatch, model):
     """An unknown wire or a missing address: told, counted, and nobody else is paid instead."""
@@ -471,10 +451,10 @@ def test_an_unknown_wire_is_an_error_that_lists_the_known_ones():
 def test_thresholds_are_set_by_judge():
     """A decision is yes from its judge's threshold on."""
     model = ScriptedDecisions({"safety": yes(0.6), "groundedness": yes(0.6)})
+    model.thresholds = {"safety": 0.7}
     with capture(
         evaluators=["safety", "groundedness"],
         decisions=model,
-        decision_thresholds={"safety": 0.7},
         escalations=NO_ESCALATION,
     ) as seen:
         answer()
@@ -720,42 +700,22 @@ def test_a_category_may_be_flagged_and_a_rated_one_compared(output):
     assert stats.judged == {"polite_too": 1, "topic.decision": 1}
 
 
-def test_the_environment_names_no_cascade_without_a_good_answer(monkeypatch, caplog):
-    """LLMEVAL_CASCADE with such a judge is one line in the log, and stops no app."""
-    monkeypatch.setenv("LLMEVAL_CASCADE", "topic_of_environment")
-    registry.register(
-        llmeval.LLMJudge("topic_of_environment", "Which?\n\n{response}", output=["a1", "b1"])
-    )
-    with capture(decisions=ScriptedDecisions(), escalations=NO_ESCALATION) as seen:
-        answer()
-        assert seen.drain().judged == {}
-    assert "topic_of_environment" in caplog.text
-
-
-@pytest.mark.parametrize("by", ["environment", "configure"])
-def test_a_cascade_takes_an_address(monkeypatch, server, tmp_path, by):
-    """What LLMEVAL_JUDGES takes, a cascade takes: ``module:attribute`` of the app."""
+def test_a_cascade_takes_an_address(monkeypatch, server, tmp_path):
+    """``module:attribute`` of the app."""
     (tmp_path / "app_of_cascade.py").write_text(
         "import llmeval_sdk as llmeval\n"
         "polite = llmeval.LLMJudge('polite', 'Is it polite? {response}')\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    options = {}
-    if by == "environment":
-        monkeypatch.setenv("LLMEVAL_CASCADE", "app_of_cascade:polite")
-    else:
-        options["escalations"] = [llmeval.Cascade("app_of_cascade:polite", low=0.0, high=1.0)]
     with capture(
         decisions="systemone/any",
         decision_base_url=server.base_url,
         llm=FakeLLM(YES),
-        **options,
+        escalations=[llmeval.Cascade("app_of_cascade:polite", low=0.0, high=1.0)],
     ) as seen:
         answer()
         stats = seen.drain()
-    assert stats.judged["polite.decision"] == 1
-    if by == "configure":
-        assert stats.judged["polite"] == 1
+    assert stats.judged["polite.decision"] == stats.judged["polite"] == 1
 
 
 def test_a_cascade_of_an_address_that_is_none_says_so(server):

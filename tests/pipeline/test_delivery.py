@@ -9,6 +9,7 @@ import pytest
 from doubles import Exporter, Failing, Hanging, Refusing, busy
 from machine import is_in_time
 from otlp_collector import running_collector
+from plans import change_plan
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.config import Settings
@@ -114,7 +115,8 @@ def test_a_hanging_exporter_holds_up_nobody():
 def test_a_full_queue_drops_and_counts():
     """With a hanging exporter and a small queue, the rest is dropped by reason, exactly."""
     hanging = Hanging()
-    llmeval.configure(exporters=[hanging], queue_records=100)
+    llmeval.configure(exporters=[hanging])
+    change_plan(queue_records=100)
     answer("first")
     assert hanging.entered.wait(10)
     trace(2_000)
@@ -132,7 +134,8 @@ def test_a_full_queue_drops_and_counts():
 def test_a_dead_exporter_bounds_what_waits_in_bytes():
     """The byte bound holds for large records too."""
     hanging = Hanging()
-    llmeval.configure(exporters=[hanging], queue_bytes=1_000_000)
+    llmeval.configure(exporters=[hanging])
+    change_plan(queue_bytes=1_000_000)
     answer("first")
     assert hanging.entered.wait(10)
     for _ in range(200):

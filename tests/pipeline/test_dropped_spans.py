@@ -2,6 +2,8 @@
 
 import threading
 
+from plans import change_plan
+
 import llmeval_sdk as llmeval
 from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.pipeline import runtime
@@ -44,7 +46,8 @@ def test_every_span_is_exported_or_dropped_and_never_both():
     """Whether the app's queue was full, the exporter's, or the pipeline had ended."""
     live = Live()
     with runtime.isolated():
-        llmeval.configure(exporters=[live], queue_records=20)
+        llmeval.configure(exporters=[live])
+        change_plan(queue_records=20)
         for number in range(500):
             call(str(number))
         pipeline = runtime.pipeline()

@@ -398,7 +398,7 @@ def main():
         TABLE.write_text(json.dumps(read_packages(), indent=1) + "\n")
     known = table()
     with TemporaryDirectory() as folder:
-        os.environ.update(LLMEVAL_STATE=folder, LLMEVAL_STORE=f"{folder}/llmeval.db")
+        os.environ.update(XDG_STATE_HOME=folder, LLMEVAL_STORE=f"{folder}/llmeval.db")
         rows = sorted({(standing(name, known), kind, name)
                        for emitter in EMITTERS for kind, name in sent(emitter)[0]})  # fmt: skip
     print("moved: into OpenTelemetry's registry for generative AI, under the same name\n")

@@ -28,22 +28,30 @@ def settings() -> str:
     tables = re.sub(r"^[*]{2}(.+)[*]{2}$", r"## \1", settings_table(), flags=re.MULTILINE)
     tables = re.sub(r"^\| variable .*\n\|[- |]+\n", "", tables, flags=re.MULTILINE)
     tables = re.sub(
-        r"^\| (.+?) \| (.+) \| (–|`[^|]*`) \| (.+) \|$", _setting, tables, flags=re.MULTILINE
+        r"^\| (.+?) \| (.+) \| (–|`[^|]*`) \| ([^|]+) \| (.+) \|$",
+        _setting,
+        tables,
+        flags=re.MULTILINE,
     )
     return (
         "# Settings\n\n"
         f"{NOTE}"
         "Everything can be set by the environment alone. `configure(field=…)` wins over the\n"
-        "environment, and where several variables are named together, the first one that is set\n"
-        "wins. The names of Datadog, OpenTelemetry, MLflow, Phoenix, Langfuse and OpenAI are read as they are.\n"
+        "environment, takes a text as the variable does, and raises where a value does not fit. Where\n"
+        "several variables are named together, the first one that is set decides; an empty one is unset.\n"
+        "A variable that is set and cannot be read gives the default, or what stands behind\n"
+        "**unreadable**, so that no typo opens what it should close, with one line in the log. So does an\n"
+        "unknown `LLMEVAL_…` whose name is like one with such a word. The names of Datadog, OpenTelemetry, MLflow, Phoenix, Langfuse and OpenAI are read as they are.\n"
         "`llmeval doctor --all` shows what is in force and where each value comes from.\n\n"
         f"{tables}"
     )
 
 
 def _setting(row: re.Match[str]) -> str:
-    names, values, default, words = row.groups()
+    names, values, default, careful, words = row.groups()
     shown = values if default == "–" else f"{values}; default {default}"
+    if careful != "the default":
+        shown += f"; **unreadable: {careful}**"
     return f"- {names} ({shown}): {words}"
 
 
@@ -174,8 +182,8 @@ def store() -> str:
         "processes change under the lock of the file.",
         *_tables(LEDGER),
         f"\n## The file of state, `llmeval.state` (version {STATE.version})\n",
-        "What else has to be remembered. Calibrations, learned weights, alarms and the history of",
-        "extracted fields are texts; the rest has tables. Plugins bring theirs, and `plugins` counts",
+        "What else has to be remembered. Calibrations, alarms and the history of extracted",
+        "fields are texts; the rest has tables. Plugins bring theirs, and `plugins` counts",
         "their versions.",
         *_tables(STATE, *(registry.load(each) for each in registry.table("state").values())),
     ]

@@ -38,7 +38,7 @@ def tell(said):
     return urllib.request.urlopen(request, timeout=120).read() == b"good"
 
 import asyncio
-llmeval.configure(evaluators=[seen], escalations=[], learn=False)
+llmeval.configure(evaluators=[seen], escalations=[])
 print("ready", flush=True)
 for line in sys.stdin:
     session, text = json.loads(line)
@@ -139,7 +139,7 @@ class TalkingHosts:
             "SERVER": f"http://127.0.0.1:{self._server.server_port}/",
             "CLOCK_IS_LATE_BY": str(late),
             "LLMEVAL_STORE": str(self.folder / name / "store.db"),
-            "LLMEVAL_STATE": str(self.folder / name / "state"),
+            "XDG_STATE_HOME": str(self.folder / name / "state"),
             "LLMEVAL_SHARED": self.redis.address,
             "LLMEVAL_SESSION_IDLE": str(self.idle),
             "LLMEVAL_SHUTDOWN_TIMEOUT": "10",

@@ -165,10 +165,8 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
 
     Metadata: ``unsupported_spans`` ([start, end] characters of the response), ``numbers_absent``
     (as written), ``sentences`` (their number), ``language`` (``en``; ``other`` means that only
-    features that hold in every language were used), ``response_capped`` or ``context_capped`` if
-    the text was too long to be read to its end, and ``learned``, ``learned_from`` and
-    ``shipped_risk`` if the value comes from weights that were learned from this app's verdicts
-    (their version, how many verdicts, and the value by the shipped weights).
+    features that hold in every language were used), and ``response_capped`` or ``context_capped``
+    if the text was too long to be read to its end.
     """
     answer = record.response
     evidence = evidence_of(record)

@@ -21,7 +21,7 @@ from typing import Any
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.evaluation.verdicts import Signer, signer_of
+from llmeval_sdk.evaluation.verdicts import Signer, own_signer
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.offline.data.exported import is_exported, is_failed, is_part, record_of_row
@@ -174,14 +174,12 @@ class RowSeal:
 class FinishedRows:
     """The rows that are done, in memory or in a file, and their aggregate."""
 
-    def __init__(
-        self, save: Any, header: dict[str, Any], settings: Settings, *, resume: bool
-    ) -> None:
+    def __init__(self, save: Any, header: dict[str, Any], *, resume: bool) -> None:
         self.aggregate = Aggregate()
         self._path = None if save is None else Path(save)
         self._header = header
         self._resumed: Resumed | None = None
-        self._seal = None if save is None else RowSeal(signer_of(settings), header)
+        self._seal = None if save is None else RowSeal(own_signer(), header)
         if self._path is None or self._seal is None:
             if resume:
                 raise ConfigurationError(
@@ -212,7 +210,7 @@ class FinishedRows:
             tell(
                 "resume",
                 f"{self._resumed.distrusted:,} saved rows were evaluated anew: the key of this "
-                "machine has not signed them (in CI, LLMEVAL_VERDICT_KEY is the key)",
+                "machine has not signed them",
             )
 
     def finish(self, about: dict[str, Any]) -> None:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings, price_table
-from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, DataError, MissingExtraError
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
@@ -32,7 +31,7 @@ from llmeval_sdk.evaluation.resolve import load, resolve, resolve_all
 from llmeval_sdk.evaluation.running import WorkerPool, judge_record, record_for
 from llmeval_sdk.evaluation.scoring import not_applicable, run_heuristic, without_answer
 from llmeval_sdk.evaluation.standing import every_heuristic
-from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, signer_of
+from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, own_signer
 from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, Failure, Record
 from llmeval_sdk.model.fields import lacking, missing
@@ -465,7 +464,7 @@ class Work:
     def verdict_file(self) -> VerdictFile:
         """Open the verdicts of earlier runs, which lie beside the store."""
         path = state_path(self.settings.store)
-        signer = signer_of(self.settings)
+        signer = own_signer()
         return VerdictFile(path, signer, max_days=self.settings.store_max_days)
 
     def fresh(self) -> Work:
@@ -570,7 +569,7 @@ def _decider_of(
     if model is None:
         raise ConfigurationError("no decision model is named: set LLMEVAL_DECISION_MODEL")
     if thresholds is None:
-        thresholds = settings.of(DecisionSettings).decision_thresholds
+        thresholds = getattr(model, "thresholds", None)
     calibrations = Calibrations(
         state_path(settings.store), lambda problem: tell("calibration", problem)
     )

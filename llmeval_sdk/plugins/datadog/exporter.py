@@ -30,13 +30,13 @@ from llmeval_sdk.exporters.otlp.attributes import count_refused, part_events
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Target, values
 from llmeval_sdk.model.protocols import Services
 from llmeval_sdk.plugins.datadog.library import Library, load
-from llmeval_sdk.plugins.datadog.settings import DatadogSettings
 from llmeval_sdk.plugins.datadog.spans import Live, Spans, finite
 from llmeval_sdk.process.shield import shield, swallow, tell
 
 
 MAX_BODY = 3 << 20
 MAX_METRICS = 500
+REQUEST_SECONDS = 5.0
 COMPRESS_FROM = 4_096
 NOT_COMPRESSED = frozenset((400, 415))
 """Answers of a server that may not read gzip."""
@@ -45,9 +45,8 @@ NOT_COMPRESSED = frozenset((400, 415))
 class ScoreIntake:
     """Posts metrics to where ddtrace would post them in its present mode."""
 
-    def __init__(self, library: Library, *, timeout: float) -> None:
+    def __init__(self, library: Library) -> None:
         self._library = library
-        self._timeout = timeout
         self._where: tuple[str, str, dict[str, str]] | None = None
         self._sender: HttpSender | None = None
         self._compress = True
@@ -58,7 +57,7 @@ class ScoreIntake:
         if self._sender is None or where != self._where:  # the app may have enabled ddtrace again
             self.close()
             self._where = where
-            self._sender = _sender(where[0], self._timeout)
+            self._sender = _sender(where[0], REQUEST_SECONDS)
         sender, (_, path, headers) = self._sender, where
         headers.setdefault("Content-Type", "application/json")
         body = body_of(metrics)
@@ -152,7 +151,7 @@ class DatadogExporter(StepwiseExporter):
         )
         self.live = self.bridge = self._open_spans
         self._spans = Spans(library, self._open_spans)
-        self._intake = ScoreIntake(library, timeout=settings.of(DatadogSettings).datadog_timeout)
+        self._intake = ScoreIntake(library)
         self._labels = Labels()
         self._fields = settings.export_fields
         self._flushing: threading.Thread | None = None

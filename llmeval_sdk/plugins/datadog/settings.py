@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.reading import Secret, Table, flag, names, positive, secret, setting
+from llmeval_sdk.config.reading import Secret, Table, flag, names, secret, setting
 
 
 class DatadogSettings(Table):
@@ -46,9 +46,6 @@ class DatadogSettings(Table):
         read=names,
         doc="Libraries that ddtrace shall instrument, `openai,langchain`, or `all`. Default: none "
         "beyond what the app or `ddtrace-run` patches.",
-    )
-    datadog_timeout: float = setting(
-        5.0, "LLMEVAL_DATADOG_TIMEOUT", read=positive, doc="Seconds a request with scores may take."
     )
 
 

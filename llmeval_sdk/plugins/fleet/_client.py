@@ -407,7 +407,7 @@ class FleetClient(Judging):
         try:
             if self._store is None:
                 self._redis = connect(self._queue)
-                self._store = JudgementStore(self._redis, expiry=self._own.fleet_expiry)
+                self._store = JudgementStore(self._redis)
             self._is_away = self._store.put(message, ids, name=name) < 0
             if self._is_away:
                 self._away_because = f"{self._queue.place}: its queue of judgements is full"

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from redis import Redis
 
 
+EXPIRY_SECONDS = 21_600.0
+"""A judgement that no worker has begun by then is refused as `expired`. A verdict is remembered as
+long, so that a message that comes twice is paid for once."""
 QUEUE = "judgements"
 """The name of Celery's queue; its key has the prefix, as all keys of Celery's transport have."""
 QUEUE_KEY = f"{KEYS}{QUEUE}"
@@ -246,7 +249,7 @@ class JudgementStore:
         expiry: seconds for which a judgement may wait, and for which its outcome is remembered.
     """
 
-    def __init__(self, redis: Redis, *, expiry: float) -> None:
+    def __init__(self, redis: Redis, *, expiry: float = EXPIRY_SECONDS) -> None:
         self._redis = redis
         self._expiry = int(expiry * 1000)
         self._put = redis.register_script(_PUT)

@@ -127,7 +127,7 @@ class FleetWorker(Judging):
         self.key = own.fleet_key
         self._dispatcher = dispatcher
         self._redis = connect(own.judge_queue)
-        self._store = JudgementStore(self._redis, expiry=own.fleet_expiry)
+        self._store = JudgementStore(self._redis)
         self._emitted: OrderedDict[str, None] = OrderedDict()
         """The judgements whose verdicts wait for exporters here: their message may come again."""
         self.room = threading.BoundedSemaphore(plan.concurrency)

@@ -29,14 +29,14 @@ Finding = tuple[bool | None, str, str]
 MESSAGES = {
     "forged": "were not signed with this key: some app or worker has another LLMEVAL_FLEET_KEY",
     "too_large": "were larger than any message of ours",
-    "replayed": "were signed before LLMEVAL_FLEET_EXPIRY: somebody plays old ones again",
+    "replayed": "were signed more than six hours before: somebody plays old ones again",
     "unreadable": "were none of ours: somebody else writes to this queue",
 }
 REFUSED = {
     "unknown_judge": "name a judge that the workers do not have: configure it with --app",
     "unknown_version": "were written by a newer release: renew the workers before the apps",
     "unreadable": "could not be read",
-    "expired": "waited longer than LLMEVAL_FLEET_EXPIRY: start more workers",
+    "expired": "waited longer than six hours: start more workers",
     "worker_lost": "were given up after workers had ended at them again and again",
 }
 """What to say of judgements that no judge has refused; the other reasons are those of `NotRun`."""
@@ -91,7 +91,7 @@ def findings(settings: Settings, *, offline: bool = False) -> Iterator[Finding]:
         at = redis_time(redis)
         about = redis.info()
         present = present_workers(redis)
-        account = JudgementStore(redis, expiry=own.fleet_expiry).account()
+        account = JudgementStore(redis).account()
     except Exception as error:
         if not is_redis_error(error):
             raise

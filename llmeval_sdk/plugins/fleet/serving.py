@@ -366,7 +366,7 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
     visibility = _visibility_seconds(settings.judge_timeout, concurrency, sharing)
     redis = connect(own.judge_queue)
     _check_keys(redis)
-    store = JudgementStore(redis, expiry=own.fleet_expiry)
+    store = JudgementStore(redis)
 
     def checked(check: Callable[[bytes, Secret], str], entry: bytes) -> str | None:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 from llmeval_sdk.config import Settings
-from llmeval_sdk.config.reading import JUDGES, Secret, Table, long_secret, positive, setting
+from llmeval_sdk.config.reading import JUDGES, Secret, Table, long_secret, setting
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.plugins.shared.settings import RedisAddress, redis_address
 
@@ -26,13 +26,6 @@ class FleetSettings(Table):
         "LLMEVAL_FLEET_KEY",
         read=long_secret,
         doc="Key that signs what apps and workers send each other; the same everywhere.",
-    )
-    fleet_expiry: float = setting(
-        21_600.0,
-        "LLMEVAL_FLEET_EXPIRY",
-        read=positive,
-        doc="Seconds after which a judgement that no worker has begun is refused as `expired`. A "
-        "verdict is remembered as long, so that a message that comes twice is paid for once.",
     )
 
 

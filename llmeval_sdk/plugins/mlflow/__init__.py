@@ -11,7 +11,6 @@ class MlflowSettings(Table):
 
     mlflow_uri: str = setting(
         "http://127.0.0.1:5000",
-        "LLMEVAL_MLFLOW_URI",
         "MLFLOW_TRACKING_URI",
         doc="Where the MLflow server is.",
     )

@@ -11,7 +11,6 @@ class PhoenixSettings(Table):
 
     phoenix_endpoint: str = setting(
         "http://127.0.0.1:6006",
-        "LLMEVAL_PHOENIX_ENDPOINT",
         "PHOENIX_COLLECTOR_ENDPOINT",
         read=address,
         doc="Where Phoenix is.",

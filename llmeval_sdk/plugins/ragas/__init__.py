@@ -6,7 +6,7 @@ a thread of this one, see `runner`.
 
 from __future__ import annotations
 
-from llmeval_sdk.config.reading import Table, count, one_of, path, positive, setting
+from llmeval_sdk.config.reading import Table, one_of, path, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
@@ -37,18 +37,6 @@ class RagasSettings(Table):
         None,
         "LLMEVAL_RAGAS_SETUP",
         doc="`module:function` called once where Ragas runs, to change its prompts or models.",
-    )
-    ragas_memory_bytes: int = setting(
-        1 << 30,
-        "LLMEVAL_RAGAS_MEMORY_BYTES",
-        read=count,
-        doc="Memory the child process may take once it is ready; 0 is no limit.",
-    )
-    ragas_idle_seconds: float = setting(
-        300.0,
-        "LLMEVAL_RAGAS_IDLE_SECONDS",
-        read=positive,
-        doc="Seconds without a job after which the child process ends.",
     )
 
 

@@ -36,6 +36,10 @@ from llmeval_sdk.plugins.ragas import RagasSettings
 from llmeval_sdk.plugins.ragas.child import ChildSpec, child, interpreter
 
 
+MEMORY_BYTES = 1 << 30
+"""What the child process may take once it is ready."""
+IDLE_SECONDS = 300.0
+"""Without a job for so long, the child process ends."""
 DEADLINE_SHARE = 0.9
 """Share of a judgement's time that the metric has; the rest is for ending it in good order."""
 MARK = "llmeval-ragas.json"
@@ -90,8 +94,8 @@ def spec_of(settings: Settings) -> ChildSpec:
         options={"setup": settings.of(RagasSettings).ragas_setup},
         environment=QUIET,
         shared_by=str(Path(settings.store).resolve().parent),
-        idle_seconds=settings.of(RagasSettings).ragas_idle_seconds,
-        memory_bytes=settings.of(RagasSettings).ragas_memory_bytes,
+        idle_seconds=IDLE_SECONDS,
+        memory_bytes=MEMORY_BYTES,
     )
 
 

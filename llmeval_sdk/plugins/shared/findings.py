@@ -44,19 +44,19 @@ def findings(settings: Settings, *, offline: bool = False) -> Iterator[_Finding]
         version = redis.info("server")["redis_version"]
         milliseconds = (perf_counter() - begun) * 1000
         yield True, place, f"Redis {version}, answered in {milliseconds:.1f} ms"
-        yield from _budget(redis, settings, own.shared_concurrency)
+        yield from _budget(redis, settings)
     except (RedisError, OSError) as error:
         words = f"{type(error).__name__}: {error}; until it answers, no host pays for a judge"
         yield False, place, words
 
 
-def _budget(redis: Redis, settings: Settings, concurrency: int | None) -> Iterator[_Finding]:
+def _budget(redis: Redis, settings: Settings) -> Iterator[_Finding]:
     budget = Budget(
         calls_per_minute=settings.calls_per_minute,
         tokens_per_minute=settings.tokens_per_minute,
         usd_per_day=settings.usd_per_day,
     )
-    limits = limits_of(budget, concurrency)
+    limits = limits_of(budget, None)
     reply = look(redis, "judges", limits)
     status = reply["status"]
     if status == "unused":

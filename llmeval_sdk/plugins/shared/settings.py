@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from llmeval_sdk.config.reading import JUDGES, Secret, Table, allows, count, secret, setting
+from llmeval_sdk.config.reading import JUDGES, Secret, Table, allows, secret, setting
 
 
 class RedisAddress(Secret):
@@ -49,11 +49,4 @@ class SharedSettings(Table):
         doc="A Redis through which all hosts share one judge budget, earlier verdicts, the scores "
         "behind escalation by share, what is known of models that are down, and the turns of "
         "sessions. Default: each host has its own.",
-    )
-    shared_concurrency: int | None = setting(
-        None,
-        "LLMEVAL_SHARED_CONCURRENCY",
-        read=count,
-        doc="With `LLMEVAL_SHARED`: calls to judge models at a time over all hosts. Each process "
-        "also keeps to `LLMEVAL_JUDGE_CONCURRENCY`.",
     )

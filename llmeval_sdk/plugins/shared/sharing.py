@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
 from llmeval_sdk.plugins.shared.redis_client import RedisThread, connect
 from llmeval_sdk.plugins.shared.scores import SharedGate
@@ -29,9 +27,8 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
 
     A verdict may quote the app's texts, and scores go by the names of spans: where those may not
     leave, verdicts and scores stay on the host, and groups have hashes for names. Where the
-    environment names a Redis that cannot be used, or names it in a way that cannot be read, that is
-    a line of ``problems``, and no judge pays: a budget for each host would be more than the one
-    that was asked for.
+    environment names a Redis that cannot be used, that is a line of ``problems``, and no judge
+    pays: a budget for each host would be more than the one that was asked for.
 
     Raises:
         ConfigurationError: the address that ``configure()`` was given cannot be used, or the
@@ -39,7 +36,7 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
     """
     own = settings.of(SharedSettings)
     if own.shared is None:
-        return _unpaid(plan, problems) if _is_misspelt() else plan
+        return plan
     try:
         if strict:
             connect(own.shared).close()
@@ -56,7 +53,6 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
         plan.limiter,
         host=host,
         link=link,
-        concurrency=own.shared_concurrency,
         longest=plan.judge_timeout + 5.0,
         names=plan.names,
     )
@@ -66,15 +62,3 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
         gate=SharedGate(plan.gate, link) if plan.gate.shares and plan.names else plan.gate,
         verdicts=partial(SharedVerdicts, link) if plan.content else plan.verdicts,
     )
-
-
-def _is_misspelt() -> bool:
-    """Return whether the environment sets ``LLMEVAL_SHARED`` to what is no address of a Redis."""
-    mistakes: list[str] = []
-    config.read(SharedSettings, problems=mistakes)
-    return any(line.startswith("LLMEVAL_SHARED=") for line in mistakes)
-
-
-def _unpaid(plan: Plan, problems: list[str]) -> Plan:
-    problems.append("LLMEVAL_SHARED: no judge pays until it is the address of a Redis, or unset")
-    return replace(plan, limiter=BudgetLimiter(Budget(calls_per_minute=0)))

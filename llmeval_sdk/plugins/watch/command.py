@@ -72,7 +72,7 @@ sure, which more traffic mends: no alarm. An alert cannot be decided while the j
 verdicts, because nobody knows then whether quality has dropped. Without --once that is
 reported when it begins and when it ends.
 
-LLMEVAL_ALERT_WEBHOOK (and LLMEVAL_ALERT_TOKEN, LLMEVAL_ALERT_FORMAT=slack) sends
+LLMEVAL_ALERT_WEBHOOK (and LLMEVAL_ALERT_TOKEN) sends
 alarms to a web address. A message that is not accepted is sent again at the next look,
 for seven days.
 

@@ -41,17 +41,21 @@ ATTEMPTS = 4
 MAX_PAUSE_SECONDS = 8.0
 SECONDS = 10.0
 """How long one attempt may take, as a whole."""
-FORMATS = ("generic", "slack")
+SLACK = "hooks.slack.com"
 
 
 class Webhook:
     """Sends messages to the address of ``LLMEVAL_ALERT_WEBHOOK``.
 
-    Raises `ConfigurationError` if the address, the token or the format cannot be used. The error
-    shows neither address nor token, because both may be secret.
+    Slack's hosts get the text alone, as they take it; ``for_slack`` says that another one does.
+
+    Raises `ConfigurationError` if the address or the token cannot be used. The error shows neither,
+    because both may be secret.
     """
 
-    def __init__(self, watching: WatchSettings, *, pause: float = 0.5) -> None:
+    def __init__(
+        self, watching: WatchSettings, *, pause: float = 0.5, for_slack: bool = False
+    ) -> None:
         assert watching.alert_webhook is not None
         address = watching.alert_webhook.reveal().strip()
         try:
@@ -74,12 +78,7 @@ class Webhook:
                 "LLMEVAL_ALERT_TOKEN cannot be sent in a header: it holds a space, a line break or"
                 " a character outside ASCII"
             )
-        default = "slack" if host == "hooks.slack.com" else "generic"
-        self._format = watching.alert_format or default
-        if self._format not in FORMATS:
-            raise ConfigurationError(
-                f"LLMEVAL_ALERT_FORMAT={self._format!r}: use {' or '.join(FORMATS)}"
-            )
+        self._is_for_slack = for_slack or host == SLACK
         self._pause = pause
 
     def tell(self, message: Mapping[str, object]) -> None:
@@ -92,7 +91,7 @@ class Webhook:
         def is_passing(error: BaseException) -> bool:
             return isinstance(error, ExportError) and error.retryable
 
-        body = {"text": message["text"]} if self._format == "slack" else message
+        body = {"text": message["text"]} if self._is_for_slack else message
         data = json.dumps(body).encode()
         waits = pauses(self._pause, MAX_PAUSE_SECONDS, spread=(0.0, 1.0))
         for attempt in Retrying(

@@ -20,11 +20,6 @@ class WatchSettings(Table):
         read=secret,
         doc="Sent with each alarm as `Authorization: Bearer …`.",
     )
-    alert_format: str | None = setting(
-        None,
-        "LLMEVAL_ALERT_FORMAT",
-        doc="`generic` or `slack`. Default: `slack` for an address at hooks.slack.com.",
-    )
     viewer_url: str = setting(
         "http://127.0.0.1:8520",
         "LLMEVAL_VIEWER_URL",

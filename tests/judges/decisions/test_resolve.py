@@ -45,11 +45,7 @@ def test_the_environment_alone_names_the_model(serve):
 def test_the_path_can_be_set(serve):
     """Perplexity has System One's body at another path."""
     server = serve()
-    model = named(
-        LLMEVAL_DECISION_MODEL="systemone/v1.2",
-        LLMEVAL_DECISION_BASE_URL=server.base_url,
-        LLMEVAL_DECISION_PATH="decisions",
-    )
+    model = HttpDecisions("systemone/v1.2", base_url=server.base_url, path="decisions")
     asyncio.run(model.decide(DATA, QUESTIONS))
     assert server.decisions[0].path == "/v1/decisions"
 

@@ -107,7 +107,7 @@ def test_the_first_span_configures_from_the_environment(tmp_path):
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"LLMEVAL_QUEUE_RECORDS": "many"}, "LLMEVAL_QUEUE_RECORDS='many'"),
+        ({"LLMEVAL_STORE_MAX_BYTES": "many"}, "LLMEVAL_STORE_MAX_BYTES='many'"),
         ({"LLMEVAL_RECAL_THRESHOLD": "0.5"}, "did you mean 'LLMEVAL_RECALL_THRESHOLD'?"),
         ({"DD_LLMOBS_EVALUATORS": "context_relevanze"}, "did you mean 'context_relevance'?"),
         ({"DD_LLMOBS_EVALUATOR_SAMPLING_RULES": "[null]"}, "sampling rule 1"),

@@ -61,9 +61,9 @@ def test_configure_hides_a_datadog_key():
 def test_a_secret_that_cannot_be_used_is_refused_without_being_shown():
     """A key that is too short raises where a person watches; the message does not hold it."""
     with pytest.raises(ConfigurationError, match="at least 16 characters") as refusal:
-        config.from_environment({}, verdict_key="guessable")
+        config.from_environment({}, hash_ids="guessable")
     assert "guessable" not in str(refusal.value)
     problems = []
-    config.from_environment({"LLMEVAL_VERDICT_KEY": "guessable"}, problems=problems)
+    config.from_environment({"LLMEVAL_HASH_IDS": "guessable"}, problems=problems)
     assert len(problems) == 1
     assert "guessable" not in problems[0]

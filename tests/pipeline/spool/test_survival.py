@@ -11,10 +11,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from plans import change_plan
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.spool import Folder
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -234,7 +236,8 @@ def test_a_judge_that_the_exit_cut_off_is_asked_by_the_next_process(folder):
 
 def test_a_full_spool_lets_records_go_their_normal_way(folder):
     """What finds no room is counted, and delivered by this process as without a spool."""
-    llmeval.configure(spool_bytes=1 << 17, exporters=["local"])
+    llmeval.configure(exporters=["local"])
+    change_plan(spool=Folder(runtime.settings().spool, file_bytes=1 << 17))
     with llmeval.workflow("w", request="x" * 400_000):
         pass
     stats = llmeval.flush(30)

@@ -204,9 +204,9 @@ def test_a_message_that_is_played_again_is_paid_for_once(worker, broker):
         calls.append(record)
         return True
 
-    judging = worker(polite, fleet_expiry=1.0)
+    judging = worker(polite)
     body, signed = _message("polite")
-    store = _judgement_store.JudgementStore(broker.client(), expiry=1.0)
+    store = judging._store = _judgement_store.JudgementStore(broker.client(), expiry=1.0)
     store.put("message", [judgement_id("polite", Target("1" * 32, f"{0:016x}"))])
     for _ in range(2):
         judging.answer(body, signed)

@@ -140,14 +140,14 @@ def test_what_is_no_address_is_refused_at_configure(address):
     """With an example of one; a password in it is not shown."""
     if not address:
         return
-    with pytest.raises(ConfigurationError, match="not the address of a gRPC server"):
+    with pytest.raises(ConfigurationError, match=r"gRPC server|expected an address"):
         make(from_environment({}, otlp_protocol="grpc", otlp_endpoint=address))
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"otlp_headers": {"x-key": "line\nbreak"}}, "x-key.*printable ASCII"),
+        ({"otlp_headers": {"x-key": "line\nbreak"}}, "otlp_headers=.*printable ASCII"),
         ({"otlp_headers": {"trace-bin": "x"}}, "trace-bin.*printable ASCII"),
         ({"otlp_certificate": "/no/such.pem", "otlp_endpoint": "https://h"}, "/no/such.pem"),
     ],

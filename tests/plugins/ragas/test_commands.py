@@ -74,7 +74,9 @@ def test_switched_off_by_the_environment_nothing_is_set_up(program):
 
 def test_a_broken_environment_does_not_stop_the_program(program):
     """It is told on the way; the program runs."""
-    seen = program("x", LLMEVAL_QUEUE_RECORDS="many", DD_LLMOBS_EVALUATOR_SAMPLING_RULES="{broken")
+    seen = program(
+        "x", LLMEVAL_JUDGE_CONCURRENCY="many", DD_LLMOBS_EVALUATOR_SAMPLING_RULES="{broken"
+    )
     assert (seen["argv"], seen["configured"]) == (["x"], True)
 
 

@@ -28,7 +28,7 @@ def ray_here(tmp_path_factory):
     """The Ray of this process, with three processors on two cores: two work, one reads."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ["RAY_BACKEND_LOG_LEVEL"] = "fatal"
-    os.environ["LLMEVAL_STATE"] = str(tmp_path_factory.mktemp("state"))
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     import ray
 
     ray.init(

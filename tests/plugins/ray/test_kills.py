@@ -103,7 +103,7 @@ def test_a_killed_driver_is_resumed_and_repeats_no_paid_verdict(slow_judge, tmp_
     pq.write_table(pa.Table.from_pylist(rows()), path)
     command = [sys.executable, str(Path(__file__).with_name("killed_run.py")), str(path)]
     env = {
-        **os.environ, "LLMEVAL_STATE": str(tmp_path / "state"), "RAY_USAGE_STATS_ENABLED": "0",
+        **os.environ, "XDG_STATE_HOME": str(tmp_path / "state"), "RAY_USAGE_STATS_ENABLED": "0",
         "LLMEVAL_STORE": str(tmp_path / "store.db"),
     }  # fmt: skip
     arguments = [str(tmp_path / "run"), slow_judge.base_url]

@@ -291,7 +291,7 @@ def wakings(pid):
 @pytest.mark.parametrize("spool", ["", "/proc/nowhere/spool"])
 def test_a_read_only_disk_costs_a_line_and_no_result(function, collector, exporters, spool):
     """There is no place to write: neither the current folder nor the home nor a temporary one."""
-    places = dict.fromkeys(("HOME", "TMPDIR", "LLMEVAL_STATE"), "/proc/nowhere")
+    places = dict.fromkeys(("HOME", "TMPDIR", "XDG_STATE_HOME"), "/proc/nowhere")
     with function(
         cwd="/proc",
         LLMEVAL_EXPORTERS=exporters,

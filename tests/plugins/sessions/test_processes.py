@@ -50,7 +50,7 @@ def host(tmp_path, until):
                 env={
                     **kept,
                     "LLMEVAL_STORE": str(self.store),
-                    "LLMEVAL_STATE": str(tmp_path / "state"),
+                    "XDG_STATE_HOME": str(tmp_path / "state"),
                     "LLMEVAL_SESSION_IDLE": str(IDLE),
                     "LLMEVAL_JUDGE_MODEL": "stand-in",
                     "LLMEVAL_JUDGE_API_KEY": "none",

@@ -257,7 +257,7 @@ APP = """
 import time
 import llmeval_sdk as llmeval
 
-llmeval.configure(evaluators=["safety"], learn=False)
+llmeval.configure(evaluators=["safety"])
 
 @llmeval.workflow
 def answer(question):

@@ -48,14 +48,6 @@ def test_a_drop_raises_one_alarm_that_says_all_there_is_to_know(traffic, watch, 
         assert "token-of-the-hook" not in text
 
 
-def test_slack_gets_its_form(traffic, watch, hook):
-    """A text and nothing else."""
-    traffic.hours(40, 1, 0.5)
-    env = {"LLMEVAL_ALERT_WEBHOOK": hook.url, "LLMEVAL_ALERT_FORMAT": "slack"}
-    assert watch(*ALERT, **env).returncode == 1
-    assert list(hook.taken[0]) == ["text"]
-
-
 def test_an_alarm_is_over_when_quality_came_back(traffic, watch):
     """Three good days after a bad one: the alarm is told as raised and as over, and ends."""
     traffic.hours(120, 90, 0.5)

@@ -7,8 +7,10 @@ from contextlib import closing
 
 import pytest
 
+from llmeval_sdk.config import Secret
 from llmeval_sdk.plugins.watch.command import _Rounds
-from llmeval_sdk.plugins.watch.delivery import AlertMessage
+from llmeval_sdk.plugins.watch.delivery import AlertMessage, Webhook
+from llmeval_sdk.plugins.watch.settings import WatchSettings
 from llmeval_sdk.plugins.watch.state import WatchStateText
 
 
@@ -65,7 +67,6 @@ def test_json_tells_apart_what_was_told_and_what_was_not(traffic, watch, hook):
         ({"LLMEVAL_ALERT_WEBHOOK": "http://h/größe"}, "is not the address of an HTTP server"),
         ({"LLMEVAL_ALERT_TOKEN": "tökeñ"}, "LLMEVAL_ALERT_TOKEN cannot be sent in a header"),
         ({"LLMEVAL_ALERT_TOKEN": "a\nb"}, "LLMEVAL_ALERT_TOKEN cannot be sent in a header"),
-        ({"LLMEVAL_ALERT_FORMAT": "teams"}, "use generic or slack"),
     ],
 )
 def test_a_mistaken_webhook_is_said_and_the_alarm_is_told_once_it_is_put_right(
@@ -111,3 +112,10 @@ def test_an_evaluator_with_a_foreign_name_can_be_told(traffic, watch, hook):
     env = {"LLMEVAL_ALERT_WEBHOOK": hook.url}
     assert watch("--alert", "begründet<0.9", **env).returncode == 1
     assert [message["alert"] for message in hook.taken] == ["begründet<0.9"]
+
+
+def test_slack_gets_its_form(hook):
+    """A text and nothing else."""
+    watching = WatchSettings(alert_webhook=Secret(hook.url))
+    Webhook(watching, for_slack=True).tell({"id": "1", "text": "the alarm", "kind": "raised"})
+    assert hook.taken == [{"text": "the alarm"}]

@@ -43,14 +43,13 @@ def resolve(decisions: object = None, *, settings: Settings | None = None) -> De
         return None
     if isinstance(decisions, str):
         settings.check_open(JUDGES)
-        base_url, key, path = place(wire_of(decisions)[0], settings)
+        base_url, key = place(wire_of(decisions)[0], settings)
         # It ends before the whole judgement does, so that the answers it has by then still count.
         timeout = _PART_FOR_REQUESTS * settings.judge_timeout
         return HttpDecisions(
             decisions,
             base_url=base_url,
             api_key=key,
-            path=path,
             timeout=timeout,
             prices=settings.prices or {},
         )

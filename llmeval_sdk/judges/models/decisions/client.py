@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.config import Secret, Settings, from_environment
 from llmeval_sdk.config.settings import DecisionSettings
@@ -40,6 +40,10 @@ from llmeval_sdk.model import Answer, Decision, Question
 from llmeval_sdk.model.protocols import DecisionModel, answer_by, further_place
 from llmeval_sdk.model.sanitizing import sanitized
 from llmeval_sdk.process.threads import HelperThreads
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.budget import Budget
 
 
 # The data part of a request: the texts that questions are about, by their titles.
@@ -219,6 +223,10 @@ class HttpDecisions(HasClients[Clients], DecisionModel):
         parameters: Further fields of each request.
         prices: Own prices by model, as ``configure(prices=…)`` takes them; by default those of
             the environment.
+        thresholds: By the name of the judge, the probability from which on a decision is `yes`:
+            ``{"groundedness": 0.4}``. Default: 0.5. ``llmeval agreement`` proposes one.
+        budget: What decisions may use, beside the budget of the judges. Default: USD 1 a day and a
+            million tokens a minute, over all processes of the host.
 
     Raises:
         ConfigurationError: The wire is unknown, or the address cannot be used; the message says
@@ -241,11 +249,12 @@ class HttpDecisions(HasClients[Clients], DecisionModel):
         limits: Limits | None = None,
         parameters: Mapping[str, object] | None = None,
         prices: Prices | None = None,
+        thresholds: Mapping[str, float] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self.wire, model = wire_of(name)
         if base_url is None and api_key is None:
-            base_url, api_key, configured = place(self.wire, from_environment(problems=[]))
-            path = path or configured
+            base_url, api_key = place(self.wire, from_environment(problems=[]))
         if base_url is None and self.wire.address_needed:
             raise ConfigurationError(
                 f"{name!r} needs the address of its server: set {DECISION.base_url} or base_url= "
@@ -263,6 +272,8 @@ class HttpDecisions(HasClients[Clients], DecisionModel):
         self.backoff = backoff
         self.parameters = dict(parameters or {})
         self.prices = from_environment(problems=[]).prices if prices is None else prices
+        self.thresholds = thresholds
+        self.budget = budget
 
     def __repr__(self) -> str:
         return f"HttpDecisions('{self.wire.name}/{self.model}', base_url={self.base_url!r})"
@@ -356,8 +367,8 @@ def wire_of(name: str) -> tuple[Wire, str]:
     return wire, model
 
 
-def place(wire: Wire, settings: Settings) -> tuple[str | None, Secret | None, str | None]:
-    """Return the address, the key and the path that are configured.
+def place(wire: Wire, settings: Settings) -> tuple[str | None, Secret | None]:
+    """Return the address and the key that are configured.
 
     Where neither address nor key is, chat models are those of the judges' server, and OpenAI's key
     is the judges', if theirs is OpenAI. No key goes to a server that it was not given for.
@@ -370,7 +381,7 @@ def place(wire: Wire, settings: Settings) -> tuple[str | None, Secret | None, st
             base_url, key = judges, settings.judge_api_key
         elif wire.name == "openai" and (judges or OPENAI_URL).rstrip("/") == OPENAI_URL:
             key = settings.judge_api_key
-    return base_url, key, own.decision_path
+    return base_url, key
 
 
 # A decision model that is a function of the app: its own client, a classifier, a rule.
@@ -387,6 +398,7 @@ class CallableDecisions(DecisionModel):
     The function returns a mapping from the name of each question to the probabilities of its
     options, or to that of yes; or a `Decision`, which may report tokens. What it returns is
     checked as strictly as what a server answers. A sync function runs on a daemon thread.
+    ``thresholds`` and ``budget`` are those of `HttpDecisions`.
     """
 
     def __init__(
@@ -394,8 +406,12 @@ class CallableDecisions(DecisionModel):
         function: Callable[[Mapping[str, str], Sequence[Question]], Decided | Awaitable[Decided]],
         *,
         model: str | None = None,
+        thresholds: Mapping[str, float] | None = None,
+        budget: Budget | None = None,
     ) -> None:
         self._function = function
+        self.thresholds = thresholds
+        self.budget = budget
         self.model = model or name_of(function)
         self._aside = HelperThreads(f"decision model {self.model}"[:100])
 

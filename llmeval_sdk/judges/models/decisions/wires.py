@@ -345,7 +345,7 @@ class SystemOneWire(Wire):
     of_openai = False
     address_needed = (
         "https://api.typesafe.ai/v1 or http://localhost:8000/v1 (of vLLM, SGLang or llama.cpp); "
-        "for Perplexity, https://api.perplexity.ai/v1 with LLMEVAL_DECISION_PATH=/decisions"
+        "for Perplexity, https://api.perplexity.ai/v1 with HttpDecisions(path='/decisions')"
     )
 
     def body(

@@ -12,6 +12,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
+from llmeval_sdk.plugins.ragas import runner
 
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -68,7 +69,7 @@ def test_workers_of_a_host_share_one_child(tmp_path, model):
     environment = {
         "PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "OPENAI_API_KEY": "x",
         "OPENAI_BASE_URL": model.base_url, "LLMEVAL_EXPORTERS": "memory",
-        "LLMEVAL_STORE": str(tmp_path / "llmeval.db"), "LLMEVAL_RAGAS_IDLE_SECONDS": "60",
+        "LLMEVAL_STORE": str(tmp_path / "llmeval.db"),
         "DD_LLMOBS_EVALUATORS": "ragas_context_precision",
     }  # fmt: skip
     workers = [
@@ -88,15 +89,14 @@ def test_workers_of_a_host_share_one_child(tmp_path, model):
     eventually(lambda: not children(tmp_path))  # nobody is left: no need to stay idle for long
 
 
-def test_an_idle_child_ends_beside_the_app_and_comes_back_with_the_next_job(tmp_path, model):
-    """After ``LLMEVAL_RAGAS_IDLE_SECONDS`` without a job; five minutes unless set."""
-    from llmeval_sdk.config import Settings
-    from llmeval_sdk.plugins.ragas import RagasSettings
-
-    assert Settings().of(RagasSettings).ragas_idle_seconds == 300.0
+def test_an_idle_child_ends_beside_the_app_and_comes_back_with_the_next_job(
+    tmp_path, model, monkeypatch
+):
+    """After five minutes without a job, which are shorter here."""
+    monkeypatch.setattr(runner, "IDLE_SECONDS", 1.5)
     with testing.capture(
         evaluators=["ragas_context_precision"], escalations=[], judge_model="m",
-        judge_base_url=model.base_url, judge_worker="process", ragas_idle_seconds=1.5,
+        judge_base_url=model.base_url, judge_worker="process",
         store=str(tmp_path / "llmeval.db"),
     ) as seen:  # fmt: skip
         for question in ("first", "second"):

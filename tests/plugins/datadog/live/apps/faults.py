@@ -4,9 +4,11 @@ import sys
 import time
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.plugins.datadog import exporter
 
 
-llmeval.configure(exporters=["datadog"], heuristics="off", datadog_timeout=1.0)
+exporter.REQUEST_SECONDS = 1.0
+llmeval.configure(exporters=["datadog"], heuristics="off")
 big = "--big" in sys.argv
 text = "x" * (100_000 if big else 10)
 
