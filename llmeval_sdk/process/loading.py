@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from time import monotonic, sleep
@@ -36,7 +36,18 @@ class Loading:
         self._until: dict[int, float] = {}
         """The threads that load, and until when a fork waits for them; each changes its own."""
         self._depth = threading.local()
-        self._is_shut = False
+        self._shut_by: int | None = None
+        """The thread that forks."""
+        self._others: list[tuple[Callable[[], None], Callable[[], None]]] = []
+        """What else is done before a fork, and after it in the parent."""
+
+    def at_fork(self, *, before: Callable[[], None], after: Callable[[], None]) -> None:
+        """Have something done before each fork, and after it in the parent.
+
+        Use it in the place of `os.register_at_fork` in what is loaded late: a fork that waits while
+        a module is loaded would call what the module registers after the fork, and not before it.
+        """
+        self._others.append((before, after))
 
     def __enter__(self) -> None:
         self._enter(WAIT_SECONDS)
@@ -82,13 +93,16 @@ class Loading:
 
     def before_fork(self) -> None:
         """Wait until no other thread loads, and keep the gate shut."""
-        while True:
-            self._gate.acquire()
-            if not self._is_under_way():
-                self._is_shut = True
-                return
+        if self._shut_by == threading.get_ident():  # by what was registered later
+            return
+        self._gate.acquire()
+        while self._is_under_way():
             self._gate.release()
             sleep(0.001)
+            self._gate.acquire()
+        self._shut_by = threading.get_ident()
+        for before, _ in self._others:
+            before()
 
     def _is_under_way(self) -> bool:
         own, now = threading.get_ident(), monotonic()
@@ -96,15 +110,17 @@ class Loading:
 
     def after_in_parent(self) -> None:
         """Let those go on that wait at the gate."""
-        if self._is_shut:  # else a signal's exception has ended the wait
-            self._is_shut = False
+        if self._shut_by == threading.get_ident():  # else this is done, or a signal ended the wait
+            for _, after in self._others:
+                after()
+            self._shut_by = None
             self._gate.release()
 
     def after_in_child(self) -> None:
         """Forget the threads of the parent. One that forked while it loads goes on loading."""
         own = threading.get_ident()
         until = self._until.get(own)
-        self._gate, self._is_shut = threading.RLock(), False
+        self._gate, self._shut_by = threading.RLock(), None
         self._until = {} if until is None else {own: until}
 
 
@@ -117,9 +133,18 @@ def load_module(name: str) -> ModuleType:
         return import_module(name)
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=loading.before_fork,
-        after_in_parent=loading.after_in_parent,
-        after_in_child=loading.after_in_child,
-    )
+def watch_forks() -> None:
+    """Have forks wait, before they do what was registered so far.
+
+    `logging` and thread pools take locks before a fork that a thread may need to finish an import.
+    So this is called once more when they are loaded: what was registered last is done first.
+    """
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(
+            before=loading.before_fork,
+            after_in_parent=loading.after_in_parent,
+            after_in_child=loading.after_in_child,
+        )
+
+
+watch_forks()

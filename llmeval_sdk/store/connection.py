@@ -17,6 +17,8 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from llmeval_sdk.process.loading import loading
+
 
 FORK_WAIT_SECONDS = 0.5
 """How long a fork waits for a statement to end. Statements take milliseconds, and only creating the
@@ -172,9 +174,6 @@ def _after_fork_in_child() -> None:
         database._in_child()
 
 
+loading.at_fork(before=_before_fork, after=_after_fork_in_parent)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork,
-        after_in_parent=_after_fork_in_parent,
-        after_in_child=_after_fork_in_child,
-    )
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -4,11 +4,14 @@ Tracing knows nothing of queues, evaluators and exporters: a finished span goes 
 the runtime installs. `__all__` is for apps; the other rooms of the package use `internals`.
 """
 
-from __future__ import annotations
+# Both take locks before each fork and release them after it. They are loaded here, since a fork
+# that waits while the worker loads them would release what it never took.
+import concurrent.futures.thread  # noqa: F401
+import logging  # noqa: F401
 
-from typing import TYPE_CHECKING
-
+from llmeval_sdk.process.loading import watch_forks
 from llmeval_sdk.tracing._context import (
+    ContextExecutor,
     annotate,
     annotation_context,
     current_span,
@@ -22,8 +25,7 @@ from llmeval_sdk.tracing._decorators import agent, embedding, llm, retrieval, ta
 from llmeval_sdk.tracing._span import Span
 
 
-if TYPE_CHECKING:
-    from llmeval_sdk.tracing._executor import ContextExecutor
+watch_forks()
 
 __all__ = [
     "ContextExecutor",
@@ -44,11 +46,3 @@ __all__ = [
     "workflow",
     "wrap_context",
 ]
-
-
-def __getattr__(name: str) -> object:
-    if name == "ContextExecutor":
-        from llmeval_sdk.tracing._executor import ContextExecutor
-
-        return ContextExecutor
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

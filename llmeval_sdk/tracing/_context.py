@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from functools import wraps
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from llmeval_sdk.model import Prompt
 from llmeval_sdk.process.loading import loading
@@ -326,6 +327,15 @@ def wrap_context(function: Callable[P, R]) -> Callable[P, R]:
         return context.copy().run(function, *args, **kwargs)
 
     return run
+
+
+class ContextExecutor(ThreadPoolExecutor):
+    """A thread pool whose tasks see the span that was active when they were submitted."""
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Schedule a call in a copy of the caller's context."""
+        call: Any = copy_context().run
+        return super().submit(call, fn, *args, **kwargs)
 
 
 def inject(headers: MutableMapping[str, str]) -> None:
