@@ -345,7 +345,7 @@ def _days(text: str) -> float:
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?b)?", text.strip().lower())
-    if not found or not float(found[1]):
+    if not found or not 0 < float(found[1]) < 1e18:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a size: expected 500MB, 2GiB or a number of bytes"
         )

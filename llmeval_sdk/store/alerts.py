@@ -282,6 +282,8 @@ FIRST_LOOK_NS = 30 * DAY_NS
 
 WHERE = " where "
 """What stands before each condition of a bound on some requests alone."""
+_NUMBER = r"-?(?:\d{1,15}(?:\.\d{1,30})?|\.\d{1,30})"
+_BOUND = re.compile(rf"\s*([^<>\s]+)\s*([<>])\s*({_NUMBER})\s*")
 
 
 def read_bound(text: str) -> Bound:
@@ -290,7 +292,7 @@ def read_bound(text: str) -> Bound:
     Raises `ConfigurationError` for other text.
     """
     first, *conditions = text.split(WHERE)
-    parts = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?\d*\.?\d+)\s*", first)
+    parts = _BOUND.fullmatch(first)
     if parts is None:
         raise ConfigurationError(
             f"{text!r} is not an alert: expected 'groundedness<0.9', or"
