@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli import Commands
@@ -16,6 +15,7 @@ from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_s
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in, total_usage
+from llmeval_sdk.process.reading import read_file
 from llmeval_sdk.store.frames import frame_in
 from llmeval_sdk.store.latest import latest_of
 from llmeval_sdk.store.selection import frame_of
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Where ``llmeval agreement`` gets its pairs: labelled rows of a file, or feedback in the store.
 
+MAX_LABELS = 256 << 20
+"""Bytes of a file with labelled rows, which is read as a whole."""
 COLUMNS = (
     "label", "rating", "score", "probability", "explanation", "inclusion_probability", "model",
     "evaluator_version",
@@ -237,7 +239,12 @@ def _rows(file: str) -> Iterator[tuple[int, dict[str, Any]]]:
     from llmeval_sdk.offline.data.source import read_json
 
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+        if file == "-":
+            text = sys.stdin.read(MAX_LABELS + 1)
+        else:
+            text = read_file(file, most=MAX_LABELS).decode()
+        if len(text) > MAX_LABELS:
+            raise OSError(f"it has more than {MAX_LABELS >> 20} million characters")  # noqa: TRY301
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}") from None
     for number, line in enumerate(text.splitlines(), 1):

@@ -14,11 +14,11 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import DAY_NS, DAY_SECONDS
+from llmeval_sdk.process.reading import read_file
 from llmeval_sdk.store.alert_state import ALPHA, AlertState, Bound, Event
 from llmeval_sdk.store.filters import read_filter
 from llmeval_sdk.store.labels import (
@@ -312,7 +312,7 @@ def bounds_from(path: str) -> list[Bound]:
     Raises `ConfigurationError`, which names the line, if a line is not an alert.
     """
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
+        lines = read_file(path).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from None
     bounds = []

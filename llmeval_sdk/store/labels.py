@@ -20,10 +20,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import values
+from llmeval_sdk.process.reading import read_file
 from llmeval_sdk.statistics.detection import caught_at, caught_interval
 from llmeval_sdk.store.frames import ALL_TRAFFIC, Frame, frame_in
 from llmeval_sdk.store.latest import StoredValue, chance_of, is_verdict
@@ -89,7 +89,7 @@ def labels_from(path: str) -> dict[str, Label]:
     """
     labels: dict[str, Label] = {}
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
+        lines = read_file(path).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
     for number, line in enumerate(lines, 1):

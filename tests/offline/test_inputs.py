@@ -11,7 +11,9 @@ import pytest
 import llmeval_sdk as llmeval
 from llmeval_sdk.cli import main
 from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.offline.data import source
 from llmeval_sdk.offline.report import storage
+from llmeval_sdk.process import reading
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -152,6 +154,47 @@ def test_a_long_file_is_not_held_in_memory(tmp_path, monkeypatch):
     assert report.rows[-1].evaluations["context_relevance"].value is not None
     assert path.stat().st_size > 8e6
     assert peak < 6e6
+
+
+ENDLESS = {
+    "empty lines": ("jsonl", "\n" * 3_000, "as empty as the 1,000 before"),
+    "blank lines": ("jsonl", " \t\n" * 3_000, "as empty as the 1,000 before"),
+    "empty lines of CSV": ("csv", "\n" * 3_000, "as empty as the 1,000 before"),
+    "one line": ("jsonl", '{"request": "' + "x" * (3 << 20), "is longer than 1 MB"),
+    "one line of CSV": ("csv", "x" * (3 << 20), "has more than 1 million characters"),
+    "one line of TSV": ("tsv", "\t" * (3 << 20), "has more than 1 million characters"),
+    "one list": ("json", "[" + "[]," * (1 << 20) + "[]]", "cannot be read as one list"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_what_a_file_makes_long_is_bounded(tmp_path, monkeypatch, kind):
+    """Lines, empty lines and a list that is read as a whole; good rows before are no result."""
+    suffix, content, said = ENDLESS[kind]
+    monkeypatch.setattr(source, "MAX_LINE", 1 << 20)
+    monkeypatch.setattr(source, "MAX_LIST", 1 << 20)
+    monkeypatch.setattr(source, "MAX_EMPTY_LINES", 1_000)
+    monkeypatch.setattr(reading, "MAX_EMPTY_LINES", 1_000)
+    good = {
+        "jsonl": '{"request": "q", "response": "r"}\n', "json": "",
+        "csv": "request,response\nq,r\n", "tsv": "request\tresponse\nq\tr\n",
+    }  # fmt: skip
+    path = tmp_path / f"data.{suffix}"
+    path.write_text(good[suffix] + content)
+    with pytest.raises(DataError, match=said) as told:
+        llmeval.evaluate(path, evaluators=["total_token_count"])
+    assert str(path) in str(told.value)
+    if kind != "one line":  # which is one bad row, and can be skipped
+        with pytest.raises(DataError, match=said):
+            llmeval.evaluate(path, evaluators=["total_token_count"], skip_bad=True)
+
+
+def test_a_table_of_very_many_columns_is_checked_in_a_moment(tmp_path):
+    """A name that stands twice is found without comparing each with each."""
+    path = tmp_path / "data.csv"
+    path.write_text(",".join(map(str, range(200_000))) + ",7\n")
+    with pytest.raises(DataError, match="the column '7' appears twice"):
+        llmeval.evaluate(path)
 
 
 DEEP = "[" * 3_000 + "]" * 3_000

@@ -10,13 +10,15 @@ import csv
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from llmeval_sdk.errors import ConfigurationError, DataError, missing_extra
 from llmeval_sdk.model import Record
+from llmeval_sdk.process.reading import MAX_EMPTY_LINES, BadLine, numbered_lines, read_file
 
 
 MAX_DEPTH = 100
@@ -82,6 +84,10 @@ BATCH = 1_000
 """Rows of a Parquet file that are in memory at a time."""
 MAX_CELL = 1 << 27
 """Characters of one CSV cell; the csv module's own limit is 128 KB."""
+MAX_LINE = 64 << 20
+"""Bytes of one line, or characters of CSV."""
+MAX_LIST = 128 << 20
+"""Bytes of a file that holds one list, which is read as a whole."""
 
 
 def _read_file(path: Path) -> tuple[int | None, Iterator[PlacedRow]]:
@@ -108,11 +114,12 @@ def _json_lines(path: Path) -> tuple[None, Iterator[PlacedRow]]:
 
 def _lines(path: Path) -> Iterator[PlacedRow]:
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in numbered_lines(file, most=MAX_LINE):
             place = f"line {number}"
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901 - a byte order mark
-            if not line.strip():
+            if isinstance(line, BadLine):
+                if line.is_end:
+                    raise DataError(f"{path}, {place} {line.why}")
+                yield place, DataError(line.why)
                 continue
             try:
                 row = read_json(line)
@@ -129,7 +136,9 @@ def _json(path: Path) -> tuple[int | None, Iterator[PlacedRow]]:
     if begins != b"[":
         return _json_lines(path)
     try:
-        rows = read_json(path.read_bytes())
+        rows = read_json(read_file(path, most=MAX_LIST))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read as one list: {error.strerror}") from None
     except ValueError as error:
         raise DataError(f"{path} {error}") from None
     return len(rows), ((f"row {number}", row) for number, row in enumerate(rows, 1))
@@ -142,7 +151,8 @@ def _csv(path: Path) -> tuple[None, Iterator[PlacedRow]]:
 def _cells(path: Path) -> Iterator[PlacedRow]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        reader = csv.reader(_bounded(file), delimiter=delimiter)
         try:
             titles = next(reader, [])
             _check_titles(path, titles)
@@ -160,8 +170,20 @@ def _cells(path: Path) -> Iterator[PlacedRow]:
             raise DataError(f"{path}, line {reader.line_num + 1}: {error}") from None
 
 
+def _bounded(file: TextIO) -> Iterator[str]:
+    """Yield the lines of a file; raises `csv.Error` for one that is too long, or too many empty."""
+    empty = 0
+    while line := file.readline(MAX_LINE + 1):
+        empty = empty + 1 if line.isspace() else 0
+        if len(line) > MAX_LINE:
+            raise csv.Error(f"it has more than {MAX_LINE >> 20} million characters")
+        if empty > MAX_EMPTY_LINES:
+            raise csv.Error(f"it is as empty as the {MAX_EMPTY_LINES:,} before")
+        yield line
+
+
 def _check_titles(path: Path, titles: list[str]) -> None:
-    twice = sorted({title for title in titles if titles.count(title) > 1})
+    twice = sorted(title for title, times in Counter(titles).items() if times > 1)
     if twice:
         raise DataError(f"{path}, line 1: the column {twice[0]!r} appears twice")
 
