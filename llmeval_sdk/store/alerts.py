@@ -129,9 +129,9 @@ def split_bounds(
     scored: list[Bound] = []
     for bound in bounds:
         name = (bound.evaluator,)
-        is_feedback = (
-            bool(connection.execute(_IS_FEEDBACK, name * 2).fetchone()[0])
-            or bound.evaluator in THUMBS
+        is_feedback = bound.evaluator in THUMBS or (
+            registry.known(bound.evaluator) is None
+            and bool(connection.execute(_IS_FEEDBACK, name * 2).fetchone()[0])
         )
         (plain if bound.evaluator in METRICS or is_feedback else scored).append(bound)
     return plain, scored

@@ -271,7 +271,7 @@ class OutcomeCollector:
     def _collect_label(self, event: EvaluationEvent, span_id: str, bad: float) -> None:
         """Take in a label. Clicks of the app's users choose themselves, and are none."""
         evaluation = event.evaluation
-        if evaluation.metadata.get("source") == "user":
+        if values.is_of_user(evaluation.metadata):
             return
         chance = _chance(evaluation.metadata)
         known = None if span_id in self._judged else self._recent.get(span_id)

@@ -149,13 +149,15 @@ def test_labels_of_people_are_outcomes_and_clicks_of_users_are_not():
     with capture(**SETUP) as seen:
         served = serve(4)
         seen.drain()
-        for (span_id, bad), source in zip(served, ("review", "review", "user", None), strict=True):
+        for (span_id, bad), source in zip(
+            served, ("review", "review", "user", "review"), strict=True
+        ):
             trace = next(e.target for e in seen.evaluations if e.target.span_id == span_id)
             llmeval.submit_feedback(
                 label="groundedness",
                 value="no" if bad else "yes",
                 span={"trace_id": trace.trace_id, "span_id": span_id},
-                metadata={"source": source} if source else None,
+                source=source,
             )
         seen.drain()
     rows = outcomes("SELECT span_id, bad FROM outcomes WHERE model = 'people'")
