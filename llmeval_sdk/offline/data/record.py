@@ -25,7 +25,7 @@ from llmeval_sdk.model.chat import (
     to_text,
 )
 from llmeval_sdk.model.fields import FIELD_OF, to_chunk, to_extraction, to_reason, to_usage
-from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json
+from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json, settled
 from llmeval_sdk.offline.data.spans import Trace, read_trace
 from llmeval_sdk.process.patterns import UnboundedPatternError, longest_text
 
@@ -391,6 +391,7 @@ def record_from(  # noqa: C901, PLR0912
         read = READERS.get(column)
         try:
             if type(value) is not str:
+                value = settled(value)
                 check_size(value)
             if read is None:
                 others[column] = value

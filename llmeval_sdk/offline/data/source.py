@@ -11,8 +11,9 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -72,6 +73,49 @@ def check_size(value: Any) -> None:
         level, depth = inner, depth + 1
 
 
+def settled(value: object) -> Any:
+    """Return a value whose mappings and sequences hold what they have, and make nothing up later.
+
+    A mapping or a sequence of another type than Python's own may have no end.
+
+    Raises:
+        ValueError: there are more than `MAX_ITEMS` in such ones, or they are nested too deep.
+    """
+    return _settled(value, 0, {}, count(1))
+
+
+def _settled(value: object, depth: int, known: dict[int, Any], items: Iterator[int]) -> Any:
+    kind = type(value)
+    if kind in _SCALAR or kind is int or id(value) in known:
+        return known.get(id(value), value)
+    if depth > MAX_DEPTH:
+        raise ValueError(_DEEP)
+    pairs: Iterable[tuple[object, object]]
+    if isinstance(value, Mapping):
+        pairs = value.items()
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview)):
+        pairs = enumerate(value)
+    else:
+        return value
+    known[id(value)] = value
+    is_own = kind in (dict, list, tuple)
+    settled_items: dict[object, Any] = {}
+    is_same = True
+    for key, item in pairs:
+        if not is_own and next(items) > MAX_ITEMS:
+            raise ValueError(f"has no end, or more than {MAX_ITEMS:,} items in a {kind.__name__}")
+        new = settled_items[key] = _settled(item, depth + 1, known, items)
+        is_same = is_same and new is item
+    if not is_same or not (is_own or isinstance(value, (dict, list, tuple))):
+        held = settled_items if isinstance(value, Mapping) else list(settled_items.values())
+        known[id(value)] = tuple(held) if isinstance(value, tuple) else held
+    return known[id(value)]
+
+
+MAX_ITEMS = 1_000_000
+"""Of mappings and sequences of other types than Python's own, in one cell."""
+MAX_COLUMNS = 100_000
+"""Of a row that is a mapping of another type."""
 _SCALAR = frozenset((str, float, bool, type(None)))
 _DEEP = f"is nested too deep: at most {MAX_DEPTH} lists and mappings within each other"
 _LONG = "holds a number of too many digits: write it as a text"
@@ -258,7 +302,7 @@ def open_data(data: object) -> Data:
         )
         return Data(path.name, count, rows)
     if isinstance(data, Mapping):
-        some = ", ".join(map(repr, list(data)[:3]))
+        some = ", ".join(map(repr, islice(data, 3)))
         raise ConfigurationError(
             f"a mapping with the keys {some} is not a data set: pass a list of rows, or one split "
             "of it, such as data['test']"
@@ -273,10 +317,17 @@ def open_data(data: object) -> Data:
 def _rows(data: object) -> Iterator[PlacedRow]:
     for number, row in enumerate(_each(data), 1):
         place = f"row {number}"
-        if isinstance(row, (Mapping, Record, DataError)):
+        if isinstance(row, Mapping) and type(row) is not dict:
+            cells = dict(islice(row.items(), MAX_COLUMNS + 1))
+            is_endless = len(cells) > MAX_COLUMNS
+            yield place, DataError(_ENDLESS) if is_endless else cells
+        elif isinstance(row, (Mapping, Record, DataError)):
             yield place, row
         else:
             yield place, DataError(f"expected a mapping or a Record, not {type(row).__name__}")
+
+
+_ENDLESS = f"has no end, or more than {MAX_COLUMNS:,} columns"
 
 
 def stem_of(data: object) -> str:
