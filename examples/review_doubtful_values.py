@@ -27,7 +27,9 @@ with tempfile.TemporaryDirectory() as folder:
         span.response = ANSWER  # the total is a subtotal: copied faithfully, and wrong
     llmeval.flush()
     main(["traces", "--worst", "extraction_risk", "--store", store])
-    llmeval.submit_feedback(label="extraction_correctness", value="no", span=span, field="total")
+    llmeval.submit_feedback(
+        label="extraction_correctness", value="no", span=span, field="total", source="review"
+    )
     llmeval.flush()
     main(["report", "--by", "field", "--store", store])
     llmeval.shutdown()

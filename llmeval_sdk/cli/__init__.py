@@ -58,6 +58,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # The modules of all commands take a tenth of a second; most runs need those of one.
     is_own = bool(argv) and argv[0] in _COMMANDS
     parser = _parser(argv[:1] if is_own or (argv and argv[0] in commands()) else None)
+    if any("\0" in word for word in argv):
+        parser.error("an argument holds the character NUL, which no text or file name may have")
     args, rest = parser.parse_known_args(argv)
     if rest and not hasattr(args, "rest"):
         where = f"`llmeval {args.command} --help` lists the options"
@@ -69,15 +71,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         code: int = args.run(args)
         sys.stdout.flush()
-    except LlmevalError as error:
-        sys.stderr.write(f"llmeval {args.command}: {escaped(str(error))}\n")
-        return USAGE
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # `llmeval report | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return OK
+    except (LlmevalError, OSError) as error:  # a full disk, a name that is too long for a file
+        sys.stderr.write(f"llmeval {args.command}: {escaped(str(error))}\n")
+        return USAGE
+    except UnicodeEncodeError:
+        if (word := _no_utf8(argv)) is None:
+            raise
+        sys.stderr.write(f"llmeval {args.command}: the argument {word!r:.80} is not UTF-8\n")
+        return USAGE
     return code
+
+
+def _no_utf8(argv: Sequence[str]) -> str | None:
+    """Return the first argument that is no text: Python gives its odd bytes as half characters.
+
+    A file may have such a name all the same, so nothing is refused before it fails.
+    """
+    for word in argv:
+        try:
+            word.encode()
+        except UnicodeEncodeError:
+            return word
+    return None
 
 
 class _ShowVersion(argparse.Action):

@@ -8,14 +8,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_store
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.model import Evaluation, Usage, is_stand_in, total_usage
+from llmeval_sdk.model import Evaluation, Usage, is_stand_in, total_usage, values
+from llmeval_sdk.process.reading import read_file
 from llmeval_sdk.store.frames import frame_in
 from llmeval_sdk.store.latest import latest_of
 from llmeval_sdk.store.selection import frame_of
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Where ``llmeval agreement`` gets its pairs: labelled rows of a file, or feedback in the store.
 
+MAX_LABELS = 256 << 20
+"""Bytes of a file with labelled rows, which is read as a whole."""
 COLUMNS = (
     "label", "rating", "score", "probability", "explanation", "inclusion_probability", "model",
     "evaluator_version",
@@ -151,7 +153,16 @@ def _from_store(
                 f"{reader.location} has no feedback{named}: give some with "
                 "llmeval.submit_feedback, `llmeval label` or the viewer"
             )
-        for target, human in {each.target: each.evaluation for each in feedback}.items():
+        labels = [
+            each
+            for each in feedback
+            if not values.is_of_user(each.evaluation.metadata)
+            or not (people_only or each.evaluation.name == evaluator)
+        ]
+        if len(labels) < len(feedback):
+            why = "a user's click, and users choose what they rate"
+            collected.left_out[why] += len(feedback) - len(labels)
+        for target, human in {each.target: each.evaluation for each in labels}.items():
             verdicts = [
                 event.evaluation
                 for event in reader.evaluations_of(target.span_id or "")
@@ -162,8 +173,6 @@ def _from_store(
             # The command has no period to ask for: a label of a period speaks for that.
             if not drawn_from.covers(frame_of(reader.selection, drawn_from.since_ns)):
                 collected.left_out[f"drawn from {drawn_from} alone, so ask with that filter"] += 1
-            elif people_only and human.metadata.get("source") == "user":
-                collected.left_out["a user's click, and users choose what they rate"] += 1
             elif verdict is None:
                 collected.left_out["not evaluated"] += 1
             elif collected.rated(verdict):
@@ -237,7 +246,12 @@ def _rows(file: str) -> Iterator[tuple[int, dict[str, Any]]]:
     from llmeval_sdk.offline.data.source import read_json
 
     try:
-        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+        if file == "-":
+            text = sys.stdin.read(MAX_LABELS + 1)
+        else:
+            text = read_file(file, most=MAX_LABELS).decode()
+        if len(text) > MAX_LABELS:
+            raise OSError(f"it has more than {MAX_LABELS >> 20} million characters")  # noqa: TRY301
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} cannot be read: {error}") from None
     for number, line in enumerate(text.splitlines(), 1):
@@ -275,7 +289,9 @@ has the evaluator's `rating` or `score`; or it has the columns that the evaluato
   {"request_id": "7", "label": "no", "score": 0.81, "response": "It opens at nine."}
 
 Without FILE, the store is read: people's feedback (llmeval.submit_feedback) is compared
-with the scores that --evaluator gave to the same spans. The latest of each counts.
+with the scores that --evaluator gave to the same spans. The latest of each counts. What
+users of the app sent under the evaluator's own name does not: a label of it is given by
+submit_feedback(source="review"), by `llmeval label` or in the viewer.
 
 examples:
   llmeval agreement labels.jsonl --evaluator groundedness --model gpt-4o

@@ -23,6 +23,7 @@ from llmeval_sdk.cli.options import Help, add_json, add_store
 from llmeval_sdk.cli.output import advancing, columns, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.process import private
+from llmeval_sdk.process.reading import read_file
 from llmeval_sdk.store.files import Unusable, open_read_only, path_of
 from llmeval_sdk.store.state import LEDGER, STATE, ledger_path, open_state_read_only, state_path
 from llmeval_sdk.text.terminal import megabytes, plural, printable
@@ -159,7 +160,7 @@ def _is_backup(folder: Path) -> bool:
     if folder.is_symlink() or _size(folder / MARK) is None:
         return False
     try:
-        about = json.loads((folder / MARK).read_bytes())
+        about = json.loads(read_file(folder / MARK))
     except (OSError, ValueError, RecursionError):
         return False
     return (

@@ -595,10 +595,8 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate, print and write what was found, and decide the gate."""
     try:
         return _run(args)
-    except (LlmevalError, BrokenPipeError):
+    except (LlmevalError, OSError, UnicodeEncodeError):
         raise
-    except OSError as error:  # a full disk, a file that went away
-        raise ConfigurationError(str(error)) from None
     except Exception:  # Python's own exit status for it would be that of a failed gate
         traceback.print_exc()
         sys.stderr.write("llmeval evaluate: this is an error of llmeval; no gate was decided\n")

@@ -54,7 +54,10 @@ parquet  the same, but text of a list or mapping in a request or response become
 otlp     requests in JSON, one per line, of `llmeval export` or a collector's file exporter.
          They lack judges that did not run, what judges cost, tokens of spans that call no
          model, and of an answer all but its text. Of other libraries, spans that speak of
-         models come in; a trace has to be complete within 20,000 spans.
+         models come in; a trace has to be complete within 20,000 spans and 128 MB.
+
+Lines of more than 32 MB are left out. A file is read no further than to the millionth empty
+line in a row, or to the hundred thousandth that cannot be read; the last line says so.
 
 Times are those of the file. What the store has already is not written again, so an import
 that broke off is simply repeated. Where a span or evaluation has the ids of another one in
@@ -142,7 +145,7 @@ class _Outcome:
                 yield item
             else:
                 self.unreadable += 1
-                self._show(*item)
+                self._show(item.place, item.why, is_end=item.is_end)
 
     def add(self, taken: Taken) -> None:
         """Count what was done with a batch."""
@@ -163,9 +166,9 @@ class _Outcome:
             "unreadable": self.unreadable,
         }
 
-    def _show(self, place: str, why: str) -> None:
+    def _show(self, place: str, why: str, *, is_end: bool = False) -> None:
         self._shown += 1
-        if self._shown <= SHOWN:
+        if self._shown <= SHOWN or is_end:
             sys.stderr.write(f"{printable(f'{place}: {why}', 400)}\n")
         elif self._shown == SHOWN + 1:
             sys.stderr.write(f"more was left out than these {SHOWN}; the summary counts it\n")

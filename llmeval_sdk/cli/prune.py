@@ -8,6 +8,7 @@ import sqlite3
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from llmeval_sdk import config, registry
 from llmeval_sdk.cli.options import (
@@ -39,6 +40,10 @@ from llmeval_sdk.store.state import (
 )
 from llmeval_sdk.store.writer import StoreWriter
 from llmeval_sdk.text.terminal import megabytes, plural, printable
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.offline.forgetting import LeftReports
 
 
 _UNITS = {"": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
@@ -239,6 +244,7 @@ def _forget(args: argparse.Namespace) -> int:
             "golden_rows": forgetting.forget_rows(path, theirs, really=really),
             "experiments": forgetting.forget_experiments(path, theirs, really=really),
         }
+        reports = forgetting.reports_left(path, theirs)
         if has_store and really:
             forget(path, theirs)
     except (OSError, sqlite3.Error, Unusable) as error:
@@ -250,9 +256,11 @@ def _forget(args: argparse.Namespace) -> int:
             "traces": len(theirs.traces), "spans": len(theirs.spans),
             "judge_traces": len(theirs.judge_traces), "removed": removed,
         }  # fmt: skip
-        say_json({"store": str(path), "dry_run": args.dry_run, **amounts, **beside})
+        left = {"reports_left": reports._asdict()}
+        say_json({"store": str(path), "dry_run": args.dry_run, **amounts, **beside, **left})
     elif found:
         _say_what_went(path, theirs if has_store else None, beside, dry_run=args.dry_run)
+        _say_reports(path, reports)
     else:
         looked = " and ".join(("the id as it is", *(f"its hash {form}" for form in users[1:])))
         what = "no span has" if has_store else "there is no store, and no open session has"
@@ -260,6 +268,7 @@ def _forget(args: argparse.Namespace) -> int:
             f"{path}: {what} user_id {printable(args.user, 80)} (looked for {looked});"
             " nothing was deleted. Where another process writes another store, name it by --store."
         )
+        _say_reports(path, reports)
         say_wrapped(_UNTIED)
     return 1 if hidden or not found else 0
 
@@ -327,6 +336,24 @@ def _say_what_went(
     say_wrapped(_UNTIED)
 
 
+_MOST_NAMED = 20
+"""Saved reports that are named; `--json` has all."""
+
+
+def _say_reports(path: Path, reports: LeftReports) -> None:
+    """Name the saved reports beside the store, which nothing was deleted from."""
+    folder = printable(str(path.with_name("reports")), 500)
+    for names, what in (
+        (reports.holding, "hold rows of that user, and stay: delete them yourself"),
+        (reports.others, "name no request of that user, but may hold copies of some, and stay"),
+    ):
+        if names:
+            shown = ", ".join(printable(name, 100) for name in names[:_MOST_NAMED])
+            more = len(names) - _MOST_NAMED
+            also = f" and {more:,} more" if more > 0 else ""
+            say_wrapped(f"saved reports in {folder} that {what}: {shown}{also}")
+
+
 def _on_disk(path: Path) -> int:
     """Return the size of a store with its log."""
     files = (path, path.with_name(f"{path.name}-wal"))
@@ -345,7 +372,7 @@ def _days(text: str) -> float:
 
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmg]i?b)?", text.strip().lower())
-    if not found or not float(found[1]):
+    if not found or not 0 < float(found[1]) < 1e18:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a size: expected 500MB, 2GiB or a number of bytes"
         )

@@ -8,6 +8,7 @@ from typing import Any
 
 from llmeval_sdk.model import Extraction
 from llmeval_sdk.process.loading import loading
+from llmeval_sdk.process.shield import caught
 
 
 LEXICAL, DENSE = "bm25", "knn"
@@ -103,7 +104,8 @@ def side(method: object) -> str | None:
 _WORDS = ("date", "number", "money")
 _DATE_PATTERN = re.compile(r"%?[YMDBymdb]+[-/., ]+%?[YMDBymdb]+(?:[-/., ]+%?[YMDBymdb]+)?")
 _MAX_LENGTH = 1_000
-"""The longest value, in characters, that is matched. Matching may run on the app's own thread."""
+"""The longest value, in characters, that is looked at. That may be on the app's own thread."""
+_SITE = "field_config: a format is not used, as it can take seconds for a short value"
 
 
 def matches(value: object, form: object) -> bool | None:
@@ -128,7 +130,7 @@ def _matches(value: object, form: object) -> bool | None:  # noqa: PLR0911
     if callable(form):
         return _accepts(form, value)
     if isinstance(form, re.Pattern):
-        return form.fullmatch(str(value)) is not None
+        return _matches_pattern(value, form)
     if not isinstance(form, str):
         return None
     word = form.strip().lower()
@@ -138,7 +140,20 @@ def _matches(value: object, form: object) -> bool | None:  # noqa: PLR0911
         return None
     if _DATE_PATTERN.fullmatch(form):
         return _is_date(value)
-    return re.fullmatch(form, str(value)) is not None
+    return _matches_pattern(value, form)
+
+
+def _matches_pattern(value: object, pattern: str | re.Pattern[str]) -> bool | None:
+    """Match the whole value; ``None`` where that could take long, for any value or for this one."""
+    from llmeval_sdk.process.patterns import UnboundedPatternError, longest_text
+
+    try:
+        most = longest_text(pattern)
+    except UnboundedPatternError:
+        caught.add(_SITE)
+        return None
+    text = str(value)
+    return re.fullmatch(pattern, text) is not None if len(text) <= most else None
 
 
 def _accepts(form: Any, value: Any) -> bool:

@@ -69,6 +69,9 @@ BETTER = "better"
 """Key of a stored evaluation's metadata: which values of its evaluator are better."""
 FIELD = "field"
 """Key of a label's metadata: the path of the one field of an answer that the label is about."""
+SOURCE, USER, REVIEW = "source", "user", "review"
+"""Key of a label's metadata that says who gave it, and its values: a user of the app, or somebody
+who checked the answer."""
 _better: dict[str, str] = {}
 """By evaluator, where it declares so itself; the names of the others decide."""
 _MEASURES = ("_count", "_seconds")
@@ -159,6 +162,14 @@ def high_is_bad(name: str) -> bool:
     keep beside its results (see `learn`). Otherwise its name decides.
     """
     return _better[name] == "lower" if name in _better else name.endswith(_HIGH_IS_BAD)
+
+
+def is_of_user(metadata: Mapping[str, object]) -> bool:
+    """Say whether feedback was given by a user of the app, by its metadata.
+
+    It is then no label of an evaluator, whatever its name: users may choose that as well.
+    """
+    return metadata.get(SOURCE) == USER
 
 
 def is_near_constant(metadata: Mapping[str, object]) -> bool:

@@ -172,6 +172,10 @@ class SavedReports:
         """Say whether the folder has anything that may be a report."""
         return any(True for _ in self._candidates())
 
+    def names(self) -> list[str]:
+        """Return the names of all that may be a report."""
+        return sorted(name for name, _, _ in self._candidates())
+
     def mark(self, name: str) -> Any:
         """Return what changes whenever a report does.
 

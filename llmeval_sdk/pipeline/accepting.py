@@ -32,9 +32,9 @@ def accepts(span: Span, *, field: str | None = None) -> bool:
     those of ``annotation_context``. A value whose group has no threshold goes by a broader one.
 
     One in a hundred of the values that could be accepted is refused at random, as an audit. Label
-    audited values by `submit_feedback` with ``field``: these labels show whether accepted values
-    have become worse. Each decision is stored as the evaluation ``acceptance``, which is
-    ``accepted``, ``refused`` or ``audit``.
+    audited values by `submit_feedback` with ``field`` and ``source="review"``: these labels show
+    whether accepted values have become worse. Each decision is stored as the evaluation
+    ``acceptance``, which is ``accepted``, ``refused`` or ``audit``.
 
     The score is computed on the spot, in a few milliseconds, and read in microseconds as long as
     the span holds the same. This function never raises.

@@ -19,6 +19,7 @@ from llmeval_sdk.model import (
     SpanData,
     Target,
     tier_name,
+    values,
 )
 from llmeval_sdk.pipeline.batch_exporter import Barrier, Delivery, Emitted
 from llmeval_sdk.pipeline.plan import Plan
@@ -179,15 +180,20 @@ def bare(item: Emitted, *, names: bool) -> Emitted:
     """Return what goes to exporters without anything that may quote the app's texts.
 
     Without ``names`` it also lacks what the app has named: spans, tags, sessions, metrics,
-    documents.
+    documents. Feedback of a user still says that it is no label of an evaluator.
     """
+    is_of_user = type(item) is EvaluationEvent and values.is_of_user(item.evaluation.metadata)
     if type(item) is EvaluationEvent:
         item = replace(item, evaluation=without_content(item.evaluation))
     elif type(item) is NotRun:
         item = replace(item, detail=item.detail.partition(":")[0])
     elif type(item) is SpanData and item.error is not None:
         item = replace(item, error=Failure(item.error.type))
-    return item if names else _nameless(item)
+    item = item if names else _nameless(item)
+    if is_of_user and type(item) is EvaluationEvent:
+        metadata = {**item.evaluation.metadata, values.SOURCE: values.USER}
+        item = replace(item, evaluation=replace(item.evaluation, metadata=metadata))
+    return item
 
 
 def _nameless(item: Emitted) -> Emitted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import time_ns
-from typing import Any
+from typing import Any, Literal
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target, values
 from llmeval_sdk.pipeline import runtime
@@ -84,6 +84,7 @@ def submit_feedback(
     feedback_join_key: str | None = None,
     ml_app: str | None = None,
     field: str | None = None,
+    source: Literal["user", "review"] = "user",
 ) -> None:
     """Submit what a person thinks of an answer.
 
@@ -91,7 +92,8 @@ def submit_feedback(
     be used is counted.
 
     Args:
-        label: The name of the question that the person answered, such as ``helpful``.
+        label: The name of the question that the person answered, such as ``helpful``; with
+            ``source="review"`` also that of the evaluator whose answer the person gave, too.
         value: A number (score), a string (category) or a bool (thumbs up or down).
         metric_type: ``score``, ``categorical`` or ``boolean``; see `submit_evaluation`.
         span: A span, or what ``export_span()`` returned; the active span by default.
@@ -109,13 +111,21 @@ def submit_feedback(
         ml_app: In Datadog: the app that it belongs to, if that is another one.
         field: The path of the one field of a structured answer that it is about, such as
             ``total`` or ``lines[2].amount``; the whole answer by default.
+        source: Who says it. A ``user`` of the app chooses what to rate, and maybe sends the label
+            itself: reports show that, and it never stands for a judge's verdict or corrects one,
+            whatever the label is. A ``review`` is by somebody who checked the answer for you:
+            under the name of a judge, it is a label that the judge is measured and calibrated by.
+            The metadata of the feedback say so as ``source``.
 
     Examples:
         >>> with llmeval.workflow("answer") as span:
         ...     span.response = "Slate."
         >>> llmeval.submit_feedback(label="helpful", value=True, span=span, submitter={"id": "42"})
     """
-    about: dict[str, Any] = {"submitter": submitter, "ml_app": ml_app, values.FIELD: field or None}
+    about: dict[str, Any] = {
+        "submitter": submitter, "ml_app": ml_app, values.FIELD: field or None,
+        values.SOURCE: values.REVIEW if _is_review(source) else values.USER,
+    }  # fmt: skip
     if span is None and span_id:
         span = {"span_id": span_id, **({"trace_id": trace_id} if trace_id else {})}
     elif span is None:
@@ -172,6 +182,10 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
     except Exception as error:
         if not swallow("submit_evaluation", error):
             raise
+
+
+def _is_review(source: object) -> bool:
+    return type(source) is str and source == values.REVIEW
 
 
 def _value(value: Any, metric_type: Any) -> float | bool | str | None:

@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from itertools import chain, islice
@@ -27,7 +27,7 @@ AHEAD = 7
 the caller is busy: an import writes the lines of five items at a time."""
 
 
-def mapped(work: Callable[[_T], _R], items: Iterable[_T]) -> Iterator[_R]:
+def mapped(work: Callable[[_T], _R], items: Iterable[_T]) -> Generator[_R, None, None]:
     """Yield what ``work`` makes of each item, in their order, made by other processes.
 
     A single item, and every one on a machine with one processor, is worked on here: a process takes

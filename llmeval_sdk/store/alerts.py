@@ -14,11 +14,11 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from pathlib import Path
 
 from llmeval_sdk import registry
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import DAY_NS, DAY_SECONDS
+from llmeval_sdk.process.reading import read_file
 from llmeval_sdk.store.alert_state import ALPHA, AlertState, Bound, Event
 from llmeval_sdk.store.filters import read_filter
 from llmeval_sdk.store.labels import (
@@ -129,9 +129,9 @@ def split_bounds(
     scored: list[Bound] = []
     for bound in bounds:
         name = (bound.evaluator,)
-        is_feedback = (
-            bool(connection.execute(_IS_FEEDBACK, name * 2).fetchone()[0])
-            or bound.evaluator in THUMBS
+        is_feedback = bound.evaluator in THUMBS or (
+            registry.known(bound.evaluator) is None
+            and bool(connection.execute(_IS_FEEDBACK, name * 2).fetchone()[0])
         )
         (plain if bound.evaluator in METRICS or is_feedback else scored).append(bound)
     return plain, scored
@@ -282,6 +282,8 @@ FIRST_LOOK_NS = 30 * DAY_NS
 
 WHERE = " where "
 """What stands before each condition of a bound on some requests alone."""
+_NUMBER = r"-?(?:\d{1,15}(?:\.\d{1,30})?|\.\d{1,30})"
+_BOUND = re.compile(rf"\s*([^<>\s]+)\s*([<>])\s*({_NUMBER})\s*")
 
 
 def read_bound(text: str) -> Bound:
@@ -290,7 +292,7 @@ def read_bound(text: str) -> Bound:
     Raises `ConfigurationError` for other text.
     """
     first, *conditions = text.split(WHERE)
-    parts = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?\d*\.?\d+)\s*", first)
+    parts = _BOUND.fullmatch(first)
     if parts is None:
         raise ConfigurationError(
             f"{text!r} is not an alert: expected 'groundedness<0.9', or"
@@ -310,7 +312,7 @@ def bounds_from(path: str) -> list[Bound]:
     Raises `ConfigurationError`, which names the line, if a line is not an alert.
     """
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
+        lines = read_file(path).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{path} cannot be read: {error}") from None
     bounds = []

@@ -23,7 +23,14 @@ from llmeval_sdk.statistics.calibration import Calibration
 from llmeval_sdk.store.encode import loads
 from llmeval_sdk.store.filters import Filter
 from llmeval_sdk.store.frames import ALL_TRAFFIC, DRAWN_FROM, Frame, frame_in
-from llmeval_sdk.store.labels import EXTRACTION_JUDGE, detail_of, field_of, is_good, json_object
+from llmeval_sdk.store.labels import (
+    EXTRACTION_JUDGE,
+    detail_of,
+    field_of,
+    is_good,
+    json_object,
+    of_people_sql,
+)
 from llmeval_sdk.store.latest import is_latest
 from llmeval_sdk.store.selection import read_by
 from llmeval_sdk.text.terminal import printable
@@ -195,13 +202,14 @@ _IS_LATEST = f"""
 EXISTS (SELECT 1 FROM evaluations e
   WHERE e.span_id = f.span_id AND e.id = f.id AND {is_latest("e")})
 """  # noqa: S608 - constants
-_IS_OF_PEOPLE = f"ifnull({detail_of('l', 'source')}, '') != 'user'"
+_IS_OF_PEOPLE = of_people_sql("l")
 _IS_ABOUT_FIELD = f"ifnull({field_of('l')} = f.path, 1)"
 _DOUBTFUL = f"""
 SELECT {_COLUMNS} FROM {{fields}}
 WHERE f.name = :risk AND f.chance IS NOT NULL AND f.chance > :above
   AND {_IS_LATEST} AND NOT EXISTS (SELECT 1 FROM feedback l
-    WHERE l.span_id = f.span_id AND +l.name = :judge AND l.error_type IS NULL AND {_IS_ABOUT_FIELD})
+    WHERE l.span_id = f.span_id AND +l.name = :judge AND l.error_type IS NULL AND {_IS_ABOUT_FIELD}
+      AND {_IS_OF_PEOPLE})
 ORDER BY f.chance DESC, f.time_ns DESC LIMIT :limit
 """  # noqa: S608 - constants
 _WORST = f"""

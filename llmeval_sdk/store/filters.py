@@ -73,6 +73,8 @@ _CONDITION = re.compile(
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": DAY_SECONDS, "w": 7 * DAY_SECONDS}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?|\.\d+)\s*(ms|s|m|h)?")
+_END_OF_TIME = 1 << 63
+"""Nanoseconds since the epoch that a store can hold: until the year 2262."""
 _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3_600.0}
 
 
@@ -344,7 +346,10 @@ def _condition(text: str) -> Condition:
     try:
         if len(text) > MAX_LENGTH:
             raise ConfigurationError(f"a condition has at most {MAX_LENGTH:,} characters")  # noqa: TRY301
+        text.encode()
         return _parsed(text)
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"{shown}: the condition holds half a character") from None
     except ConfigurationError as error:
         raise ConfigurationError(f"{shown}: {error}") from None
 
@@ -388,30 +393,46 @@ def _field(match: re.Match[str]) -> tuple[str, str]:
 
 
 def length_of(text: str) -> float | None:
-    """Return the seconds that ``90s``, ``5m``, ``24h``, ``7d`` or ``2w`` is, or ``None``."""
+    """Return the seconds that ``90s``, ``5m``, ``24h``, ``7d`` or ``2w`` is, or ``None``.
+
+    A length of 292 years or more is none either: no time of a store is so far from another.
+    """
     match = _LENGTH.fullmatch(text.strip())
-    return None if match is None else float(match[1]) * _UNITS[match[2]]
+    length = 0.0 if match is None else float(match[1]) * _UNITS[match[2]]
+    return None if match is None or length * 1e9 >= _END_OF_TIME else length
 
 
 def read_time(text: str) -> int:
     """Read ``90m``, ``24h``, ``7d`` or an ISO date as nanoseconds since the epoch.
 
-    A date without a zone is local time. Raises `ConfigurationError` for any other text.
+    A date without a zone is local time. Raises `ConfigurationError` for any other text, and for a
+    time before 1970 or after 2262.
     """
-    if (length := length_of(text)) is not None:
-        return time.time_ns() - int(length * 1e9)
     try:
-        moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+        if (length := length_of(text)) is not None:
+            at = time.time_ns() - int(length * 1e9)
+        else:
+            moment = datetime.fromisoformat(text.strip().replace("Z", "+00:00"))
+            at = int(moment.timestamp() * 1e9)
+        if not 0 <= at < _END_OF_TIME:
+            raise OverflowError  # noqa: TRY301 - as `datetime` does for a date before its first
+    except OverflowError:
+        raise ConfigurationError(
+            f"{text!r:.{_SHOWN}} lies before 1970 or after 2262: no request was then"
+        ) from None
     except ValueError:
         raise ConfigurationError(
-            f"{text!r} is not a time: expected 90m, 24h, 7d or 2026-01-31T12:00"
+            f"{text!r:.{_SHOWN}} is not a time: expected 90m, 24h, 7d or 2026-01-31T12:00"
         ) from None
-    return int(moment.timestamp() * 1e9)
+    return at
 
 
 def _listed(text: str) -> tuple[str, ...]:
     """Return the values of a list that commas separate; a value with a comma stands in quotes."""
-    rows: list[list[str]] = list(csv.reader([text.replace("\n", " ")], skipinitialspace=True))
+    try:
+        rows: list[list[str]] = list(csv.reader([text.replace("\n", " ")], skipinitialspace=True))
+    except csv.Error:
+        raise ConfigurationError("a control character in a value has to stand in quotes") from None
     return tuple(value.strip() for value in rows[0] if value.strip())
 
 

@@ -1,16 +1,17 @@
 """What people said of records: labels that judges and rules are measured by, and users' feedback.
 
-Feedback is a label of a judge where it has the judge's name, or the name in ``report --labels``.
-A label whose record was drawn with a known chance says so in its metadata, such as
-``{"inclusion_probability": 0.1}``, and if it was drawn from a part of the traffic, from which
-(`frames`).
+Feedback is a label of a judge where it has the judge's name, or the name in ``report --labels``,
+and no user of the app gave it: ``submit_feedback(source="review")``, the viewer and
+``llmeval label`` make such labels. A label whose record was drawn with a known chance says so in
+its metadata, such as ``{"inclusion_probability": 0.1}``, and if it was drawn from a part of the
+traffic, from which (`frames`).
 
-All other feedback, and all with ``metadata={"source": "user"}``, is the opinion of users of the
-app. Users decide which answers they rate, so reports show their feedback and correct no mean with
-it. A label of one field of an answer has the field's path in its metadata, as ``field``; it says
-nothing of the whole answer. Of several opinions on a span, or on one field of its answer, under one
-name the latest counts. Feedback on a session counts each time, because nothing tells which earlier
-feedback it would replace.
+All other feedback, and all with the metadata ``{"source": "user"}``, is the opinion of users of the
+app, who may have chosen its name as well as its value. Users decide which answers they rate, so
+reports show their feedback and correct no mean with it. A label of one field of an answer has the
+field's path in its metadata, as ``field``; it says nothing of the whole answer. Of several opinions
+on a span, or on one field of its answer, under one name the latest counts. Feedback on a session
+counts each time, because nothing tells which earlier feedback it would replace.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import values
+from llmeval_sdk.process.reading import read_file
 from llmeval_sdk.statistics.detection import caught_at, caught_interval
 from llmeval_sdk.store.frames import ALL_TRAFFIC, Frame, frame_in
 from llmeval_sdk.store.latest import StoredValue, chance_of, is_verdict
@@ -77,7 +78,12 @@ def _read_label(value: object, metadata: str | None) -> Label | None:
 
 def is_of_user(metadata: str | None) -> bool:
     """Say whether feedback that might be a label of a judge comes from a user of the app."""
-    return json_object(metadata).get("source") == "user"
+    return values.is_of_user(json_object(metadata))
+
+
+def of_people_sql(f: str) -> str:
+    """Return SQL for whether a row of the table ``feedback`` comes from no user of the app."""
+    return f"ifnull({detail_of(f, values.SOURCE)}, '') != '{values.USER}'"
 
 
 def labels_from(path: str) -> dict[str, Label]:
@@ -89,7 +95,7 @@ def labels_from(path: str) -> dict[str, Label]:
     """
     labels: dict[str, Label] = {}
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
+        lines = read_file(path).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path} cannot be read: {error}") from None
     for number, line in enumerate(lines, 1):
@@ -528,17 +534,20 @@ def percents(interval: tuple[float, float]) -> str:
     return f"{interval[0]:.0%} to {interval[1]:.0%}"
 
 
+_IS_LABEL = f"""
+f.name = '{EXTRACTION_JUDGE}' AND f.span_id != '' AND f.error_type IS NULL
+  AND {field_of("f")} IS NULL AND {of_people_sql("f")}
+"""
 _CHECKED = f"""
 WITH checked AS (
   SELECT span_id, max(value) AS label, NULL AS verdict, NULL AS chance
-  FROM feedback AS f WHERE time_ns >= ? AND span_id != '' AND {field_of("f")} IS NULL
-  GROUP BY span_id
+  FROM feedback AS f WHERE {_IS_LABEL} AND time_ns >= ? GROUP BY span_id
   UNION ALL
   SELECT span_id, NULL, value, {chance_of("evaluations")}
   FROM evaluations
   WHERE name = ? AND time_ns >= ? AND error_type IS NULL AND span_id != ''
     AND {is_verdict("evaluations")}
-    AND span_id NOT IN (SELECT span_id FROM feedback AS f WHERE {field_of("f")} IS NULL)
+    AND span_id NOT IN (SELECT span_id FROM feedback AS f WHERE {_IS_LABEL})
   LIMIT ?
 )
 SELECT checked.label, checked.verdict, checked.chance, risk.value, recall.value, warning.value

@@ -54,7 +54,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        answer = self._refusal(request) or self._without_token(request)
+        answer = _malformed(request) or self._refusal(request) or self._without_token(request)
         admitted = not isinstance(answer, PlainTextResponse)
 
         async def send_guarded(message: Message) -> None:
@@ -161,6 +161,16 @@ def _port(request: Request) -> int:
 
 def _cookie_name(request: Request) -> str:
     return f"llmeval-{_port(request)}"  # the browser sends cookies to viewers on other ports too
+
+
+def _malformed(request: Request) -> PlainTextResponse | None:
+    """Refuse addresses that Python cannot take apart or write down."""
+    try:
+        request.url.path.encode()
+        urlsplit(request.headers.get("origin", ""))
+    except ValueError:  # one bracket of an IPv6 address, or half a character
+        return PlainTextResponse("This is no address.\n", status_code=400)
+    return None
 
 
 def _refused(why: str) -> PlainTextResponse:

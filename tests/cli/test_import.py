@@ -1,6 +1,7 @@
 """What `export` wrote comes back as it was, once, and whatever else a file holds is told by line."""
 
 import gzip
+import io
 import json
 import shutil
 import sqlite3
@@ -23,6 +24,8 @@ from llmeval_sdk.model import (
     Target,
     Usage,
 )
+from llmeval_sdk.offline.data import history
+from llmeval_sdk.process import workers
 
 
 START = 1_767_225_600_123_456_789
@@ -289,6 +292,36 @@ def test_a_line_of_many_empty_lists_is_refused_before_it_takes_memory(llmeval, t
     assert (done.returncode, done.stderr) == (1, "line 1: holds more than 4,000,000 values\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "last", "counted"),
+    [
+        ("\n" * 2_000_000, "line 1000001: is as empty as the 1,000,000 before", "1 line"),
+        ("\t \r\n" * 1_200_000, "line 1000001: is as empty as the 1,000,000 before", "1 line"),
+        (
+            "1\n" * 150_000,
+            "line 100000: cannot be read, nor can the 99,999 before",
+            "100,000 lines",
+        ),
+        (
+            "{}\n" * 150_000,
+            "line 100000: cannot be read, nor can the 99,999 before",
+            "100,000 lines",
+        ),
+    ],
+    ids=["empty", "blank", "numbers", "objects"],
+)
+def test_a_small_file_of_nothing_but_lines_ends_soon(llmeval, tmp_path, text, last, counted):
+    """The rest is not read, and the last line says so although no other is printed any more."""
+    (tmp_path / "day.gz").write_bytes(gzip.compress(f"{line(1)}\n{text}{line(2)}\n".encode()))
+    done = llmeval("import", "day.gz", "--store", "new.db")
+    assert done.returncode == 1
+    number = int(last.split()[1].rstrip(":")) + 1  # the line of the span stands before
+    said = last.replace(last.split()[1], f"{number}:")
+    assert done.stderr.splitlines()[-1] == f"{said}: what follows is not read"
+    assert "imported 1 span" in done.stdout
+    assert f"could not be read: {counted}" in done.stdout
+
+
 def test_fields_of_a_newer_release_are_ignored_and_named(llmeval, tmp_path):
     """Everything that is known comes in, and the exit code says success."""
     event = {**EVENT, "mood": "good"}
@@ -488,6 +521,33 @@ def test_spans_of_other_libraries_come_in_if_they_speak_of_models(llmeval, tmp_p
     assert rows["llm"]["usage"]["input_tokens"] == 3
     assert rows["llm"]["start_ns"] == START + 4
     assert "already there: 2 spans" in llmeval("import", "o.jsonl", "--store", "new.db").stdout
+
+
+class _Counted(io.BytesIO):
+    """Lines that count how many were taken."""
+
+    taken = 0
+
+    def readline(self, *args):
+        self.taken += 1
+        return super().readline(*args)
+
+
+@pytest.mark.parametrize("at_once", [1, 5])
+def test_spans_of_other_libraries_wait_within_bytes(monkeypatch, at_once):
+    """Those that have waited longest come in when the lines of all have so many bytes."""
+    monkeypatch.setattr(history, "MAX_WAITING_BYTES", 1 << 20)
+    monkeypatch.setattr(history, "CHUNK", 1 << 17)
+    monkeypatch.setattr(workers.os, "cpu_count", lambda: 1)  # no process of its own, reading ahead
+    long = {**CHAT, "gen_ai__input__messages": "x" * 50_000}
+    spans = [{**foreign(n, **long), "traceId": f"{n:032x}"} for n in range(1, 201)]
+    lines = [otlp(spans[n : n + at_once]) for n in range(0, 200, at_once)]
+    file = _Counted("\n".join(lines).encode())
+    items = history.HistoryReader().lines(file)
+    first = next(items)
+    assert first.span is not None
+    assert file.taken * at_once < 40, "a fifth of the file had to wait"
+    assert len([first, *items]) == 200
 
 
 def test_ids_in_base64_and_words_of_enumerations_are_read(llmeval, tmp_path):

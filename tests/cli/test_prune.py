@@ -1,6 +1,7 @@
 """Old traces go, whole, and only those."""
 
 import json
+import re
 import sqlite3
 import time
 from contextlib import closing
@@ -367,14 +368,22 @@ def test_runs_over_a_users_requests_forget_them_too(llmeval, tmp_path):
             "--no-progress", LLMEVAL_STORE=str(path),
         )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
-    runs = tmp_path / "experiments.db"
+    runs, reports = tmp_path / "experiments.db", tmp_path / "reports"
     assert b"the secret of ann" in runs.read_bytes()
+    saved = sorted(file.name for file in reports.iterdir())
+    assert len(saved) == 2
+    text = (reports / saved[0]).read_text()
+    (reports / "others.jsonl").write_text(re.sub('_id":"[^"]+"', '_id":""', text))
     for option in (["--dry-run"], []):
         done = llmeval("prune", "--store", path, "--user", "ann", *option)
         assert done.returncode == 0, done.stderr
         assert "2 traces of experiments" in done.stdout
-        assert "reports and exports that were written" in " ".join(done.stdout.split())
+        said = " ".join(done.stdout.split())
+        assert "reports and exports that were written" in said
+        assert f"hold rows of that user, and stay: delete them yourself: {', '.join(saved)}" in said
+        assert "may hold copies of some, and stay: others.jsonl" in said
     assert b"the secret of ann" not in runs.read_bytes()
+    assert b"the secret of ann" in (reports / saved[0]).read_bytes()
     assert b"the secret of ann" not in texts_in(tmp_path / "datasets")
     with StoreReader(runs) as reader:
         assert reader.counts().spans == 2

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import itertools
 import json
 import tracemalloc
+from collections import OrderedDict, UserDict, UserList
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.cli import main
 from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.offline.data import source
 from llmeval_sdk.offline.report import storage
+from llmeval_sdk.process import reading
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -152,6 +158,119 @@ def test_a_long_file_is_not_held_in_memory(tmp_path, monkeypatch):
     assert report.rows[-1].evaluations["context_relevance"].value is not None
     assert path.stat().st_size > 8e6
     assert peak < 6e6
+
+
+ENDLESS = {
+    "empty lines": ("jsonl", "\n" * 3_000, "as empty as the 1,000 before"),
+    "blank lines": ("jsonl", " \t\n" * 3_000, "as empty as the 1,000 before"),
+    "empty lines of CSV": ("csv", "\n" * 3_000, "as empty as the 1,000 before"),
+    "one line": ("jsonl", '{"request": "' + "x" * (3 << 20), "is longer than 1 MB"),
+    "one line of CSV": ("csv", "x" * (3 << 20), "has more than 1 million characters"),
+    "one line of TSV": ("tsv", "\t" * (3 << 20), "has more than 1 million characters"),
+    "one list": ("json", "[" + "[]," * (1 << 20) + "[]]", "cannot be read as one list"),
+}
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_what_a_file_makes_long_is_bounded(tmp_path, monkeypatch, kind):
+    """Lines, empty lines and a list that is read as a whole; good rows before are no result."""
+    suffix, content, said = ENDLESS[kind]
+    monkeypatch.setattr(source, "MAX_LINE", 1 << 20)
+    monkeypatch.setattr(source, "MAX_LIST", 1 << 20)
+    monkeypatch.setattr(source, "MAX_EMPTY_LINES", 1_000)
+    monkeypatch.setattr(reading, "MAX_EMPTY_LINES", 1_000)
+    good = {
+        "jsonl": '{"request": "q", "response": "r"}\n', "json": "",
+        "csv": "request,response\nq,r\n", "tsv": "request\tresponse\nq\tr\n",
+    }  # fmt: skip
+    path = tmp_path / f"data.{suffix}"
+    path.write_text(good[suffix] + content)
+    with pytest.raises(DataError, match=said) as told:
+        llmeval.evaluate(path, evaluators=["total_token_count"])
+    assert str(path) in str(told.value)
+    if kind != "one line":  # which is one bad row, and can be skipped
+        with pytest.raises(DataError, match=said):
+            llmeval.evaluate(path, evaluators=["total_token_count"], skip_bad=True)
+
+
+class EndlessMapping(Mapping):
+    """A mapping that makes up its keys as they are asked for."""
+
+    def __getitem__(self, key):
+        return "value"
+
+    def __iter__(self):
+        return (f"key {number}" for number in itertools.count())
+
+    def __len__(self):
+        return 3
+
+
+class EndlessSequence(Sequence):
+    """A sequence that has an item at every place."""
+
+    def __getitem__(self, place):
+        return {"content": "text", "role": "user"}
+
+    def __len__(self):
+        return 3
+
+
+class EndlessList(list):
+    """A list that goes on when it is read."""
+
+    def __iter__(self):
+        return itertools.repeat("text")
+
+
+COLUMNS = [
+    "request", "response", "retrieved_context", "expected_facts", "expected_retrieved_context",
+    "extractions", "value", "confidence", "field_config", "retrieval", "attributes", "usage",
+    "steps", "tools", "trace", "messages", "own_column",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+def test_a_cell_without_end_is_an_error_of_its_row(monkeypatch, column):
+    """Mappings, sequences, lists and generators that never end, alone and within others."""
+    monkeypatch.setattr(source, "MAX_ITEMS", 1_000)
+    for cell in (EndlessMapping(), EndlessSequence(), EndlessList(["text"])):
+        for whole in (cell, [cell], {"documents": cell, "messages": [{"content": cell}]}):
+            row = {"request": "q", "response": "r", column: whole}
+            with pytest.raises(DataError, match=f"column '{column}': has no end"):
+                llmeval.evaluate([row], evaluators=["total_token_count"])
+    for endless in (itertools.count(), (n for n in itertools.count())):
+        row = {"request": "q", "response": "r", column: endless}
+        with contextlib.suppress(DataError):  # it is no value of most columns, and is never read
+            assert len(llmeval.evaluate([row], evaluators=["semantic_validation"]).rows) == 1
+
+
+def test_a_row_without_end_is_a_bad_row(monkeypatch, rows):
+    """The others are evaluated where bad rows are skipped; so is a data set that is such a mapping."""
+    monkeypatch.setattr(source, "MAX_COLUMNS", 1_000)
+    with pytest.raises(DataError, match=r"row 2.*has no end"):
+        llmeval.evaluate([rows[0], EndlessMapping()], evaluators=["total_token_count"])
+    data = [rows[0], EndlessMapping(), rows[1]]
+    report = llmeval.evaluate(data, evaluators=["total_token_count"], skip_bad=True)
+    assert (len(report.rows), report.skipped) == (2, 1)
+    with pytest.raises(ConfigurationError, match="is not a data set"):
+        llmeval.evaluate(EndlessMapping())
+
+
+def test_mappings_of_other_types_are_read_as_dicts_are():
+    """Lazy rows of libraries, ordered and default ones, and what they hold."""
+    row = {"request": "q", "response": "r", "attributes": {"a": [1, {"b": 2}], "c": "d"}}
+    lazy = UserDict(row | {"attributes": UserDict(a=UserList([1, UserDict(b=2)]), c="d")})
+    found = [llmeval.evaluate([each]).rows[0].record for each in (row, lazy, OrderedDict(row))]
+    assert found[0] == found[1] == found[2]
+
+
+def test_a_table_of_very_many_columns_is_checked_in_a_moment(tmp_path):
+    """A name that stands twice is found without comparing each with each."""
+    path = tmp_path / "data.csv"
+    path.write_text(",".join(map(str, range(200_000))) + ",7\n")
+    with pytest.raises(DataError, match="the column '7' appears twice"):
+        llmeval.evaluate(path)
 
 
 DEEP = "[" * 3_000 + "]" * 3_000

@@ -4,6 +4,7 @@ import json
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
@@ -45,11 +46,12 @@ def test_a_label_has_the_shape_of_submitted_feedback(store, site, tmp_path):
     llmeval.configure(store=str(tmp_path / "other.db"))
     llmeval.submit_feedback(
         label="groundedness", value="no", reasoning="invented", submitter={"id": "viewer"},
-        span={"trace_id": root.trace_id, "span_id": root.span_id},
+        span={"trace_id": root.trace_id, "span_id": root.span_id}, source="review",
     )  # fmt: skip
     llmeval.flush(10)
     (ours,), (theirs,) = labels(store.path), labels(tmp_path / "other.db")
-    assert ours.evaluation == theirs.evaluation
+    assert ours.evaluation.metadata | {"source": "review"} == theirs.evaluation.metadata
+    assert replace(ours.evaluation, metadata={}) == replace(theirs.evaluation, metadata={})
     assert ours.target.span_id == theirs.target.span_id
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from pathlib import Path
 from time import monotonic
 from typing import Any
 
@@ -13,6 +12,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.heuristics.expected._ground_truth import compiled, of_answer, searched, unrated
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Evaluation
+from llmeval_sdk.process.reading import read_file
 
 
 _NAME = "json_schema"
@@ -33,7 +33,7 @@ def by_file(path: str) -> FunctionHeuristic[Evaluation | None]:
     if not path:
         raise ConfigurationError("json_schema needs a file, such as json_schema:answer.json")
     try:
-        schema = json.loads(Path(path).read_text(encoding="utf-8"))
+        schema = json.loads(read_file(path))
     except (OSError, ValueError) as error:
         raise ConfigurationError(f"json_schema: {path} cannot be read: {error}") from error
     return of_schema(schema)

@@ -9,9 +9,9 @@ of models has the question and the answer of its run.
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -47,6 +47,7 @@ from llmeval_sdk.offline.data.exported import (
 )
 from llmeval_sdk.offline.data.source import MAX_DEPTH, check_size, read_json
 from llmeval_sdk.offline.data.spans import hung
+from llmeval_sdk.process.reading import BadLine, numbered_lines
 from llmeval_sdk.process.workers import mapped
 from llmeval_sdk.store.history import Arrival, arrival
 from llmeval_sdk.tracing.foreign.reading import (
@@ -64,12 +65,15 @@ MAX_VALUES = 4_000_000
 """Commas and brackets of one line: each value of JSON takes a hundred bytes of memory."""
 MAX_WAITING = 20_000
 """Spans of other libraries that wait for the rest of their traces."""
+MAX_WAITING_BYTES = 128 << 20
+"""Bytes of the lines that those spans came in."""
+MAX_UNREADABLE = 100_000
+"""Lines or records after each other that cannot be read, after which no more of a file is."""
 MAX_NAMES = 1_000
 """Names of unknown fields that are counted apart."""
 CHUNK = 4 << 20
 """Bytes of the lines that a process reads at a time; and of how many lines."""
 CHUNK_LINES = 2_000
-_BLOCK = 1 << 20
 _ROWS = 1_000
 
 JSONL, OTLP, PARQUET = "jsonl", "otlp", "parquet"
@@ -84,6 +88,8 @@ class Unreadable(NamedTuple):
 
     place: str
     why: str
+    is_end: bool = False
+    """Whether nothing that follows in the file is read."""
 
 
 class HistoryReader:
@@ -102,19 +108,28 @@ class HistoryReader:
 
     def lines(self, file: BinaryIO, name: str = "") -> Iterator[Arrival | Unreadable]:
         """Read lines. ``name`` of the file begins each place."""
-        waiting = _Waiting()
-        for part in mapped(partial(_read_chunk, form=self._form, name=name), _chunks(file)):
-            self.others += part.others
-            for field, count in part.unknown.items():
-                if field in self.unknown or len(self.unknown) < MAX_NAMES:
-                    self.unknown[field] += count
-            for item in part.items:
-                if isinstance(item, _Foreign):
-                    waiting.add(item)
-                else:
-                    yield item
-            yield from waiting.released(MAX_WAITING)
-        yield from waiting.released(0)
+        waiting, unreadable = _Waiting(), 0
+        read = partial(_read_chunk, form=self._form, name=name)
+        with closing(mapped(read, _chunks(file))) as parts:
+            for part in parts:
+                self.others += part.others
+                for field, count in part.unknown.items():
+                    if field in self.unknown or len(self.unknown) < MAX_NAMES:
+                        self.unknown[field] += count
+                for item in part.items:
+                    unreadable = unreadable + 1 if isinstance(item, Unreadable) else 0
+                    if isinstance(item, _Foreign):
+                        waiting.add(item)
+                    elif unreadable < MAX_UNREADABLE:
+                        yield item
+                    else:
+                        why = f"cannot be read, nor can the {unreadable - 1:,} before"
+                        yield Unreadable(item.place, f"{why}: what follows is not read", True)
+                        break
+                yield from waiting.released(MAX_WAITING, MAX_WAITING_BYTES)
+                if unreadable >= MAX_UNREADABLE:
+                    break
+        yield from waiting.released(0, 0)
 
     def parquet(self, path: Path, name: str = "") -> Iterator[Arrival | Unreadable]:
         """Read the rows of a Parquet file."""
@@ -127,15 +142,15 @@ class HistoryReader:
                 yield Unreadable(place, _said(error))
 
 
-_Line = tuple[int, "bytes | str"]
-"""A line with its number; in the place of one that cannot be had, the reason."""
+_Line = tuple[int, "bytes | BadLine"]
+"""A line with its number."""
 
 
 def _chunks(file: BinaryIO) -> Iterator[list[_Line]]:
     """Yield the lines of a file, about four megabytes at a time."""
     chunk: list[_Line] = []
     size = 0
-    for number, line in _bounded(file):
+    for number, line in numbered_lines(file, most=MAX_LINE):
         chunk.append((number, line))
         size += len(line)
         if size > CHUNK or len(chunk) >= CHUNK_LINES:
@@ -149,13 +164,15 @@ def _read_chunk(lines: list[_Line], *, form: str | None, name: str) -> _Part:
     part = _Part([], Counter(), Counter())
     for number, line in lines:
         place = f"{name}line {number}"
-        if isinstance(line, str):
-            part.items.append(Unreadable(place, line))
-        elif line.strip():
-            try:
-                part.line(_parsed(line), place, form)
-            except _ODD as error:
-                part.items.append(Unreadable(place, _said(error)))
+        if isinstance(line, BadLine):
+            part.items.append(Unreadable(place, line.why, line.is_end))
+            continue
+        before = len(part.items)
+        try:
+            part.line(_parsed(line), place, form)
+        except _ODD as error:
+            part.items.append(Unreadable(place, _said(error)))
+        part.weigh(before, len(line))
     return part
 
 
@@ -165,6 +182,8 @@ class _Foreign(NamedTuple):
     trace_id: str
     place: str
     span: SpanData | _Left
+    size: int = 0
+    """Its share of the bytes of its line."""
 
 
 @dataclass(slots=True)
@@ -192,6 +211,14 @@ class _Part:
         self._each(records, self._record, f"{place}, log record")
         if value.get("resourceMetrics") or value.get("resource_metrics"):
             self.others["request of metrics"] += 1
+
+    def weigh(self, first: int, size: int) -> None:
+        """Divide the bytes of a line among what came in it, from the ``first`` item on."""
+        share = size // max(1, len(self.items) - first)
+        for place in range(first, len(self.items)):
+            item = self.items[place]
+            if isinstance(item, _Foreign):
+                self.items[place] = item._replace(size=share)
 
     def _each(
         self,
@@ -261,26 +288,6 @@ class _Part:
             _check_ids(target.trace_id, target.span_id)
         _check_time("timeUnixNano", event.timestamp_ns)
         return arrival(place, None, (checked(event),), is_whole=False)
-
-
-def _bounded(file: BinaryIO) -> Iterator[_Line]:
-    """Yield the lines of a file with their numbers; for one that cannot be had, why."""
-    number = 0
-    while True:
-        number += 1
-        try:
-            line = file.readline(MAX_LINE + 1)
-            if len(line) > MAX_LINE:
-                while line and not line.endswith(b"\n"):
-                    line = file.readline(_BLOCK)
-                yield number, f"is longer than {MAX_LINE >> 20} MB"
-                continue
-        except (OSError, EOFError, ValueError, zlib.error) as error:  # gzip raises any of them
-            yield number, f"cannot be read, nor can what follows: {error}"
-            return
-        if not line:
-            return
-        yield number, line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
 
 
 def _parsed(line: bytes) -> Any:
@@ -486,18 +493,20 @@ class _Waiting:
 
     def __init__(self) -> None:
         self._traces: dict[str, list[_Foreign]] = {}
-        self._count = 0
+        self._count = self._size = 0
 
     def add(self, item: _Foreign) -> None:
         """Hold a span."""
         self._traces.setdefault(item.trace_id, []).append(item)
         self._count += 1
+        self._size += item.size
 
-    def released(self, most: int) -> Iterator[Arrival | Unreadable]:
-        """Yield the spans of the traces that began first, until no more than ``most`` wait."""
-        while self._count > most:
+    def released(self, most: int, most_bytes: int) -> Iterator[Arrival | Unreadable]:
+        """Yield the spans of the traces that began first, until no more than so many wait."""
+        while self._count > most or self._size > most_bytes:
             items = self._traces.pop(next(iter(self._traces)))
             self._count -= len(items)
+            self._size -= sum(item.size for item in items)
             yield from _trace(items)
 
 

@@ -7,6 +7,7 @@ the end of a sentence, and `record_from` adds where in the data it happened.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
@@ -24,8 +25,9 @@ from llmeval_sdk.model.chat import (
     to_text,
 )
 from llmeval_sdk.model.fields import FIELD_OF, to_chunk, to_extraction, to_reason, to_usage
-from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json
+from llmeval_sdk.offline.data.source import Data, Located, check_size, read_json, settled
 from llmeval_sdk.offline.data.spans import Trace, read_trace
+from llmeval_sdk.process.patterns import UnboundedPatternError, longest_text
 
 
 def _read_steps(value: object) -> tuple[Step, ...]:
@@ -260,6 +262,19 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return mapping
 
 
+def _field_config(value: object) -> Mapping[str, Any]:
+    config = _mapping(value)
+    form = config.get("format")
+    if isinstance(form, (str, re.Pattern)):
+        try:
+            longest_text(form)
+        except UnboundedPatternError as error:
+            raise ValueError(f"the format {form!r:.80}: {error}") from None
+        except re.error:  # the name of a format, or none: the score then has none to go by
+            pass
+    return config
+
+
 def _usage(value: object) -> Usage:
     usage = to_usage(structured(value))
     if usage is None:
@@ -332,7 +347,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
     "extractions": _extractions,
     "value": _as_it_is,
     "confidence": _confidence,
-    "field_config": _mapping,
+    "field_config": _field_config,
     "retrieval": _mapping,
     "attributes": _mapping,
     "usage": _usage,
@@ -376,6 +391,7 @@ def record_from(  # noqa: C901, PLR0912
         read = READERS.get(column)
         try:
             if type(value) is not str:
+                value = settled(value)
                 check_size(value)
             if read is None:
                 others[column] = value

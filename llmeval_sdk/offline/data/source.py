@@ -10,13 +10,16 @@ import csv
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from llmeval_sdk.errors import ConfigurationError, DataError, missing_extra
 from llmeval_sdk.model import Record
+from llmeval_sdk.process.reading import MAX_EMPTY_LINES, BadLine, numbered_lines, read_file
 
 
 MAX_DEPTH = 100
@@ -70,6 +73,49 @@ def check_size(value: Any) -> None:
         level, depth = inner, depth + 1
 
 
+def settled(value: object) -> Any:
+    """Return a value whose mappings and sequences hold what they have, and make nothing up later.
+
+    A mapping or a sequence of another type than Python's own may have no end.
+
+    Raises:
+        ValueError: there are more than `MAX_ITEMS` in such ones, or they are nested too deep.
+    """
+    return _settled(value, 0, {}, count(1))
+
+
+def _settled(value: object, depth: int, known: dict[int, Any], items: Iterator[int]) -> Any:
+    kind = type(value)
+    if kind in _SCALAR or kind is int or id(value) in known:
+        return known.get(id(value), value)
+    if depth > MAX_DEPTH:
+        raise ValueError(_DEEP)
+    pairs: Iterable[tuple[object, object]]
+    if isinstance(value, Mapping):
+        pairs = value.items()
+    elif isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview)):
+        pairs = enumerate(value)
+    else:
+        return value
+    known[id(value)] = value
+    is_own = kind in (dict, list, tuple)
+    settled_items: dict[object, Any] = {}
+    is_same = True
+    for key, item in pairs:
+        if not is_own and next(items) > MAX_ITEMS:
+            raise ValueError(f"has no end, or more than {MAX_ITEMS:,} items in a {kind.__name__}")
+        new = settled_items[key] = _settled(item, depth + 1, known, items)
+        is_same = is_same and new is item
+    if not is_same or not (is_own or isinstance(value, (dict, list, tuple))):
+        held = settled_items if isinstance(value, Mapping) else list(settled_items.values())
+        known[id(value)] = tuple(held) if isinstance(value, tuple) else held
+    return known[id(value)]
+
+
+MAX_ITEMS = 1_000_000
+"""Of mappings and sequences of other types than Python's own, in one cell."""
+MAX_COLUMNS = 100_000
+"""Of a row that is a mapping of another type."""
 _SCALAR = frozenset((str, float, bool, type(None)))
 _DEEP = f"is nested too deep: at most {MAX_DEPTH} lists and mappings within each other"
 _LONG = "holds a number of too many digits: write it as a text"
@@ -82,6 +128,10 @@ BATCH = 1_000
 """Rows of a Parquet file that are in memory at a time."""
 MAX_CELL = 1 << 27
 """Characters of one CSV cell; the csv module's own limit is 128 KB."""
+MAX_LINE = 64 << 20
+"""Bytes of one line, or characters of CSV."""
+MAX_LIST = 128 << 20
+"""Bytes of a file that holds one list, which is read as a whole."""
 
 
 def _read_file(path: Path) -> tuple[int | None, Iterator[PlacedRow]]:
@@ -108,11 +158,12 @@ def _json_lines(path: Path) -> tuple[None, Iterator[PlacedRow]]:
 
 def _lines(path: Path) -> Iterator[PlacedRow]:
     with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in numbered_lines(file, most=MAX_LINE):
             place = f"line {number}"
-            if number == 1:
-                line = line.removeprefix(b"\xef\xbb\xbf")  # noqa: PLW2901 - a byte order mark
-            if not line.strip():
+            if isinstance(line, BadLine):
+                if line.is_end:
+                    raise DataError(f"{path}, {place} {line.why}")
+                yield place, DataError(line.why)
                 continue
             try:
                 row = read_json(line)
@@ -129,7 +180,9 @@ def _json(path: Path) -> tuple[int | None, Iterator[PlacedRow]]:
     if begins != b"[":
         return _json_lines(path)
     try:
-        rows = read_json(path.read_bytes())
+        rows = read_json(read_file(path, most=MAX_LIST))
+    except OSError as error:
+        raise DataError(f"{path} cannot be read as one list: {error.strerror}") from None
     except ValueError as error:
         raise DataError(f"{path} {error}") from None
     return len(rows), ((f"row {number}", row) for number, row in enumerate(rows, 1))
@@ -142,7 +195,8 @@ def _csv(path: Path) -> tuple[None, Iterator[PlacedRow]]:
 def _cells(path: Path) -> Iterator[PlacedRow]:
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CELL))
     with path.open(encoding="utf-8-sig", newline="") as file:
-        reader = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
+        delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+        reader = csv.reader(_bounded(file), delimiter=delimiter)
         try:
             titles = next(reader, [])
             _check_titles(path, titles)
@@ -160,8 +214,20 @@ def _cells(path: Path) -> Iterator[PlacedRow]:
             raise DataError(f"{path}, line {reader.line_num + 1}: {error}") from None
 
 
+def _bounded(file: TextIO) -> Iterator[str]:
+    """Yield the lines of a file; raises `csv.Error` for one that is too long, or too many empty."""
+    empty = 0
+    while line := file.readline(MAX_LINE + 1):
+        empty = empty + 1 if line.isspace() else 0
+        if len(line) > MAX_LINE:
+            raise csv.Error(f"it has more than {MAX_LINE >> 20} million characters")
+        if empty > MAX_EMPTY_LINES:
+            raise csv.Error(f"it is as empty as the {MAX_EMPTY_LINES:,} before")
+        yield line
+
+
 def _check_titles(path: Path, titles: list[str]) -> None:
-    twice = sorted({title for title in titles if titles.count(title) > 1})
+    twice = sorted(title for title, times in Counter(titles).items() if times > 1)
     if twice:
         raise DataError(f"{path}, line 1: the column {twice[0]!r} appears twice")
 
@@ -236,7 +302,7 @@ def open_data(data: object) -> Data:
         )
         return Data(path.name, count, rows)
     if isinstance(data, Mapping):
-        some = ", ".join(map(repr, list(data)[:3]))
+        some = ", ".join(map(repr, islice(data, 3)))
         raise ConfigurationError(
             f"a mapping with the keys {some} is not a data set: pass a list of rows, or one split "
             "of it, such as data['test']"
@@ -251,10 +317,17 @@ def open_data(data: object) -> Data:
 def _rows(data: object) -> Iterator[PlacedRow]:
     for number, row in enumerate(_each(data), 1):
         place = f"row {number}"
-        if isinstance(row, (Mapping, Record, DataError)):
+        if isinstance(row, Mapping) and type(row) is not dict:
+            cells = dict(islice(row.items(), MAX_COLUMNS + 1))
+            is_endless = len(cells) > MAX_COLUMNS
+            yield place, DataError(_ENDLESS) if is_endless else cells
+        elif isinstance(row, (Mapping, Record, DataError)):
             yield place, row
         else:
             yield place, DataError(f"expected a mapping or a Record, not {type(row).__name__}")
+
+
+_ENDLESS = f"has no end, or more than {MAX_COLUMNS:,} columns"
 
 
 def stem_of(data: object) -> str:

@@ -31,6 +31,7 @@ from llmeval_sdk.offline.report.aggregate import Aggregate, from_plain
 from llmeval_sdk.offline.report.row import Row, whole_numbers
 from llmeval_sdk.process import private
 from llmeval_sdk.process.private import replace_text
+from llmeval_sdk.process.reading import read_file
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
@@ -596,7 +597,7 @@ def read_run(folder: Path) -> dict[str, Any]:
         DataError: the folder holds no run.
     """
     try:
-        header: dict[str, Any] = json.loads((folder / RUN).read_bytes())
+        header: dict[str, Any] = json.loads(read_file(folder / RUN))
         if "llmeval_report" in header:
             return header
     except (OSError, ValueError):
@@ -619,7 +620,7 @@ def folder_ends(folder: Path) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """
     header = read_run(folder)
     try:
-        return header, json.loads((folder / REPORT).read_bytes())
+        return header, json.loads(read_file(folder / REPORT))
     except FileNotFoundError:
         return header, None
     except (OSError, ValueError) as error:

@@ -126,7 +126,7 @@ def record(count, **feedback):
 
 def test_labels_in_the_store_serve_as_well(run, written):
     """The probability beside each is the one that the judge gave to that span."""
-    record(120, label="people")
+    record(120, label="people", source="review")
     code, out, err = run("calibrate", "--evaluator", "groundedness", "--feedback", "people")
     assert (code, err) == (0, "")
     assert "120 labelled answers" in out
