@@ -248,6 +248,23 @@ def path(value: object) -> str:
     return str.strip(plain)
 
 
+@allows("a file that can be read")
+def file(value: object) -> str:
+    """Read the path of a file that is there."""
+    plain = path(value)
+    if plain and not os.access(plain, os.R_OK):
+        raise ValueError
+    return plain
+
+
+@allows("`http://…`, `https://…` or `host:port`")
+def server(value: object) -> str:
+    """Read the address of a server, of which the scheme may be missing."""
+    plain = text(value)
+    address(plain if "://" in plain else plain and f"http://{plain}")
+    return plain
+
+
 @allows("`http://…` or `https://…`")
 def address(value: object) -> str:
     """Read the address of a server."""

@@ -22,6 +22,7 @@ from llmeval_sdk.config.reading import (
     count,
     duration,
     expected,
+    file,
     flag,
     fraction,
     json_list,
@@ -35,6 +36,7 @@ from llmeval_sdk.config.reading import (
     prices,
     secret,
     secret_pairs,
+    server,
     setting,
     some_of,
     text,
@@ -347,15 +349,6 @@ def _true(value: object) -> bool:
     return flag(value)
 
 
-@allows("`http://…`, `https://…` or, for gRPC, `host:port`")
-def _otlp_address(value: object) -> str:
-    plain = text(value)
-    if plain and "://" not in plain:
-        address(f"http://{plain}")
-        return plain
-    return address(plain)
-
-
 class OtlpSettings(Table):
     """What OpenTelemetry's own variables say of the exporter `otlp`."""
 
@@ -377,7 +370,7 @@ class OtlpSettings(Table):
     otlp_endpoint: str | None = setting(
         None,
         "OTEL_EXPORTER_OTLP_ENDPOINT",
-        read=_otlp_address,
+        read=server,
         doc="OTLP server, `http://localhost:4318`; turns `otlp` on.",
         closes=_OTLP,
     )
@@ -385,11 +378,11 @@ class OtlpSettings(Table):
         "otlp_endpoint",
         "TRACES_ENDPOINT",
         "The second is the whole address for spans.",
-        _otlp_address,
+        server,
         _OTLP,
     )
     otlp_logs_endpoint: str | None = _form(
-        "otlp_endpoint", "LOGS_ENDPOINT", "The third is that for scores.", _otlp_address, _OTLP
+        "otlp_endpoint", "LOGS_ENDPOINT", "The third is that for scores.", server, _OTLP
     )
     otlp_protocol: str = setting(
         "http/protobuf",
@@ -443,21 +436,21 @@ class OtlpSettings(Table):
     otlp_certificate: str | None = setting(
         None,
         "OTEL_EXPORTER_OTLP_CERTIFICATE",
-        read=path,
+        read=file,
         doc="File with the authorities to trust.",
         closes=_OTLP,
     )
     otlp_client_certificate: str | None = setting(
         None,
         "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-        read=path,
+        read=file,
         doc="File with our certificate.",
         closes=_OTLP,
     )
     otlp_client_key: str | None = setting(
         None,
         "OTEL_EXPORTER_OTLP_CLIENT_KEY",
-        read=path,
+        read=file,
         doc="File with the key of our certificate.",
         closes=_OTLP,
     )

@@ -82,9 +82,13 @@ def read_options(
 
 
 def _evaluators(evaluators: object) -> tuple[Any, ...]:
-    if isinstance(evaluators, str):
+    expected = 'evaluators, or names such as ["groundedness"]'
+    if not isinstance(evaluators, str):
+        return _items("evaluators", evaluators, expected)
+    try:
         return names(evaluators)
-    return _items("evaluators", evaluators, 'evaluators, or names such as ["groundedness"]')
+    except ValueError:
+        raise _refused("evaluators", evaluators, expected) from None
 
 
 def _escalations(escalations: object) -> tuple[Escalation, ...] | None:

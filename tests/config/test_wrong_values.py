@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path, PurePosixPath
 
 import pytest
+from otlp_collector import running_collector
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config
@@ -54,6 +55,8 @@ WRONG = {
     reading.count: ("many", "-1", "1.5", "nan", "1e400"), reading.json_list: LISTS,
     reading.limits: ("bm25", "[20]", '{"bm25": 0}', '{"bm25": "x"}', '{"bm25": true}'),
     reading.prices: ("m", "m=1", "m=a,b", '{"m": 1}', "=1,2"), reading.address: ADDRESSES,
+    reading.server: ("http://", "host:port", "https://a b/", "ftp://host", "a b"),
+    reading.file: ("/nowhere", "nowhere.pem", "/nowhere/x", "x" * 5_000, "/proc/nowhere"),
     reading.secret_pairs: ("x", "=", "a=\u00e4", "x-key=a%0Ab", "\u00fc=1"),
     reading.pairs: ("x", "=1", "a=1,b", ",x", "a=%FF\udcff"),
     reading.long_secret: ("short", "true", "x", "0123456789abcde", "\udcff" * 20),
@@ -61,7 +64,6 @@ WRONG = {
 OF_ROW = {
     "otel_disabled": ("ture", "1", "yes", "on", "flase"), "exporters": (",", ", ,", ",,", " ,", ", "),
     "redact": ("emial", "true", "email,off", "all,off", ","),
-    "otlp_certificate": None, "otlp_client_certificate": None, "otlp_client_key": None,
     "shared": ADDRESSES, "judge_queue": ADDRESSES,
 }  # fmt: skip
 
@@ -163,6 +165,40 @@ def test_no_variable_loses_a_record_or_raises_later(name, monkeypatch, tmp_path,
             else:
                 assert ROWS[name].variables[0] in caplog.text
         assert caught.snapshot() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(name, text) for name, text in GIVEN if name in CLOSING["otlp"]]
+)
+def test_nothing_is_sent_over_otlp_while_an_address_or_a_key_cannot_be_read(
+    name, text, monkeypatch, caplog
+):
+    """Not even to the address of the other signal; the records stay in the local store."""
+    with running_collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", f"{collector.url}/v1/traces")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.setenv(ROWS[name].variables[0], text)
+        with runtime.isolated():
+            with llmeval.workflow("answer", request="a question"):
+                pass
+            stats = llmeval.flush(20)
+        assert {name: each.delivered for name, each in stats.exporters.items()} == {"local": 1}
+        assert collector.requests == []
+    assert f"{ROWS[name].variables[0]}=" in caplog.text
+
+
+@pytest.mark.parametrize("text", ["oltp", ",", "otpl,consle", "nothing"])
+def test_without_a_usable_name_records_stay_local(text, monkeypatch, caplog):
+    """Never what the variables of OTLP or Datadog would turn on."""
+    with running_collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.setenv("LLMEVAL_EXPORTERS", text)
+        with runtime.isolated():
+            with llmeval.workflow("answer", request="a question"):
+                pass
+            assert set(llmeval.flush(20).exporters) == {"local"}
+        assert collector.requests == []
+    assert "LLMEVAL_EXPORTERS" in caplog.text
 
 
 @pytest.fixture
