@@ -546,21 +546,26 @@ class Settings(
         extensions: the tables of plugins by class. A table that is missing has all its defaults.
         closed: what is off because a variable cannot be read, `JUDGES`, `IDS` or the name of an
             exporter, with the reason.
+        unreadable: the settings whose variables cannot be read.
         values: settings by their names; the others have their defaults.
     """
 
     extensions: Mapping[type, Any]
     closed: Mapping[str, str]
+    unreadable: Collection[str]
 
     def __init__(
         self,
         *,
         extensions: Mapping[type, Any] | None = None,
         closed: Mapping[str, str] | None = None,
+        unreadable: Collection[str] = (),
         **values: Any,
     ) -> None:
         super().__init__(**values)
-        self.__dict__.update(extensions=extensions or {}, closed=closed or {})
+        self.__dict__.update(
+            extensions=extensions or {}, closed=closed or {}, unreadable=unreadable
+        )
 
     def of(self, table: type[_AnyTable]) -> _AnyTable:
         """Return a table that stands apart, such as that of a plugin."""
@@ -576,6 +581,11 @@ class Settings(
         """Raise `ConfigurationError` where something is closed, with what closes it."""
         if what in self.closed:
             raise ConfigurationError(f"{_closed_words(what)}: {self.closed[what]}")
+
+    def check_readable(self, name: str) -> None:
+        """Raise `ConfigurationError` where the variable of a setting cannot be read."""
+        if name in self.unreadable:
+            raise ConfigurationError(f"{source_of(name)} cannot be read, so nothing is sent")
 
 
 @cache
@@ -634,7 +644,9 @@ def from_environment(
             core.update(own)
         elif own:
             extensions[table] = table(**own)
-    return Settings(**core, extensions=extensions, closed=reading.closed)
+    return Settings(
+        **core, extensions=extensions, closed=reading.closed, unreadable=tuple(reading.unreadable)
+    )
 
 
 def _checked(options: Mapping[str, object]) -> dict[str, Any]:
@@ -693,6 +705,7 @@ class _Reading:
         self._env = env
         self.values: dict[str, Any] = {}
         self.closed: dict[str, str] = {}
+        self.unreadable: list[str] = []
         self.problems: list[str] = []
 
     def read(self, rows: Iterable[Row]) -> None:
@@ -746,6 +759,7 @@ class _Reading:
         value = row.default if row.careful is DEFAULT else row.careful
         value = value(given, present) if callable(value) else value
         self.values[row.name] = value
+        self.unreadable.append(row.name)
         until = " until it can be read" if row.closes else ""
         self.problems.append(f"{line}; {careful_words(row, value)}{until}")
         if row.closes is not None:

@@ -17,6 +17,7 @@ from llmeval_sdk.config import SCORES, Secret, reading
 from llmeval_sdk.config.settings import DETECTORS
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.exporters import memory, redaction
+from llmeval_sdk.judges.models.openai_client import OpenAILLM
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing.judge_server import JudgeServer
@@ -241,6 +242,25 @@ def test_no_judge_is_asked_while_a_limit_cannot_be_read(name, judged, monkeypatc
         monkeypatch.setenv(ROWS[name].variables[0], text)
         assert asked(judged, number) == 0
     assert ROWS[name].variables[0] in caplog.text
+
+
+@pytest.mark.parametrize("name", sorted(CLOSING["judges"] - {"shared", "judge_queue"}))
+def test_offline_a_run_with_judges_says_what_cannot_be_read(name, judged, monkeypatch):
+    """A person is watching: no verdict is paid for, and none is missing silently."""
+    monkeypatch.setenv(ROWS[name].variables[0], wrong_texts(ROWS[name])[0])
+    rows = [{"request": "a question", "response": "an answer"}]
+    with pytest.raises(ConfigurationError, match=ROWS[name].variables[0]):
+        llmeval.evaluate(rows, evaluators=["safety"], progress=False)
+    assert len(judged.requests) == 0
+
+
+@pytest.mark.parametrize("text", ADDRESSES)
+def test_a_model_that_code_makes_never_goes_to_the_vendor_instead(text, monkeypatch):
+    """Its address is that of the environment, which cannot be read."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("LLMEVAL_JUDGE_BASE_URL", text)
+    with pytest.raises(ConfigurationError, match="LLMEVAL_JUDGE_BASE_URL cannot be read"):
+        OpenAILLM("gpt-4o")
 
 
 @pytest.mark.parametrize(
