@@ -28,7 +28,10 @@ def settings() -> str:
     tables = re.sub(r"^[*]{2}(.+)[*]{2}$", r"## \1", settings_table(), flags=re.MULTILINE)
     tables = re.sub(r"^\| variable .*\n\|[- |]+\n", "", tables, flags=re.MULTILINE)
     tables = re.sub(
-        r"^\| (.+?) \| (.+) \| (–|`[^|]*`) \| ([^|]+) \| (.+) \|$", _setting, tables, flags=re.MULTILINE
+        r"^\| (.+?) \| (.+) \| (–|`[^|]*`) \| ([^|]+) \| (.+) \|$",
+        _setting,
+        tables,
+        flags=re.MULTILINE,
     )
     return (
         "# Settings\n\n"
