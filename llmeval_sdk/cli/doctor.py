@@ -671,12 +671,12 @@ def run(args: argparse.Namespace) -> int:
     broken = [each for findings in sections.values() for each in findings if each.ok is False]
     on = _hidden(_on(settings, sections), hide)
     if args.json:
-        rows = _rows(settings, hide, problems, everything=args.all)
+        rows = _rows(settings, hide, everything=args.all)
         return _print_json(sections, rows, on, hide)
     say_wrapped(f"{f'NOT ok, {len(broken)} broken (see below)' if broken else 'ok'}: {on}.")
     if args.all:
         _versions()
-        _settings(settings, hide, problems)
+        _settings(settings, hide)
     for title, findings in sections.items():
         details = args.all or title == "Judge fleet"
         if title == "Evaluators":
@@ -793,14 +793,12 @@ def _versions() -> None:
     say_wrapped(", ".join(f"{name} {version}" for name, version in found if version))
 
 
-def _rows(
-    settings: Settings, hide: set[str], problems: list[str], *, everything: bool
-) -> list[tuple[str, str, str]]:
+def _rows(settings: Settings, hide: set[str], *, everything: bool) -> list[tuple[str, str, str]]:
     """Return each setting to show: its name, its value without secrets, and where it is from."""
     rows = []
     for row in config.rows():
         source = config.source_of(row.name)
-        if any(problem.startswith(f"{source}=") for problem in problems):
+        if row.name in settings.unreadable and source != "default":
             source = f"{source}, which cannot be read"
         if everything or source != "default":
             value = shown(config.value_of(settings, row.name))
@@ -811,8 +809,8 @@ def _rows(
     return rows
 
 
-def _settings(settings: Settings, hide: set[str], problems: list[str]) -> None:
-    rows = _rows(settings, hide, problems, everything=True)
+def _settings(settings: Settings, hide: set[str]) -> None:
+    rows = _rows(settings, hide, everything=True)
     heading("Settings")
     table(("setting", "value", "from"), rows)
 

@@ -241,12 +241,28 @@ def text(value: object) -> str:
 @allows("a path")
 def path(value: object) -> str:
     """Read a path, as text or as an `os.PathLike`."""
-    plain = os.fspath(value) if isinstance(value, os.PathLike) else value
-    plain = os.fsdecode(plain) if isinstance(plain, bytes) else plain
+    plain = os.fsdecode(value) if isinstance(value, os.PathLike) else value
     if not isinstance(plain, str) or "\0" in plain:
         raise ValueError
     os.fsencode(plain)
     return str.strip(plain)
+
+
+@allows("a file that can be read")
+def file(value: object) -> str:
+    """Read the path of a file that is there."""
+    plain = path(value)
+    if plain and not os.access(plain, os.R_OK):
+        raise ValueError
+    return plain
+
+
+@allows("`http://…`, `https://…` or `host:port`")
+def server(value: object) -> str:
+    """Read the address of a server, of which the scheme may be missing."""
+    plain = text(value)
+    address(plain if "://" in plain else plain and f"http://{plain}")
+    return plain
 
 
 @allows("`http://…` or `https://…`")
@@ -280,11 +296,13 @@ def flag(value: object) -> bool:
         word = str.strip(value).lower()
         if word in _TRUE + _FALSE:
             return word in _TRUE
-    elif isinstance(value, int) and value in (0, 1):
+    elif (isinstance(value, int) and value in (0, 1)) or _is_bool_of_numpy(value):
         return bool(value)
-    elif str(getattr(value, "dtype", "")) == "bool" and getattr(value, "ndim", None) == 0:
-        return bool(value)  # numpy's
     raise ValueError
+
+
+def _is_bool_of_numpy(value: object) -> bool:
+    return type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
 
 
 @allows("names with commas between")
@@ -312,19 +330,26 @@ def some_of(*words: str) -> Callable[[object], tuple[str, ...]]:
     return read
 
 
+def _real(value: Any) -> Any:
+    """Return an object that is a number by its protocol; raises ``ValueError`` for others."""
+    from decimal import Decimal
+    from numbers import Real
+    from operator import index
+
+    if hasattr(type(value), "__index__"):
+        return index(value)
+    if not isinstance(value, (Real, Decimal)):
+        raise ValueError  # noqa: TRY004
+    return value
+
+
 def _number(value: object) -> float:
     """Return a finite number that a text or an object stands for; raises ``ValueError``."""
-    if isinstance(value, bool):
-        raise ValueError  # noqa: TRY004
+    if isinstance(value, bool) or _is_bool_of_numpy(value):
+        raise ValueError
     if not isinstance(value, (int, float)):
-        if not isinstance(value, str):
-            from decimal import Decimal
-            from numbers import Real
-
-            if not isinstance(value, (Real, Decimal)):
-                raise ValueError  # noqa: TRY004
         try:
-            value = float(value)
+            value = float(value if isinstance(value, str) else _real(value))
         except (ValueError, OverflowError):
             raise ValueError from None
     if not -1e300 < value < 1e300:  # which NaN is not either

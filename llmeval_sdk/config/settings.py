@@ -22,6 +22,7 @@ from llmeval_sdk.config.reading import (
     count,
     duration,
     expected,
+    file,
     flag,
     fraction,
     json_list,
@@ -35,6 +36,7 @@ from llmeval_sdk.config.reading import (
     prices,
     secret,
     secret_pairs,
+    server,
     setting,
     some_of,
     text,
@@ -347,15 +349,6 @@ def _true(value: object) -> bool:
     return flag(value)
 
 
-@allows("`http://…`, `https://…` or, for gRPC, `host:port`")
-def _otlp_address(value: object) -> str:
-    plain = text(value)
-    if plain and "://" not in plain:
-        address(f"http://{plain}")
-        return plain
-    return address(plain)
-
-
 class OtlpSettings(Table):
     """What OpenTelemetry's own variables say of the exporter `otlp`."""
 
@@ -377,7 +370,7 @@ class OtlpSettings(Table):
     otlp_endpoint: str | None = setting(
         None,
         "OTEL_EXPORTER_OTLP_ENDPOINT",
-        read=_otlp_address,
+        read=server,
         doc="OTLP server, `http://localhost:4318`; turns `otlp` on.",
         closes=_OTLP,
     )
@@ -385,11 +378,11 @@ class OtlpSettings(Table):
         "otlp_endpoint",
         "TRACES_ENDPOINT",
         "The second is the whole address for spans.",
-        _otlp_address,
+        server,
         _OTLP,
     )
     otlp_logs_endpoint: str | None = _form(
-        "otlp_endpoint", "LOGS_ENDPOINT", "The third is that for scores.", _otlp_address, _OTLP
+        "otlp_endpoint", "LOGS_ENDPOINT", "The third is that for scores.", server, _OTLP
     )
     otlp_protocol: str = setting(
         "http/protobuf",
@@ -443,21 +436,21 @@ class OtlpSettings(Table):
     otlp_certificate: str | None = setting(
         None,
         "OTEL_EXPORTER_OTLP_CERTIFICATE",
-        read=path,
+        read=file,
         doc="File with the authorities to trust.",
         closes=_OTLP,
     )
     otlp_client_certificate: str | None = setting(
         None,
         "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-        read=path,
+        read=file,
         doc="File with our certificate.",
         closes=_OTLP,
     )
     otlp_client_key: str | None = setting(
         None,
         "OTEL_EXPORTER_OTLP_CLIENT_KEY",
-        read=path,
+        read=file,
         doc="File with the key of our certificate.",
         closes=_OTLP,
     )
@@ -553,21 +546,26 @@ class Settings(
         extensions: the tables of plugins by class. A table that is missing has all its defaults.
         closed: what is off because a variable cannot be read, `JUDGES`, `IDS` or the name of an
             exporter, with the reason.
+        unreadable: the settings whose variables cannot be read.
         values: settings by their names; the others have their defaults.
     """
 
     extensions: Mapping[type, Any]
     closed: Mapping[str, str]
+    unreadable: Collection[str]
 
     def __init__(
         self,
         *,
         extensions: Mapping[type, Any] | None = None,
         closed: Mapping[str, str] | None = None,
+        unreadable: Collection[str] = (),
         **values: Any,
     ) -> None:
         super().__init__(**values)
-        self.__dict__.update(extensions=extensions or {}, closed=closed or {})
+        self.__dict__.update(
+            extensions=extensions or {}, closed=closed or {}, unreadable=unreadable
+        )
 
     def of(self, table: type[_AnyTable]) -> _AnyTable:
         """Return a table that stands apart, such as that of a plugin."""
@@ -583,6 +581,11 @@ class Settings(
         """Raise `ConfigurationError` where something is closed, with what closes it."""
         if what in self.closed:
             raise ConfigurationError(f"{_closed_words(what)}: {self.closed[what]}")
+
+    def check_readable(self, name: str) -> None:
+        """Raise `ConfigurationError` where the variable of a setting cannot be read."""
+        if name in self.unreadable:
+            raise ConfigurationError(f"{source_of(name)} cannot be read, so nothing is sent")
 
 
 @cache
@@ -647,7 +650,9 @@ def from_environment(
             core.update(own)
         elif own:
             extensions[table] = table(**own)
-    return Settings(**core, extensions=extensions, closed=reading.closed)
+    return Settings(
+        **core, extensions=extensions, closed=reading.closed, unreadable=tuple(reading.unreadable)
+    )
 
 
 def _names_a_plugins(env: Mapping[str, str]) -> bool:
@@ -719,6 +724,7 @@ class _Reading:
         self._env = env
         self.values: dict[str, Any] = {}
         self.closed: dict[str, str] = {}
+        self.unreadable: list[str] = []
         self.problems: list[str] = []
 
     def read(self, rows: Iterable[Row]) -> None:
@@ -772,6 +778,7 @@ class _Reading:
         value = row.default if row.careful is DEFAULT else row.careful
         value = value(given, present) if callable(value) else value
         self.values[row.name] = value
+        self.unreadable.append(row.name)
         until = " until it can be read" if row.closes else ""
         self.problems.append(f"{line}; {careful_words(row, value)}{until}")
         if row.closes is not None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from llmeval_sdk.config.reading import names
+from llmeval_sdk.config.reading import json_list, names
 from llmeval_sdk.config.settings import shown
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.budget import Budget
@@ -73,7 +73,7 @@ def read_options(
         raise _refused("budget", budget, "a Budget, such as Budget(usd_per_day=5.0)")
     plan["budget"] = budget
     if isinstance(groups := settings.get("budget_groups"), str):
-        _read(parse_budgets(groups))
+        _read("budget_groups", groups, parse_budgets)
     plan["escalations"] = _escalations(escalations)
     plan["rules"] = _rules(sampling_rules)
     instead = {"escalations": escalations, "sampling_rules": sampling_rules}
@@ -82,15 +82,19 @@ def read_options(
 
 
 def _evaluators(evaluators: object) -> tuple[Any, ...]:
-    if isinstance(evaluators, str):
+    expected = 'evaluators, or names such as ["groundedness"]'
+    if not isinstance(evaluators, str):
+        return _items("evaluators", evaluators, expected)
+    try:
         return names(evaluators)
-    return _items("evaluators", evaluators, 'evaluators, or names such as ["groundedness"]')
+    except ValueError:
+        raise _refused("evaluators", evaluators, expected) from None
 
 
 def _escalations(escalations: object) -> tuple[Escalation, ...] | None:
     expected = "Escalation objects or a JSON list"
     if isinstance(escalations, str):
-        written = _read(parse_escalations(escalations))
+        written = _read("escalations", escalations, parse_escalations)
         return None if written.escalations is None else tuple(written.escalations)
     if escalations is None:
         return None
@@ -102,16 +106,20 @@ def _escalations(escalations: object) -> tuple[Escalation, ...] | None:
 
 def _rules(rules: object) -> Any:
     if isinstance(rules, str):
-        _read(parse_rules(rules))
+        _read("sampling_rules", rules, parse_rules)
     if rules is None or isinstance(rules, str):
         return rules
     return _items("sampling_rules", rules, "SamplingRule objects or a JSON list")
 
 
-def _read(written: Any) -> Any:
+def _read(name: str, text: str, parse: Callable[[str], Any]) -> Any:
     """Return rules that were read from JSON; raises `ConfigurationError` for the first mistake."""
+    try:
+        written = parse(json_list(text))
+    except ValueError:
+        raise _refused(name, text, "a JSON list") from None
     if written.problems:
-        raise ConfigurationError(written.problems[0])
+        raise ConfigurationError(f"{name}: {written.problems[0]}")
     return written
 
 

@@ -492,6 +492,7 @@ def access(base_url: str | None, api_key: Secret | str | None) -> tuple[str | No
     """
     if base_url is None and api_key is None:
         settings = from_environment(problems=[])
+        settings.check_readable("judge_base_url")
         return settings.judge_base_url, settings.judge_api_key
     return base_url, Secret(api_key) if isinstance(api_key, str) else api_key
 

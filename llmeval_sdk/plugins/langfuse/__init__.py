@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.config.reading import Secret, Table, address, secret, setting
+from llmeval_sdk.config.reading import Secret, Table, secret, server, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
@@ -13,7 +13,7 @@ class LangfuseSettings(Table):
         "https://cloud.langfuse.com",
         "LANGFUSE_BASE_URL",
         "LANGFUSE_HOST",
-        read=address,
+        read=server,
         doc="Where Langfuse is.",
         closes="langfuse",
     )

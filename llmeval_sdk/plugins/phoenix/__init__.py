@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.config.reading import Secret, Table, address, secret, setting
+from llmeval_sdk.config.reading import Secret, Table, secret, server, setting
 from llmeval_sdk.pipeline.plan import Plugin
 
 
@@ -12,7 +12,7 @@ class PhoenixSettings(Table):
     phoenix_endpoint: str = setting(
         "http://127.0.0.1:6006",
         "PHOENIX_COLLECTOR_ENDPOINT",
-        read=address,
+        read=server,
         doc="Where Phoenix is.",
         closes="phoenix",
     )

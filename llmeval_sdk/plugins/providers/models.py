@@ -186,7 +186,10 @@ class ProviderLLM(VendorLLM[PerLoop[OpenClient[_Client]]], Generic[_Client]):
             raise missing_extra(f"the judge model {model!r}", self.extra, self.package)
         base_url, key = options.get("base_url"), options.get("api_key")
         if base_url is None and key is None:
-            key, base_url = self.access(from_environment(problems=[]).of(ProviderSettings))
+            settings = from_environment(problems=[])
+            settings.check_readable("anthropic_base_url")
+            settings.check_readable("google_base_url")
+            key, base_url = self.access(settings.of(ProviderSettings))
         base_url = (base_url or self.access(ProviderSettings())[1]).rstrip("/")
         check_address(base_url, self.role)
         if own is None and key is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.config.reading import Secret, Table, address, secret, setting
+from llmeval_sdk.config.reading import Secret, Table, secret, server, setting
 
 
 class WatchSettings(Table):
@@ -23,6 +23,6 @@ class WatchSettings(Table):
     viewer_url: str = setting(
         "http://127.0.0.1:8520",
         "LLMEVAL_VIEWER_URL",
-        read=address,
+        read=server,
         doc="Where people reach `llmeval view`: alarms link to it.",
     )

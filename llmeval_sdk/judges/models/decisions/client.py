@@ -373,9 +373,11 @@ def place(wire: Wire, settings: Settings) -> tuple[str | None, Secret | None]:
     Where neither address nor key is, chat models are those of the judges' server, and OpenAI's key
     is the judges', if theirs is OpenAI. No key goes to a server that it was not given for.
     """
+    settings.check_readable("decision_base_url")
     own = settings.of(DecisionSettings)
     base_url, key = own.decision_base_url, own.decision_api_key
     if base_url is None and key is None:
+        settings.check_readable("judge_base_url")
         judges = settings.judge_base_url
         if wire.name == "logprobs":
             base_url, key = judges, settings.judge_api_key
