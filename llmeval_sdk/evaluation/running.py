@@ -131,7 +131,7 @@ def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
     """
     if isinstance(error, TooLargeError):
         return failed(heuristic, error.type, str(error))
-    if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
+    if not swallow(f"heuristic {heuristic.name}", error):
         raise error
     return failed(heuristic, type(error).__name__, str(error))
 

@@ -463,7 +463,7 @@ class Judging:
         except BaseException as error:
             if self._shut and isinstance(error, GeneratorExit):
                 raise
-            if not swallow(job.name, error, calls_out=True):
+            if not swallow(job.name, error):
                 self._settle(queued)
                 raise
             items = job.refused("error", type(error).__name__)

@@ -202,7 +202,7 @@ def _configure_from_environment() -> None:
             resolved = config.from_environment(problems=problems)
             plan = make_plan(resolved, problems)
         except Exception as error:
-            if not shield.swallow("configure", error, calls_out=True):
+            if not shield.swallow("configure", error):
                 raise
             state.enabled = False
             shield.write_notices()

@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from llmeval_sdk.model import SpanKind
 from llmeval_sdk.model.fields import to_chunks
-from llmeval_sdk.process.shield import swallow
+from llmeval_sdk.process.shield import caught, swallow
 from llmeval_sdk.tracing._capture import MAX_ITEMS, NODE_BYTES, capture, rows
 from llmeval_sdk.tracing._context import _inherited, inherit
 from llmeval_sdk.tracing._span import (
@@ -39,7 +39,7 @@ from llmeval_sdk.tracing._span import (
 P = ParamSpec("P")
 R = TypeVar("R")
 MAX_NAME = 1_000
-"""Characters of a span's name, session or user that are kept."""
+"""Characters of a name of a span, session, user or model that are kept."""
 
 
 class Scope:
@@ -66,24 +66,35 @@ class Scope:
     ) -> None:
         if isinstance(evaluators, str):
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
-        name = name[:MAX_NAME] if type(name) is str else name
-        session_id = None if session_id is None else str(capture(session_id))[:MAX_NAME]
+        name, session_id, user_id = _named(name), _named(session_id), _named(user_id)
+        tags = labels(tags)
         if user_id is not None:
-            known = capture(tags)
-            user = {"user_id": str(capture(user_id))[:MAX_NAME]}
+            user = {"user_id": user_id}
             # First, as a limit cuts the last tags; and last, to win over a tag of the same name.
-            tags = {**user, **known, **user} if type(known) is dict else user
+            tags = {**user, **(tags or {}), **user}
         self._named = bool(name)
         self._spec = Spec(
-            kind, name or kind, tuple(evaluators), session_id, tags, model_name, model_provider
-        )
+            kind, name or kind, _listed(evaluators), session_id, tags, _named(model_name),
+            _named(model_provider),
+        )  # fmt: skip
         self._request = request
         self._metadata = metadata
         self._entered: list[tuple[Span | None, Span | Link | None]] = []
         """The open spans, each with the span that was current before it."""
 
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
-        """Decorate a function: plain, coroutine, generator or async generator."""
+        """Decorate a function: plain, coroutine, generator or async generator.
+
+        A callable object that raises where it is looked at stays undecorated, and is counted.
+        """
+        try:
+            return self._decorated(function)
+        except Exception as error:
+            if not swallow("decorator", error):
+                raise
+            return function
+
+    def _decorated(self, function: Callable[P, R]) -> Callable[P, R]:
         plain = getattr(function, "__func__", function)
         spec = self._spec._replace(function=plain)
         if not self._named:
@@ -140,6 +151,34 @@ class Scope:
     ) -> None:
         """End the span."""
         self.__exit__(kind, error, trace)
+
+
+def _named(text: object) -> str | None:
+    """Return the name of a span, session, user or model as a text of bounded length."""
+    if type(text) is str:
+        return text[:MAX_NAME]
+    return None if text is None else str(capture(text))[:MAX_NAME]
+
+
+def _listed(evaluators: Sequence[object]) -> tuple[object, ...]:
+    """Return the evaluators that a span names; what is no sequence is counted and left out."""
+    try:
+        return tuple(evaluators)
+    except Exception as error:
+        if not swallow("evaluators=", error):
+            raise
+        return ()
+
+
+def labels(tags: object) -> dict[str, Any] | None:
+    """Return tags that are a mapping; anything else is counted and left out."""
+    if tags is None or type(tags) is dict:
+        return tags
+    captured = capture(tags)
+    if type(captured) is dict:
+        return captured
+    caught.add("tags= is no mapping")
+    return None
 
 
 def decorated_or_scope(kind: SpanKind, target: Any, *options: Any) -> object:

@@ -601,7 +601,7 @@ class Span:
             target = recorder()
             return target.evaluate(self, name) if target else None
         except Exception as error:
-            if not swallow("span.evaluate", error, calls_out=True):
+            if not swallow("span.evaluate", error):
                 raise
             return None
 

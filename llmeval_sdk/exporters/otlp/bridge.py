@@ -82,7 +82,7 @@ class OtelBridge(LiveSpans, ContextBridge):
         try:
             self._enter(span)
         except Exception as error:
-            if not swallow("otlp context", error, calls_out=True):
+            if not swallow("otlp context", error):
                 raise
 
     def on_end(self, span: Any) -> None:

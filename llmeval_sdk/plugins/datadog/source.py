@@ -107,7 +107,7 @@ def _note_contexts(span: Any) -> None:
         if contexts and span.span_type == "llm":
             span._set_ctx_item(CONTEXTS, contexts)
     except Exception as error:
-        if not swallow("sources.span_start", error, calls_out=True):
+        if not swallow("sources.span_start", error):
             raise
 
 
@@ -139,7 +139,7 @@ class EvaluationTraceFilter:
         try:
             self._take(trace)
         except Exception as error:
-            if not swallow("sources.process_trace", error, calls_out=True):
+            if not swallow("sources.process_trace", error):
                 raise
         return trace
 

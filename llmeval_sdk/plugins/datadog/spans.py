@@ -109,7 +109,7 @@ class Spans:
                 opened._set_ctx_item(OWN, True)
                 self._rename(opened, span, root=parent is None)
             except Exception as error:
-                if not swallow("exporter datadog: span", error, calls_out=True):
+                if not swallow("exporter datadog: span", error):
                     raise
             else:
                 made[span.span_id] = OpenSpan(opened, None, None, self._live.process)
@@ -213,7 +213,7 @@ class Live(LiveSpans, ContextBridge):
         try:
             self._open(span)
         except Exception as error:
-            if not swallow("exporter datadog: span", error, calls_out=True):
+            if not swallow("exporter datadog: span", error):
                 raise
 
     def on_end(self, span: Any) -> None:
@@ -224,7 +224,7 @@ class Live(LiveSpans, ContextBridge):
         try:
             self._leave(span, theirs)
         except Exception as error:
-            if not swallow("exporter datadog: span", error, calls_out=True):
+            if not swallow("exporter datadog: span", error):
                 raise
 
     def on_drop(self, span: Any) -> None:
