@@ -362,9 +362,6 @@ class Services(NamedTuple):
     end: Callable[[], None]
     """Delivers what is there, within the deadline for the end of a process. For an exporter whose
     library handles the end of the process itself and has to come after us."""
-    deliver: Callable[[], None]
-    """Judges and delivers what is there, for as long as one judgement may take. For an exporter
-    whose library has a flush of its own, of which our records are a part."""
 
 
 class LiveSpans:

@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from math import ceil, inf
 from threading import get_ident
 from time import monotonic, sleep
 
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline._worker import LINGER_SECONDS, Worker
-from llmeval_sdk.pipeline.batch_exporter import Delivery
+from llmeval_sdk.pipeline.batch_exporter import GIVE_UP_SECONDS, Delivery
 from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.pipeline.recovery import Spooling
@@ -24,6 +25,11 @@ from llmeval_sdk.tracing import Span
 
 JUDGES_SHARE = 0.6
 """Share of the time for shutting down that judges may use. The rest is for delivering verdicts."""
+LONGEST_SECONDS = 365 * DAY_SECONDS
+"""For this long a flush waits that was given no limit: the system's own waits have one."""
+PATIENCE = 3
+"""Such a flush gives up on the judges if none of them ends in so many times the time that one
+judgement may take."""
 CHILD_LINGER_SECONDS = 5.0
 """How long a child that may be killed gathers records before it delivers them. Its parent delivers
 what it leaves, and would send again what the child had sent and not yet settled."""
@@ -158,15 +164,34 @@ class Pipeline:
             sessions=counted.get("sessions", {}),
         )
 
-    def flush(self, timeout: float) -> Stats:
-        """Wait, at most ``timeout`` s, until all records so far are scored, judged, delivered."""
-        deadline = monotonic() + timeout
+    def flush(self, timeout: float | None) -> Stats:
+        """Wait, at most ``timeout`` s, until all records so far are scored, judged, delivered.
+
+        ``None`` waits for as long as judgements come to an end, and deliveries.
+        """
+        deadline = monotonic() + (LONGEST_SECONDS if timeout is None else timeout)
         if self._span_processor.closed:  # another thread is ending this pipeline, or has ended it
             self._wait_for_end(deadline)
             return self._outcome()
-        complete = self._finish(deadline, deadline, self._look_for_left_records())
+        patience = inf if timeout is not None else PATIENCE * self.plan.judge_timeout
+        complete = self._finish(
+            deadline, deadline, self._look_for_left_records(), patience=patience
+        )
         shield.write_notices()
         return replace(self.stats(), complete=complete)
+
+    def left(self, stats: Stats) -> str:
+        """Say what a flush left undone, and for how long that may take; empty: nothing."""
+        from llmeval_sdk.text.terminal import plural  # only where something is left
+
+        left = []
+        if (judgements := stats.pending_judgements) > 0:
+            seconds = ceil(judgements / self.plan.concurrency) * self.plan.judge_timeout
+            left.append(f"{plural(judgements, 'judgement')} (up to {seconds:g} s)")
+        if (records := stats.undelivered) > 0:
+            minutes = GIVE_UP_SECONDS / 60
+            left.append(f"{plural(records, 'record')} to deliver (up to {minutes:g} minutes)")
+        return " and ".join(left)
 
     def shutdown(self, timeout: float) -> Stats:
         """Take in nothing more; deliver what is there within ``timeout`` s and count the rest."""
@@ -207,14 +232,19 @@ class Pipeline:
         return spooling
 
     def _finish(
-        self, judges_until: float, deadline: float, left_by_children: Spooling | None
+        self,
+        judges_until: float,
+        deadline: float,
+        left_by_children: Spooling | None,
+        *,
+        patience: float = inf,
     ) -> bool:
         """Deal with all records, also with those that children of this process have left."""
         if not self._started:
             return left_by_children is None or self._work_here(left_by_children, deadline)
-        complete = self._settle(judges_until, deadline)
+        complete = self._settle(judges_until, deadline, patience=patience)
         while left_by_children is not None and complete and not left_by_children.is_idle:
-            complete = self._settle(judges_until, deadline)
+            complete = self._settle(judges_until, deadline, patience=patience)
         return complete
 
     def _work_here(self, spooling: Spooling, deadline: float) -> bool:
@@ -306,11 +336,18 @@ class Pipeline:
         if plan.has_model or plan.decisions or any(judge.model for judge in plan.judges):
             self._worker.judging.start()
 
-    def _settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
+    def _settle(
+        self,
+        judges_until: float,
+        deadline: float,
+        *,
+        last: bool = False,
+        patience: float = inf,
+    ) -> bool:
         """Wait until the worker, the judges and then the deliveries are done with all so far."""
         barrier = self._worker.barrier(stop=last)
         scored = barrier.done.wait(seconds_left(judges_until))
-        complete = self._worker.judging.join(judges_until)
+        complete = self._worker.judging.join(judges_until, patience=patience)
         if last:
             self._worker.judging.shut()
         if not scored:  # only half of the time left, so that what is scored can still be delivered

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -108,9 +109,15 @@ class InForce:
             name: account.lost for name, account in self.stats().exporters.items() if account.lost
         }
 
-    def flush(self, deadline: float) -> Stats:
-        """Wait until everything so far is delivered, until a monotonic deadline at most."""
-        return _merged([pipeline.flush(seconds_left(deadline)) for pipeline in self.newest_first()])
+    def flush(self, timeout: float | None) -> Stats:
+        """Wait until everything so far is delivered, for at most so many seconds."""
+        deadline = None if timeout is None else monotonic() + timeout
+        return _merged(
+            [
+                pipeline.flush(None if deadline is None else seconds_left(deadline))
+                for pipeline in self.newest_first()
+            ]
+        )
 
     def shutdown(self, deadline: float) -> Stats:
         """Deliver what is there until a monotonic deadline, and stop recording."""
@@ -210,11 +217,10 @@ def _configure_from_environment() -> None:
         _put_in_force(resolved, plan, problems)
 
 
-def deliver(timeout: float) -> Stats:
-    """Judge and deliver what was recorded so far, for at most so many seconds."""
-    deadline = monotonic() + timeout
+def deliver(timeout: float | None) -> Stats:
+    """Judge and deliver what was recorded so far; ``None`` sets no limit, see `flush`."""
     _set_up_for_children()
-    return in_force.flush(deadline)
+    return in_force.flush(timeout)
 
 
 def _deliver_in_time(timeout: float | None) -> bool:
@@ -246,7 +252,7 @@ def _put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> No
             setting, _, reason = problem.partition(": ")
             shield.tell(f"configure: {setting[:100]}", reason[:300] or "ignored")
         old, in_force.settings = in_force.pipeline, resolved
-        services = Services(plan.redactor, in_force.lost, end=_at_exit, deliver=_at_flush)
+        services = Services(plan.redactor, in_force.lost, end=_at_exit)
         _connect(plan.exporters, services)
         new = in_force.pipeline = _make(plan)
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
@@ -278,17 +284,6 @@ def _registered(evaluator: Heuristic | Judge) -> None:
     if place is not None:
         plan = current.plan
         (plan.inline if place == "caller" else plan.background).add(evaluator)
-
-
-def _at_flush() -> None:
-    """Judge and deliver while the app flushes another library, for as long as a judgement may take.
-
-    An event loop is not held up: there the records are only sent sooner.
-    """
-    with shield.shield("flush"):
-        asyncio = sys.modules.get("asyncio.events")
-        on_a_loop = asyncio is not None and asyncio._get_running_loop() is not None
-        deliver(0.0 if on_a_loop else in_force.settings_or_default().judge_timeout)
 
 
 def _take_over_from_children() -> None:
@@ -462,14 +457,20 @@ def _is_texts(value: object) -> bool:
     )
 
 
-def flush(timeout: float = 10.0) -> Stats:
+FLUSH_SECONDS = 10.0
+
+
+def flush(timeout: float | None = FLUSH_SECONDS) -> Stats:
     """Wait until everything that was recorded so far is scored, judged and delivered.
 
-    It never raises. It does not wait until open sessions are idle and evaluated, only until their
-    turns are in the file from which that happens later.
+    It never raises but what Ctrl-C does. What it leaves goes on in the background, and a line of
+    the log says what that is. It does not wait until open sessions are idle and evaluated, only
+    until their turns are in the file from which that happens later.
 
     Args:
-        timeout: How many seconds to wait at most.
+        timeout: How many seconds to wait at most. ``None`` waits until nothing is pending: for as
+            long as judgements come to an end, which each does within ``LLMEVAL_JUDGE_TIMEOUT``,
+            and until each exporter has delivered or given up, which takes ten minutes at most.
 
     Returns:
         The counters; ``complete`` says whether everything was done in time.
@@ -478,7 +479,12 @@ def flush(timeout: float = 10.0) -> Stats:
         >>> llmeval.flush(timeout=5.0).complete
         True
     """
-    return deliver(timeout)
+    result = deliver(_seconds(timeout, FLUSH_SECONDS))
+    current = in_force.pipeline
+    if current is not None and not result.complete and (left := current.left(result)):
+        shield.tell("flush", f"left {left}: flush(timeout=None) waits for that")
+        shield.write_notices()
+    return result
 
 
 def shutdown(timeout: float | None = None) -> Stats:
@@ -496,7 +502,21 @@ def shutdown(timeout: float | None = None) -> Stats:
         >>> result.losses
         ''
     """
-    return in_force.shutdown(monotonic() + (in_force.exit_seconds if timeout is None else timeout))
+    seconds = _seconds(timeout, None)
+    return in_force.shutdown(monotonic() + (in_force.exit_seconds if seconds is None else seconds))
+
+
+def _seconds(timeout: object, default: float | None) -> float | None:
+    """Return how long to wait: ``None`` stays, and what is no time is counted as the default."""
+    try:
+        seconds = inf if timeout is None else float(timeout)  # type: ignore[arg-type]
+    except Exception as error:
+        if not shield.swallow("timeout=", error):
+            raise
+        return default
+    if seconds != seconds:  # noqa: PLR0124 - NaN
+        return default
+    return None if seconds == inf else max(0.0, seconds)
 
 
 def stats() -> Stats:

@@ -77,6 +77,8 @@ class Scope:
             kind, name or kind, _listed(evaluators), session_id, tags, _named(model_name),
             _named(model_provider),
         )  # fmt: skip
+        if self._spec.evaluators:
+            state.note_named(self._spec.evaluators)
         self._request = request
         self._metadata = metadata
         self._entered: list[tuple[Span | None, Span | Link | None]] = []

@@ -88,7 +88,7 @@ class State:
     """What tracing works with now; a plain object, so that the hot path only reads attributes."""
 
     __slots__ = (
-        "ambient_parent", "enabled", "identities", "neighbours", "read_calls_of",
+        "ambient_parent", "enabled", "identities", "named", "neighbours", "read_calls_of",
         "recorder", "requested", "sample_below",
     )  # fmt: skip
 
@@ -108,6 +108,15 @@ class State:
         self.requested: dict[tuple[object, ...], tuple[str, tuple[object, ...]]] = {}
         """Names of spans with the evaluators that their decorators name, for `configure` to check.
         The key keeps a decorator that runs in every request from adding an entry each time."""
+
+        self.named: dict[object, object] = {}
+        """The evaluators that any span has named: a name by itself, an object by its id."""
+
+    def note_named(self, evaluators: tuple[object, ...]) -> None:
+        """Remember the evaluators that a span names, for as long as there are not too many."""
+        for evaluator in evaluators:
+            if len(self.named) < MAX_REQUESTED:
+                self.named[evaluator if type(evaluator) is str else id(evaluator)] = evaluator
 
     def note_requested(self, name: str, evaluators: tuple[object, ...]) -> None:
         """Remember the evaluators that a decorator names, for as long as there are not too many."""
