@@ -409,6 +409,9 @@ class ContextBridge:
     def put(self, context: Any, /) -> None:
         """Make a context current that `get` returned: generators switch theirs at each step."""
 
+    def leave(self, span: Any, /) -> None:
+        """Make current what was before a span, which stays open: its function returned a stream."""
+
     def ids_of(self, span: Any, /) -> dict[str, str] | None:
         """Return the library's ids of a span, for ``export_span()``; ``None`` where it has none."""
         return None

@@ -14,12 +14,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from functools import partial, wraps
 from itertools import islice
 from time import perf_counter_ns
-from types import TracebackType
+from types import AsyncGeneratorType, GeneratorType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from llmeval_sdk.model import SpanKind
 from llmeval_sdk.model.fields import to_chunks
-from llmeval_sdk.process.shield import caught, swallow
+from llmeval_sdk.model.placeholders import Placeholder
+from llmeval_sdk.process.shield import caught, shield, swallow
 from llmeval_sdk.tracing._capture import MAX_ITEMS, NODE_BYTES, capture, rows
 from llmeval_sdk.tracing._context import _inherited, inherit
 from llmeval_sdk.tracing._span import (
@@ -237,8 +238,7 @@ def _plain(function: Function, begin: Begin) -> Function:
             finish(span, error)
             raise
         make_current(parent)
-        _returned(span, result)
-        return result
+        return _returned(span, result)
 
     return wrapper
 
@@ -260,8 +260,7 @@ def _coroutine(function: Function, begin: Begin) -> Function:
             finish(span, error)
             raise
         _leave(span, parent)
-        _returned(span, result)
-        return result
+        return _returned(span, result)
 
     return wrapper
 
@@ -431,8 +430,15 @@ def _arguments(
     return bound
 
 
-def _returned(span: Span, result: object) -> None:
-    """Capture what a function returned, as documents or as the response, and end its span."""
+def _returned(span: Span, result: object) -> object:
+    """Capture what a function returned, as documents or as the response, and end its span.
+
+    Returns what the caller gets: a generator that the function returned is followed as if the
+    function had yielded.
+    """
+    cls = type(result)
+    if cls is GeneratorType or cls is AsyncGeneratorType:
+        return _followed(span, result)
     if span._response is None and result is not None:
         try:
             if span.spec.kind == "retrieval" and span._retrieved is None:
@@ -443,6 +449,54 @@ def _returned(span: Span, result: object) -> None:
             if not swallow("capture", error):
                 raise
     finish(span)
+    return result
+
+
+def _followed(span: Span, stream: Any) -> object:
+    """Return a generator that follows the one that a function returned, and ends its span."""
+    try:
+        unread = _Unread(span, stream)
+        inside = outside_contexts()
+        for neighbour in state.neighbours:
+            neighbour.leave(span)
+
+        def begin(args: tuple[object, ...], kwargs: dict[str, object]) -> Span:
+            unread.span = None
+            swap_contexts(inside)
+            return span
+
+        shape = _generator if type(stream) is GeneratorType else _async_generator
+        followed: Any = shape(lambda: stream, begin)()
+        followed.__name__, followed.__qualname__ = stream.__name__, stream.__qualname__
+    except Exception as error:
+        finish(span)
+        if not swallow("generator", error):
+            raise
+        return stream
+    return followed
+
+
+class _Unread:
+    """Held by a followed generator. It ends the span of one that is thrown away unread.
+
+    The interpreter may do that at any moment and on any thread, so nothing is raised from here.
+    """
+
+    __slots__ = ("_kind", "_returned_ns", "span")
+
+    def __init__(self, span: Span, stream: object) -> None:
+        self.span: Span | None = span
+        self._kind = type(stream).__name__
+        self._returned_ns = perf_counter_ns()
+
+    def __del__(self) -> None:
+        span, self.span = self.span, None
+        if span is None:
+            return
+        with shield("generator", calls_out=True):
+            if span._response is None:
+                span._response = capture(Placeholder(f"<{self._kind}, not read>"), span.room)
+            finish(span, perf_ns=self._returned_ns)
 
 
 def _collect(span: Span, items: list[object], item: object) -> None:

@@ -41,7 +41,14 @@ from llmeval_sdk.model.fields import (
     to_texts,
     to_usage,
 )
-from llmeval_sdk.model.records import OWNERS, Contribution, Conversation, Retrieved
+from llmeval_sdk.model.placeholders import NOT_READ
+from llmeval_sdk.model.records import (
+    OWNERS,
+    Contribution,
+    Conversation,
+    Retrieved,
+    paths_not_read,
+)
 from llmeval_sdk.model.span_fields import SPAN_FIELDS
 from llmeval_sdk.process.shield import caught, swallow, tell_once
 from llmeval_sdk.tracing import ids
@@ -594,6 +601,7 @@ class Span:
 
     def _early(self) -> Evaluation | None:
         try:
+            note_not_read(self)
             target = recorder()
             return target.early(self) if target else None
         except Exception as error:
@@ -607,6 +615,7 @@ class Span:
         Returns ``None`` when that is not possible; never raises.
         """
         try:
+            note_not_read(self)
             target = recorder()
             return target.evaluate(self, name) if target else None
         except Exception as error:
@@ -693,6 +702,15 @@ class Span:
         return used(self.room) + 1_000
 
 
+def note_not_read(span: Span) -> None:
+    """Say in a span's attributes what of its answer and passages was not read."""
+    if not span.room[2]:  # it holds no placeholder at all
+        return
+    paths = paths_not_read(span._response, span._value, span._retrieved, span._extractions)
+    if paths or NOT_READ in (span._attributes or ()):
+        span._attributes = {**(span._attributes or {}), NOT_READ: paths}
+
+
 def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     """Begin a span, or return ``None`` where nothing is recorded.
 
@@ -714,12 +732,14 @@ def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     return span
 
 
-def finish(span: Span, error: BaseException | None = None) -> None:
-    """End a span and hand it on. Never raises."""
+def finish(
+    span: Span, error: BaseException | None = None, *, perf_ns: int | None = None
+) -> None:
+    """End a span and hand it on: now, or as of a time of ``perf_counter_ns``. Never raises."""
     if span.end_ns:
         return
     try:
-        span.end_ns = span.start_ns + perf_counter_ns() - span._perf_ns
+        span.end_ns = span.start_ns + (perf_ns or perf_counter_ns()) - span._perf_ns
         if error is not None:
             span._error = failure_of(error)
             if span._error is None:

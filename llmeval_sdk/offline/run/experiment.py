@@ -291,13 +291,16 @@ class App:
             return Failure(type(error).__name__, f"{str(error)[:2_000]} ({_place(error)})")
 
     async def _call(self, request: object) -> Any:
+        result: Any
         if self._is_async:
             result = self.function(request)
-            if inspect.isasyncgen(result):
-                return "".join([str(part) async for part in result])
-            return await result
-        result = await self._helper_threads.call_async(_call_plainly, self.function, request)
-        return await result if inspect.isawaitable(result) else result
+        else:
+            result = await self._helper_threads.call_async(_call_plainly, self.function, request)
+        if inspect.isawaitable(result):
+            result = await result
+        if inspect.isasyncgen(result):
+            return "".join([str(part) async for part in result])
+        return "".join(map(str, result)) if inspect.isgenerator(result) else result
 
 
 CHAT_PARAMETERS = ("messages", "model_input", "chat_request")
