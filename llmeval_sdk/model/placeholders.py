@@ -3,7 +3,7 @@
 Capturing writes a text such as ``<generator, not read>`` where a value is no text, number or
 container of these. It is marked by its type, because an app may answer with the very same text.
 When a span ends, its attribute `NOT_READ` says where such texts stand in its answer and passages.
-From then on they are plain texts, in every file and on every wire, and the attribute goes with them.
+In every file and on every wire they are plain texts, and the attribute goes with them.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ def evidence(value: object) -> Any:
 
 def _without(value: Any, depth: int) -> Any:
     cls: Any = type(value)
+    kept: Any
     if cls is Placeholder:
         return _NOTHING_LEFT
     if not depth or not value:

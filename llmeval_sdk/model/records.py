@@ -36,6 +36,7 @@ from llmeval_sdk.model.chat import (
 from llmeval_sdk.model.fields import CONTEXT_ARGUMENTS, to_chunk, to_chunks
 from llmeval_sdk.model.placeholders import (
     NOT_READ,
+    Path,
     Placeholder,
     evidence,
     paths_in,
@@ -52,22 +53,16 @@ def paths_not_read(
     value: object,
     chunks: Sequence[Chunk] | None,
     extractions: Sequence[Extraction] | None,
-) -> list[list[str | int]]:
+) -> list[Path]:
     """Return the attribute `NOT_READ` of a span: where the placeholders of its answer stand."""
-    return [
-        *paths_in("response", response),
-        *paths_in("value", value),
-        *(
-            ["retrieved_context", place]
-            for place, chunk in enumerate(chunks or ())
-            if type(chunk.content) is Placeholder
-        ),
-        *(
-            ["extractions", place]
-            for place, one in enumerate(extractions or ())
-            if one.value is not None and evidence(one.value) is None
-        ),
-    ]
+    paths = paths_in("response", response) + paths_in("value", value)
+    for place, chunk in enumerate(chunks or ()):
+        if type(chunk.content) is Placeholder:
+            paths.append(["retrieved_context", place])
+    for place, one in enumerate(extractions or ()):
+        if one.value is not None and evidence(one.value) is None:
+            paths.append(["extractions", place])
+    return paths
 
 
 def _answer(span: FinishedSpan, name: str) -> Any:

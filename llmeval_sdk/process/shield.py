@@ -17,6 +17,7 @@ from itertools import count
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 

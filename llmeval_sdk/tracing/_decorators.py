@@ -342,9 +342,7 @@ def embedding(
         [[0.1, 0.2]]
     """
     options = (evaluators, session_id, user_id, tags, request, metadata)
-    return _model_span(
-        "embedding", model_or_name, name, model, model_name, model_provider, options
-    )
+    return _model_span("embedding", model_or_name, name, model, model_name, model_provider, options)
 
 
 def _model_span(  # noqa: PLR0917 - the two functions above name every argument

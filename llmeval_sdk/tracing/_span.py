@@ -732,9 +732,7 @@ def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     return span
 
 
-def finish(
-    span: Span, error: BaseException | None = None, *, perf_ns: int | None = None
-) -> None:
+def finish(span: Span, error: BaseException | None = None, *, perf_ns: int | None = None) -> None:
     """End a span and hand it on: now, or as of a time of ``perf_counter_ns``. Never raises."""
     if span.end_ns:
         return

@@ -1,7 +1,7 @@
 """Public functions called with objects of another library that raise wherever they can."""
 
 import pytest
-from tests.support.strangers import installed
+from strangers import installed
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import tracing
@@ -9,15 +9,17 @@ from llmeval_sdk.testing import capture
 
 
 RAISES = ("bool", "eq", "len", "iter", "hash", "repr", "getattr", "str", "contains", "getitem")
-LIBRARY = "\n".join(
-    f"""
+LIBRARY = (
+    "\n".join(
+        f"""
 class Raises_{name}:
     {"__hash__ = object.__hash__" if name == "eq" else "pass"}
     def __{name}__(self, *_):
         raise ValueError("the truth value of a Series is ambiguous")
 """
-    for name in RAISES
-) + f"""
+        for name in RAISES
+    )
+    + f"""
 class Everything({", ".join(f"Raises_{name}" for name in RAISES if name != "eq")}, Raises_eq):
     __hash__ = Raises_hash.__hash__
 
@@ -25,6 +27,7 @@ class Callable(Everything):
     def __call__(self, *args):
         return args
 """
+)
 
 
 @pytest.fixture(params=[*(f"Raises_{name}" for name in RAISES), "Everything", "Callable"])

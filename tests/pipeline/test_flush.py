@@ -144,7 +144,10 @@ except KeyboardInterrupt:
 def test_ctrl_c_ends_it():
     """Whoever waits at a terminal can stop waiting."""
     process = subprocess.Popen(
-        [sys.executable, "-c", INTERRUPTED], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", INTERRUPTED],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         assert process.stdout.readline() == "asked\n"

@@ -4,7 +4,7 @@ import functools
 import signal
 
 import pytest
-from tests.support.strangers import installed
+from strangers import installed
 
 from llmeval_sdk.process import shield
 from llmeval_sdk.process.shield import is_ours
@@ -78,10 +78,9 @@ def struck():
 def test_what_code_raises_that_we_called_is_ours_wherever_it_stands(library):
     """A comparison, a truth value or an iterator of another library is called by us alone."""
     for call in (library.ambiguous, lambda: [].index(1), lambda: 1 / 0, lambda: sorted([1, ""])):
-        try:
+        with pytest.raises(Exception, match="") as caught:
             call()
-        except Exception as error:
-            assert is_ours(error), call
+        assert is_ours(caught.value), call
     assert is_ours(ValueError("which was never raised"))
 
 
@@ -113,17 +112,15 @@ def test_a_call_with_a_number_and_a_frame_is_no_signal_handler(library):
         frame = sys._getframe(1)
         raise ValueError((number, frame))
 
-    try:
+    with pytest.raises(ValueError, match="frame") as caught:
         keeps_a_frame(int(signal.SIGUSR1))
-    except ValueError as error:
-        assert is_ours(error)
+    assert is_ours(caught.value)
 
 
 def test_what_is_ours_is_counted_and_what_is_not_is_left_to_the_caller(library, struck):
     """`swallow` counts what it takes; False says that the exception must be raised again."""
     before = shield.caught.snapshot().get("test", 0)
-    try:
+    with pytest.raises(ValueError, match="ambiguous") as caught:
         library.ambiguous()
-    except ValueError as error:
-        assert shield.swallow("test", error)
+    assert shield.swallow("test", caught.value)
     assert shield.caught.snapshot()["test"] == before + 1

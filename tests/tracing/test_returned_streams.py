@@ -121,9 +121,12 @@ def test_it_may_be_read_in_another_context_and_thread():
     """As web frameworks do with a plain generator: each step on a thread of a pool."""
     with capture() as seen:
         stream, read_so_far = plain("Which?"), []
+
+        def read_one():
+            read_so_far.append(contextvars.Context().run(next, stream))
+
         for _ in TOKENS:
-            step = contextvars.Context().run
-            thread = threading.Thread(target=lambda: read_so_far.append(step(next, stream)))
+            thread = threading.Thread(target=read_one)
             thread.start()
             thread.join()
         assert list(stream) == []

@@ -25,6 +25,7 @@ from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.model.chat import messages_of, to_answer
 from llmeval_sdk.model.fields import to_usage
+from llmeval_sdk.model.placeholders import Placeholder
 from llmeval_sdk.model.protocols import Exporter
 from llmeval_sdk.model.records import record_of, rolled_up, spent_by
 from llmeval_sdk.offline.data.record import absent, record_from
@@ -37,6 +38,7 @@ from llmeval_sdk.tracing.internals import (
     Link,
     Recorder,
     Scope,
+    capture,
     current,
     new_trace_id,
     settle,
@@ -280,7 +282,7 @@ class App:
         try:
             with self._open(record) as (span, trail):
                 result = _plain(await self._call(self._form(record.request)))
-                result = None if absent(result) else result
+                result = None if absent(result) else _readable(result)
                 columns = _columns(result)
                 span.annotate(response=columns.get("response") if columns is result else result)
             joined = _joined(record, columns, trail, span)
@@ -376,6 +378,14 @@ def _returns_awaitable(function: object) -> bool:
 def _call_plainly(function: Callable[[Any], Any], request: object) -> Any:
     result = function(request)
     return "".join(map(str, result)) if inspect.isgenerator(result) else result
+
+
+def _readable(result: object) -> object:
+    """Return what an app answered with; raises `DataError` for a stream or another odd object."""
+    captured = capture(result)
+    if type(captured) is Placeholder:
+        raise DataError(f"the model returned {captured}, which is no answer")
+    return result
 
 
 def _columns(result: object) -> Mapping[str, Any]:
