@@ -454,22 +454,21 @@ def _returned(span: Span, result: object) -> object:
 
 def _followed(span: Span, stream: Any) -> object:
     """Return a generator that follows the one that a function returned, and ends its span."""
+    unread = _Unread(span, type(stream).__name__)
+
+    def begin(args: tuple[object, ...], kwargs: dict[str, object]) -> Span:
+        unread.span = None
+        swap_contexts(inside)
+        return span
+
     try:
-        unread = _Unread(span, stream)
         inside = outside_contexts()
         for neighbour in state.neighbours:
             neighbour.leave(span)
-
-        def begin(args: tuple[object, ...], kwargs: dict[str, object]) -> Span:
-            unread.span = None
-            swap_contexts(inside)
-            return span
-
         shape = _generator if type(stream) is GeneratorType else _async_generator
         followed: Any = shape(lambda: stream, begin)()
         followed.__name__, followed.__qualname__ = stream.__name__, stream.__qualname__
     except Exception as error:
-        finish(span)
         if not swallow("generator", error):
             raise
         return stream
@@ -477,26 +476,37 @@ def _followed(span: Span, stream: Any) -> object:
 
 
 class _Unread:
-    """Held by a followed generator. It ends the span of one that is thrown away unread.
+    """Held by a followed generator: it ends the span of one that is thrown away unread.
 
-    The interpreter may do that at any moment and on any thread, so nothing is raised from here.
+    The interpreter may do that at any moment and on any thread, so nothing of the app runs here,
+    and nothing is raised. Where an evaluator of the app has to see the span, the worker ends it.
     """
 
     __slots__ = ("_kind", "_returned_ns", "span")
 
-    def __init__(self, span: Span, stream: object) -> None:
+    def __init__(self, span: Span, kind: str) -> None:
         self.span: Span | None = span
-        self._kind = type(stream).__name__
+        self._kind = kind
         self._returned_ns = perf_counter_ns()
 
     def __del__(self) -> None:
-        span, self.span = self.span, None
-        if span is None:
+        span, target = self.span, state.recorder
+        if span is None or target is None:
             return
         with shield("generator", calls_out=True):
-            if span._response is None:
-                span._response = capture(Placeholder(f"<{self._kind}, not read>"), span.room)
-            finish(span, perf_ns=self._returned_ns)
+            end = partial(_end_unread, span, self._kind, self._returned_ns)
+            if target.reads_at_once:
+                target.take(end, span.size)
+            else:
+                end()
+
+
+def _end_unread(span: Span, kind: str, returned_ns: int) -> tuple[Span, ...]:
+    """End a span as of a time; there is no other one to be read."""
+    if span._response is None:
+        span._response = capture(Placeholder(f"<{kind}, not read>"), span.room)
+    finish(span, perf_ns=returned_ns)
+    return ()
 
 
 def _collect(span: Span, items: list[object], item: object) -> None:

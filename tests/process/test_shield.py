@@ -78,7 +78,7 @@ def struck():
 def test_what_code_raises_that_we_called_is_ours_wherever_it_stands(library):
     """A comparison, a truth value or an iterator of another library is called by us alone."""
     for call in (library.ambiguous, lambda: [].index(1), lambda: 1 / 0, lambda: sorted([1, ""])):
-        with pytest.raises(Exception, match="") as caught:
+        with pytest.raises((ValueError, ZeroDivisionError, TypeError)) as caught:
             call()
         assert is_ours(caught.value), call
     assert is_ours(ValueError("which was never raised"))

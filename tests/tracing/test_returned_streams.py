@@ -12,6 +12,7 @@ import threading
 import pytest
 
 import llmeval_sdk as llmeval
+from llmeval_sdk import registry
 from llmeval_sdk.testing import FakeLLM, capture
 
 
@@ -195,6 +196,30 @@ def test_one_in_a_cycle_of_garbage_ends_quietly_wherever_the_collector_strikes()
         thread.join(30)
         seen.drain()
     assert [span.response for span in seen.spans] == ["<generator, not read>"] * 50
+
+
+def test_one_that_is_thrown_away_runs_nothing_of_the_app_there():
+    """The collector may strike in the middle of anything: the app's scores wait for the worker."""
+    threads = []
+
+    @llmeval.heuristic(inline=True)
+    def where(record):
+        threads.append(threading.current_thread())
+        return True
+
+    try:
+        with capture() as seen:
+            stream = plain("Which?")
+            del stream
+            gc.collect()
+            seen.drain()
+            seen.drain()
+        assert seen.span("plain").response == "<generator, not read>"
+        assert seen.scores("plain")["where"].value is True
+        assert threads
+        assert threading.current_thread() not in threads
+    finally:
+        registry.forget("where")
 
 
 def test_one_that_is_left_when_the_process_ends_prints_nothing():
