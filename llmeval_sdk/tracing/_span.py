@@ -707,8 +707,11 @@ def note_not_read(span: Span) -> None:
     if not span.room[2]:  # it holds no placeholder at all
         return
     paths = paths_not_read(span._response, span._value, span._retrieved, span._extractions)
-    if paths or NOT_READ in (span._attributes or ()):
-        span._attributes = {**(span._attributes or {}), NOT_READ: paths}
+    attributes = span._attributes or {}
+    if paths:
+        span._attributes = {**attributes, NOT_READ: paths}
+    elif NOT_READ in attributes:  # what was not read has been replaced since
+        span._attributes = {key: item for key, item in attributes.items() if key != NOT_READ}
 
 
 def start(spec: Spec, parent: Span | Link | None) -> Span | None:

@@ -78,6 +78,20 @@ def test_an_answer_is_what_was_read_of_it(records, annotated, field, expected):
     assert [getattr(record, field) for record in records] == [expected] * 2
 
 
+def test_an_answer_that_replaces_what_was_not_read_counts(records):
+    """Also where a score has looked at the span before."""
+    with capture() as seen:
+        with llmeval.workflow("answer", request="Which roof?") as span:
+            span.response, span.retrieved_context = Thing(), [Thing()]
+            span.evaluate("sees")
+            assert span.evaluations is not None
+            span.response, span.retrieved_context = "Slate.", ["slate"]
+        seen.drain()
+    assert [record.response for record in records] == [None, "Slate.", "Slate."][: len(records)]
+    assert records[-1].retrieved_context[0].content == "slate"
+    assert NOT_READ not in seen.span("answer").attributes
+
+
 @pytest.mark.parametrize("below", [False, True], ids=["own", "of a retrieval below"])
 def test_a_passage_that_was_not_read_keeps_its_place_without_a_text(records, below):
     """Its rank and address count; what stands for it is no text that an answer could rest on."""
