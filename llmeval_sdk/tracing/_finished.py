@@ -50,7 +50,8 @@ def settle(span: Span) -> None:
         span._usage = to_usage(used)
         span._metrics = {**to_details(used), **(span._metrics or {})} or None
         note_kinds(used)
-    note_not_read(span)
+    if span.room[2]:
+        note_not_read(span)
 
 
 def roll_up(span: Span, *, ended: bool = False) -> None:
@@ -252,7 +253,8 @@ def adopted(data: SpanData, *, evaluators: tuple[object, ...] = ()) -> Span:
     span._request = capture(data.request, span.room)
     span._response = capture(data.response, span.room)
     span._retrieved, span._error = data.retrieved_context, data.error
-    note_not_read(span)
+    if span.room[2]:
+        note_not_read(span)
     hide_ids(span)
     return span
 

@@ -601,7 +601,8 @@ class Span:
 
     def _early(self) -> Evaluation | None:
         try:
-            note_not_read(self)
+            if self.room[2]:
+                note_not_read(self)
             target = recorder()
             return target.early(self) if target else None
         except Exception as error:
@@ -615,7 +616,8 @@ class Span:
         Returns ``None`` when that is not possible; never raises.
         """
         try:
-            note_not_read(self)
+            if self.room[2]:
+                note_not_read(self)
             target = recorder()
             return target.evaluate(self, name) if target else None
         except Exception as error:
@@ -703,9 +705,10 @@ class Span:
 
 
 def note_not_read(span: Span) -> None:
-    """Say in a span's attributes what of its answer and passages was not read."""
-    if not span.room[2]:  # it holds no placeholder at all
-        return
+    """Say in a span's attributes what of its answer and passages was not read.
+
+    Needed only where the span's room counts placeholders.
+    """
     paths = paths_not_read(span._response, span._value, span._retrieved, span._extractions)
     attributes = span._attributes or {}
     if paths:
