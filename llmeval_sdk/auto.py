@@ -18,7 +18,7 @@ def _set_up() -> None:
         try:
             registry.load(address)(runtime.settings())
         except Exception as error:
-            if not swallow(f"auto: {name}", error, calls_out=True):
+            if not swallow(f"auto: {name}", error):
                 raise
     write_notices()
 

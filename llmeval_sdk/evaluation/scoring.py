@@ -21,6 +21,7 @@ from llmeval_sdk.model.fields import (
     missing,
     reader_of,
 )
+from llmeval_sdk.model.placeholders import NOT_READ
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Learner
 from llmeval_sdk.process.shield import shield, swallow
 from llmeval_sdk.registry import Attachment
@@ -91,7 +92,7 @@ def raised(heuristic: Heuristic, error: BaseException) -> Evaluation:
     """
     if isinstance(error, TooLargeError):
         return failed(heuristic, error.type, str(error))
-    if not swallow(f"heuristic {heuristic.name}", error, calls_out=True):
+    if not swallow(f"heuristic {heuristic.name}", error):
         raise error
     return failed(heuristic, type(error).__name__, str(error))
 
@@ -435,11 +436,13 @@ _RETURNED: dict[str, tuple[Score, Score]] = {
 def answer_of(record: Record) -> Literal["given", "abstained", "lost"]:
     """Say whether a record has an answer, the app declared that it gives none, or it got lost.
 
-    What is an answer, `is_answer` says.
+    What is an answer, `is_answer` says. One that was not read, such as a stream, was given.
     """
     if record.abstained is not None:
         return "abstained"
-    return "given" if is_answer(record.response) or is_answer(record.value) else "lost"
+    if is_answer(record.response) or is_answer(record.value) or NOT_READ in record.attributes:
+        return "given"
+    return "lost"
 
 
 def without_answer(evaluator: Evaluator, record: Record) -> Evaluation | None:
@@ -455,6 +458,8 @@ def without_answer(evaluator: Evaluator, record: Record) -> Evaluation | None:
     is_absent = not all(is_met(need, record) for need in answers)
     if not is_absent and not (compares and state == ABSTAINED):
         return None
+    if state == "given" and NOT_READ in record.attributes:
+        return None  # nobody knows what the answer was
     if not all(is_met(need, record) for need in evaluator.needs if need not in answers):
         return None
     value: Score = None

@@ -312,7 +312,7 @@ def bounded_question(request: object) -> str:
     try:
         return (question(request) or "")[-MAX_QUESTION:]
     except Exception as error:
-        if not is_ours(error, calls_out=True):
+        if not is_ours(error):
             raise
         return ""  # a mapping of another library's, or one that holds itself
 
@@ -435,7 +435,7 @@ def is_answer(value: object) -> bool:
     try:
         return _is_full(value, [_MAX_PARTS], _MAX_DEPTH)
     except Exception as error:
-        if not is_ours(error, calls_out=True):
+        if not is_ours(error):
             raise
         return True  # an object of the app that raises is something, and not nothing
 

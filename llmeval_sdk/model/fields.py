@@ -13,6 +13,7 @@ from typing import Any
 
 from llmeval_sdk.model import Chunk, Extraction, Prompt, Record, Usage
 from llmeval_sdk.model.chat import is_answer
+from llmeval_sdk.model.placeholders import Placeholder
 from llmeval_sdk.process.shield import caught, tell_once
 
 
@@ -180,7 +181,7 @@ def to_chunk(value: object) -> Chunk | None:
     """Read one passage: a string, a mapping, a Chunk, or a ``(document, score)`` pair."""
     if type(value) is Chunk:
         return value
-    if type(value) is str:
+    if type(value) is str or type(value) is Placeholder:
         return Chunk(content=value)
     if type(value) is dict:
         return _mapping_to_chunk(value)
@@ -234,7 +235,7 @@ def _foreign_to_chunk(value: dict[str, object]) -> Chunk | None:
         return None
     chunk_id = fields.get("chunk_id")
     return Chunk(
-        content if content is None or type(content) is str else str(content),
+        content if content is None or isinstance(content, str) else str(content),
         doc_uri if doc_uri is None or type(doc_uri) is str else str(doc_uri),
         chunk_id if chunk_id is None or type(chunk_id) is str else str(chunk_id),
         fields.get("score"),

@@ -362,9 +362,6 @@ class Services(NamedTuple):
     end: Callable[[], None]
     """Delivers what is there, within the deadline for the end of a process. For an exporter whose
     library handles the end of the process itself and has to come after us."""
-    deliver: Callable[[], None]
-    """Judges and delivers what is there, for as long as one judgement may take. For an exporter
-    whose library has a flush of its own, of which our records are a part."""
 
 
 class LiveSpans:
@@ -411,6 +408,9 @@ class ContextBridge:
 
     def put(self, context: Any, /) -> None:
         """Make a context current that `get` returned: generators switch theirs at each step."""
+
+    def leave(self, span: Any, /) -> None:
+        """Make current what was before a span, which stays open: its function returned a stream."""
 
     def ids_of(self, span: Any, /) -> dict[str, str] | None:
         """Return the library's ids of a span, for ``export_span()``; ``None`` where it has none."""

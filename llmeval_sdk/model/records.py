@@ -34,6 +34,86 @@ from llmeval_sdk.model.chat import (
     to_text,
 )
 from llmeval_sdk.model.fields import CONTEXT_ARGUMENTS, to_chunk, to_chunks
+from llmeval_sdk.model.placeholders import (
+    NOT_READ,
+    Path,
+    Placeholder,
+    evidence,
+    paths_in,
+    places,
+    without_paths,
+)
+
+
+# The gate of evidence: what was not read is never an answer, a value or a passage.
+
+
+def paths_not_read(
+    response: object,
+    value: object,
+    chunks: Sequence[Chunk] | None,
+    extractions: Sequence[Extraction] | None,
+) -> list[Path]:
+    """Return the attribute `NOT_READ` of a span: where the placeholders of its answer stand."""
+    paths = paths_in("response", response) + paths_in("value", value)
+    for place, chunk in enumerate(chunks or ()):
+        if type(chunk.content) is Placeholder:
+            paths.append(["retrieved_context", place])
+    for place, one in enumerate(extractions or ()):
+        if one.value is not None and evidence(one.value) is None:
+            paths.append(["extractions", place])
+    return paths
+
+
+def _answer(span: FinishedSpan, name: str) -> Any:
+    """Return the response, or another such field of a span, without what was not read."""
+    value, paths = getattr(span, name), (span.attributes or NOTHING).get(NOT_READ)
+    return value if paths is None else without_paths(name, value, paths)
+
+
+def _passages(span: FinishedSpan) -> tuple[Chunk, ...] | None:
+    """Return the passages of a span; those that were not read keep their place, without a text."""
+    chunks, paths = span.retrieved_context, (span.attributes or NOTHING).get(NOT_READ)
+    return chunks if paths is None or chunks is None else _only_read(chunks, paths)
+
+
+def _only_read(chunks: tuple[Chunk, ...], paths: object) -> tuple[Chunk, ...]:
+    gone = places("retrieved_context", paths)
+    return tuple(
+        replace(chunk, content=None) if place in gone else chunk
+        for place, chunk in enumerate(chunks)
+    )
+
+
+def _extractions(span: FinishedSpan) -> tuple[Extraction, ...] | None:
+    extractions, paths = span.extractions, (span.attributes or NOTHING).get(NOT_READ)
+    if paths is None or extractions is None:
+        return extractions
+    gone = places("extractions", paths)
+    return tuple(one for place, one in enumerate(extractions) if place not in gone)
+
+
+def with_evidence(record: Record) -> Record:
+    """Return a Record whose texts became placeholders after it was made, without those."""
+    paths = paths_not_read(
+        record.response, record.value, record.retrieved_context, record.extractions
+    )
+    steps = record.steps and tuple(
+        replace(step, result=evidence(step.result)) for step in record.steps
+    )
+    if not paths:
+        return record if steps == record.steps else replace(record, steps=steps)
+    gone = places("extractions", paths)
+    return replace(
+        record,
+        response=evidence(record.response),
+        value=evidence(record.value),
+        retrieved_context=record.retrieved_context and _only_read(record.retrieved_context, paths),
+        extractions=record.extractions
+        and tuple(one for place, one in enumerate(record.extractions) if place not in gone),
+        steps=steps,
+        attributes={**record.attributes, NOT_READ: paths},
+    )
 
 
 # The messages of model calls.
@@ -58,7 +138,7 @@ def conversation_of(span: Any) -> Conversation | None:
     if messages is None or type(messages[-1]) is not dict:
         return None
     tools = asked.get("tools") if isinstance(asked, Mapping) else None
-    return Conversation(messages, span.response, tools)
+    return Conversation(messages, _answer(span, "response"), tools)
 
 
 def with_steps(record: Record, gathered: Iterable[object] | None) -> Record:
@@ -69,7 +149,8 @@ def with_steps(record: Record, gathered: Iterable[object] | None) -> Record:
     held = [item for item in gathered or () if type(item) is Conversation]
     if not held:
         return record
-    steps, tools = read_call(*max(held, key=_length))
+    messages, response, offered = max(held, key=_length)
+    steps, tools = read_call(evidence(messages) or (), response, offered)
     return replace(record, steps=record.steps or steps, tools=record.tools or tools)
 
 
@@ -151,7 +232,9 @@ def _held(prompt: Prompt) -> list[object]:
     return [
         value
         for value in values
-        if value is not None and not (isinstance(value, str) and not value.strip())
+        if value is not None
+        and type(value) is not Placeholder
+        and not (isinstance(value, str) and not value.strip())
     ]
 
 
@@ -314,7 +397,7 @@ def tool_call(span: FinishedSpan) -> Step:
         None,
         span.name,
         span.arguments if span.request is None else span.request,
-        span.response,
+        _answer(span, "response"),
         None if span.error is None else f"{span.error.type}: {span.error.message}",
         effect if effect in ("read", "write") else None,
         span.start_ns,
@@ -349,7 +432,7 @@ def contributions_of(  # noqa: C901, PLR0912
             own. Its documents and tokens still count for the request above it.
         scores: the evaluations of its documents that were made already.
     """
-    kind, extractions, usage = span.kind, span.extractions, span.usage
+    kind, extractions, usage = span.kind, _extractions(span), span.usage
     contributions: list[Contribution] = []
     if gathered:
         own: tuple[type, ...] = () if extractions is None or kind not in OWNERS else (tuple,)
@@ -357,7 +440,7 @@ def contributions_of(  # noqa: C901, PLR0912
         if kind == "llm" and usage is not None:
             own = (*own, Spent)  # its usage includes that of the calls inside it
         contributions = [item for item in gathered if type(item) not in own]
-    chunks = span.retrieved_context
+    chunks = _passages(span)
     if kind == "retrieval" and chunks is not None:
         contributions.append(Retrieved(span.start_ns, chunks, scores))
     if kind == "tool":
@@ -369,7 +452,7 @@ def contributions_of(  # noqa: C901, PLR0912
             contributions.append(Spent(usage, span.model_name, span.metrics or NOTHING))
         if (conversation := conversation_of(span)) is not None:
             contributions.append(conversation)
-        if span.prompt is not None and span.response is not None:
+        if span.prompt is not None and _answer(span, "response") is not None:
             contributions.append(ANSWERED)
         if span.prompt is not None and _holds_contexts(span.prompt):
             contributions.append({PROMPTED: span.prompt})
@@ -379,7 +462,7 @@ def contributions_of(  # noqa: C901, PLR0912
         return contributions
     if extractions is not None:
         contributions.append(extractions)
-    notes = {name: note for name in _NOTED if (note := getattr(span, name)) is not None}
+    notes = {name: note for name in _NOTED if (note := _answer(span, name)) is not None}
     if span.expected:
         notes.update(span.expected)
     if chunks is not None and kind != "retrieval":
@@ -468,7 +551,7 @@ def _context_of(
     Where there are none of these, they are those in the last prompt below.
     """
     if span.retrieved_context is not None:
-        return span.retrieved_context
+        return _passages(span)
     retrievals, noted, prompted = [], None, None
     for item in gathered or ():
         if type(item) is Retrieved:
@@ -507,7 +590,7 @@ def chunks_of_arguments(span: FinishedSpan) -> tuple[Chunk, ...] | None:
                 argument = holder.get(name)
                 if not isinstance(argument, (list, tuple)) or messages_of(argument) is not None:
                     continue
-                chunks = to_chunks(argument)
+                chunks = to_chunks(evidence(argument))
                 if chunks or (chunks is not None and name != "context"):
                     return chunks
     return None
@@ -542,7 +625,7 @@ def record_of(
     usage: Usage | None = None
     for spent in spent_by(span, gathered):
         usage = spent.usage if usage is None else usage + spent.usage
-    extractions = span.extractions
+    extractions = _extractions(span)
     notes: Mapping[str, Any] = NOTHING
     steps: list[Step] = []
     for item in gathered or ():
@@ -554,7 +637,7 @@ def record_of(
                 extractions = item if extractions is None else extractions + item
         elif cls is dict:
             notes = _joined(notes, item)
-    request, response = request_of(span), span.response
+    request, response = request_of(span), _answer(span, "response")
     context = _context_of(span, gathered, retrieved)
     text = response if type(response) is str else to_answer(response)
     prompt = span.prompt
@@ -562,7 +645,7 @@ def record_of(
         request = question_of(prompt, request)
         text = (last_message(response) or text) if is_answer(response) else text
         context = _contexts_of(prompt) if context is None else context
-    value, confidence, field_config = span.value, span.confidence, span.field_config
+    value, confidence, field_config = _answer(span, "value"), span.confidence, span.field_config
     expected = span.expected or NOTHING
     if notes:
         value = notes.get("value") if value is None else value

@@ -185,7 +185,7 @@ class Worker:
                 kept &= hooks.flush()
             except Exception as error:
                 kept = False
-                if not swallow("plugins", error, calls_out=True):
+                if not swallow("plugins", error):
                     raise
         return kept
 

@@ -56,7 +56,7 @@ def accepts(span: Span, *, field: str | None = None) -> bool:
         details = _details(scored, field, saved_ns)
         submit_evaluation(label=values.ACCEPTANCE, value=decision, span=span, metadata=details)
     except Exception as error:
-        if not swallow("accepts", error, calls_out=True):
+        if not swallow("accepts", error):
             raise
         return False
     return decision == "accepted"

@@ -242,7 +242,7 @@ class Delivery:
             else:
                 self._unknown += lost
         except BaseException as error:
-            if not swallow(f"exporter {self.name}", error, calls_out=True):
+            if not swallow(f"exporter {self.name}", error):
                 raise
             self._dropped.add(type(error).__name__, len(batch))
         else:

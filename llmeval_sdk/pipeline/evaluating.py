@@ -389,7 +389,7 @@ class Evaluating:
                 chance = min(1.0, min(rates) / own.probability)
             judgement = self._decide(case, judge, evaluations, chance)
         except BaseException as error:
-            if not swallow(f"judge {judge.name}", error, calls_out=True):
+            if not swallow(f"judge {judge.name}", error):
                 raise
             error_type = type(error).__name__
             self._dispatcher.emit_judged(not_run(judge, case.target, "error", error_type))

@@ -13,7 +13,8 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
-from time import time_ns
+from math import inf
+from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from llmeval_sdk.evaluation.admission import Admitted
@@ -402,10 +403,17 @@ class Judging:
         """How many jobs wait or run."""
         return len(self._waiting)
 
-    def join(self, deadline: float) -> bool:
-        """Wait until all submitted jobs are done, at most until a monotonic deadline."""
-        waiting = list(self._waiting)
-        return not waiting or not wait(waiting, seconds_left(deadline)).not_done
+    def join(self, deadline: float, *, patience: float = inf) -> bool:
+        """Wait until all jobs so far are done, at most until a monotonic deadline.
+
+        It gives up sooner if no job ends for ``patience`` seconds.
+        """
+        waiting = set(self._waiting)
+        while waiting:
+            done, waiting = wait(waiting, min(seconds_left(deadline), patience))
+            if waiting and (not done or monotonic() >= deadline):
+                return False
+        return True
 
     def shut(self) -> None:
         """Give up all jobs that wait or run, and emit each as not run."""
@@ -465,7 +473,7 @@ class Judging:
         except BaseException as error:
             if self._shut and isinstance(error, GeneratorExit):
                 raise
-            if not swallow(job.name, error, calls_out=True):
+            if not swallow(job.name, error):
                 self._settle(queued)
                 raise
             items = job.refused("error", type(error).__name__)

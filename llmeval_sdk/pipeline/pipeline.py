@@ -10,11 +10,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
+from math import inf
 from threading import get_ident
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
-from llmeval_sdk.model import Evaluation, EvaluationEvent
+from llmeval_sdk.model import DAY_SECONDS, Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.process import shield
@@ -36,6 +37,11 @@ if TYPE_CHECKING:
 
 JUDGES_SHARE = 0.6
 """Share of the time for shutting down that judges may use. The rest is for delivering verdicts."""
+LONGEST_SECONDS = 365 * DAY_SECONDS
+"""For this long a flush waits that was given no limit: the system's own waits have one."""
+PATIENCE = 3
+"""Such a flush gives up on the judges if none of them ends in so many times the time that one
+judgement may take."""
 CHILD_LINGER_SECONDS = 5.0
 """How long a child that may be killed gathers records before it delivers them. Its parent delivers
 what it leaves, and would send again what the child had sent and not yet settled."""
@@ -175,7 +181,7 @@ class Pipeline:
             self._span_processor.inline = plan.inline
             self._work = work
         except Exception as error:
-            if not shield.swallow("configure", error, calls_out=True):
+            if not shield.swallow("configure", error):
                 raise
             self._has_failed = True
             self._span_processor.close()
@@ -259,15 +265,22 @@ class Pipeline:
 
     # -- the end --------------------------------------------------------------------------------
 
-    def flush(self, timeout: float) -> Stats:
-        """Wait, at most ``timeout`` s, until all records so far are scored, judged, delivered."""
-        deadline = monotonic() + timeout
+    def flush(self, timeout: float | None) -> Stats:
+        """Wait, at most ``timeout`` s, until all records so far are scored, judged, delivered.
+
+        ``None`` waits for as long as judgements come to an end, and deliveries.
+        """
+        deadline = monotonic() + (LONGEST_SECONDS if timeout is None else timeout)
         if self._span_processor.closed:  # another thread is ending this pipeline, or has ended it
             self._wait_for_end(deadline)
             return self._outcome()
-        complete = self._finish(deadline, deadline)
+        complete = self._finish(deadline, deadline, is_patient=timeout is None)
         shield.write_notices()
         return replace(self.stats(), complete=complete)
+
+    def left(self, stats: Stats) -> str:
+        """Say what a flush left undone, and for how long that may take; empty: nothing."""
+        return "" if self._work is None else self._work.left(stats)
 
     def shutdown(self, timeout: float) -> Stats:
         """Take in nothing more; deliver what is there within ``timeout`` s and count the rest."""
@@ -309,7 +322,7 @@ class Pipeline:
         self.start()
         return True
 
-    def _finish(self, judges_until: float, deadline: float) -> bool:
+    def _finish(self, judges_until: float, deadline: float, *, is_patient: bool = False) -> bool:
         """Deal with all records, also with those that children of this process have left."""
         has_left = self._has_left_records(seconds_left(deadline))
         if not self._started and not has_left:
@@ -319,7 +332,8 @@ class Pipeline:
             return False
         if not self._started:
             return work.work_here(deadline)
-        return work.finish(judges_until, deadline, has_left=has_left)
+        patience = PATIENCE * work.plan.judge_timeout if is_patient else inf
+        return work.finish(judges_until, deadline, has_left=has_left, patience=patience)
 
     def retire(self, successor: Pipeline) -> None:
         """Leave all further records to another pipeline; exporters that it uses too stay open."""

@@ -357,7 +357,7 @@ def _prepare(plugin: Plugin, planning: Planning) -> None:
     except ConfigurationError:
         raise
     except Exception as error:
-        if not swallow(f"plugin {plugin.name}", error, calls_out=True):
+        if not swallow(f"plugin {plugin.name}", error):
             raise
 
 
@@ -367,7 +367,7 @@ def _complete(plugin: Plugin, plan: Plan, settings: Settings, planning: Planning
     except ConfigurationError:
         raise
     except Exception as error:
-        if not swallow(f"plugin {plugin.name}", error, calls_out=True):
+        if not swallow(f"plugin {plugin.name}", error):
             raise
         return plan
 

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +70,7 @@ def _connect(exporters: Sequence[BaseExporter], redactor: Any) -> None:
     """Connect the exporters of a new configuration, and tracing with the libraries behind them."""
     from llmeval_sdk.model.protocols import Services
 
-    services = Services(redactor, in_force.lost, end=_at_exit, deliver=_at_flush)
+    services = Services(redactor, in_force.lost, end=_at_exit)
     for exporter in exporters:
         with shield.shield(f"exporter {exporter.name}", calls_out=True):
             exporter.connect(services)
@@ -150,9 +151,15 @@ class InForce:
             name: account.lost for name, account in self.stats().exporters.items() if account.lost
         }
 
-    def flush(self, deadline: float) -> Stats:
-        """Wait until everything so far is delivered, until a monotonic deadline at most."""
-        return _merged([pipeline.flush(seconds_left(deadline)) for pipeline in self.newest_first()])
+    def flush(self, timeout: float | None) -> Stats:
+        """Wait until everything so far is delivered, for at most so many seconds."""
+        deadline = None if timeout is None else monotonic() + timeout
+        return _merged(
+            [
+                pipeline.flush(None if deadline is None else seconds_left(deadline))
+                for pipeline in self.newest_first()
+            ]
+        )
 
     def shutdown(self, deadline: float) -> Stats:
         """Deliver what is there until a monotonic deadline, and stop recording."""
@@ -254,7 +261,7 @@ def _configure_from_environment() -> None:
             with loading:
                 _put_environment_in_force()
         except Exception as error:
-            if not shield.swallow("configure", error, calls_out=True):
+            if not shield.swallow("configure", error):
                 raise
             state.enabled = False
             shield.write_notices()
@@ -361,11 +368,10 @@ def _start_plugins(resolved: Settings) -> None:
                 plugin.start(resolved)
 
 
-def deliver(timeout: float) -> Stats:
-    """Judge and deliver what was recorded so far, for at most so many seconds."""
-    deadline = monotonic() + timeout
+def deliver(timeout: float | None) -> Stats:
+    """Judge and deliver what was recorded so far; ``None`` sets no limit, see `flush`."""
     _set_up_for_children()
-    return in_force.flush(deadline)
+    return in_force.flush(timeout)
 
 
 def _deliver_in_time(timeout: float | None) -> bool:
@@ -434,17 +440,6 @@ def _registered(evaluator: Heuristic | Judge) -> None:
     place = place_of(evaluator, settings, requested=evaluator.name in settings.evaluators)
     if place is not None:
         current.add(evaluator, inline=place == "caller")
-
-
-def _at_flush() -> None:
-    """Judge and deliver while the app flushes another library, for as long as a judgement may take.
-
-    An event loop is not held up: there the records are only sent sooner.
-    """
-    with shield.shield("flush"):
-        asyncio = sys.modules.get("asyncio.events")
-        on_a_loop = asyncio is not None and asyncio._get_running_loop() is not None
-        deliver(0.0 if on_a_loop else in_force.settings_or_default().judge_timeout)
 
 
 def _take_over_from_children() -> None:
@@ -607,14 +602,20 @@ def _put_plan_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) 
     shield.write_notices()
 
 
-def flush(timeout: float = 10.0) -> Stats:
+FLUSH_SECONDS = 10.0
+
+
+def flush(timeout: float | None = FLUSH_SECONDS) -> Stats:
     """Wait until everything that was recorded so far is scored, judged and delivered.
 
-    It never raises. It does not wait until open sessions are idle and evaluated, only until their
-    turns are in the file from which that happens later.
+    It never raises but what Ctrl-C does. What it leaves goes on in the background, and a line of
+    the log says what that is. It does not wait until open sessions are idle and evaluated, only
+    until their turns are in the file from which that happens later.
 
     Args:
-        timeout: How many seconds to wait at most.
+        timeout: How many seconds to wait at most. ``None`` waits until nothing is pending: for as
+            long as judgements come to an end, which each does within ``LLMEVAL_JUDGE_TIMEOUT``,
+            and until each exporter has delivered or given up, which takes ten minutes at most.
 
     Returns:
         The counters; ``complete`` says whether everything was done in time.
@@ -623,7 +624,12 @@ def flush(timeout: float = 10.0) -> Stats:
         >>> llmeval.flush(timeout=5.0).complete
         True
     """
-    return deliver(timeout)
+    result = deliver(_seconds(timeout, FLUSH_SECONDS))
+    current = in_force.pipeline
+    if current is not None and not result.complete and (left := current.left(result)):
+        shield.tell("flush", f"left {left}: flush(timeout=None) waits for that")
+        shield.write_notices()
+    return result
 
 
 def shutdown(timeout: float | None = None) -> Stats:
@@ -641,7 +647,21 @@ def shutdown(timeout: float | None = None) -> Stats:
         >>> result.losses
         ''
     """
-    return in_force.shutdown(monotonic() + (in_force.exit_seconds if timeout is None else timeout))
+    seconds = _seconds(timeout, None)
+    return in_force.shutdown(monotonic() + (in_force.exit_seconds if seconds is None else seconds))
+
+
+def _seconds(timeout: object, default: float | None) -> float | None:
+    """Return how long to wait: ``None`` stays, and what is no time is counted as the default."""
+    try:
+        seconds = inf if timeout is None else float(timeout)  # type: ignore[arg-type]
+    except Exception as error:
+        if not shield.swallow("timeout=", error):
+            raise
+        return default
+    if seconds != seconds:  # noqa: PLR0124 - NaN
+        return default
+    return None if seconds == inf else max(0.0, seconds)
 
 
 def stats() -> Stats:

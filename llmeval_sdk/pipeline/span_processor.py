@@ -89,7 +89,7 @@ class SpanProcessor:
             try:
                 live.on_start(span)
             except (Exception, SystemExit) as error:
-                if not swallow(f"exporter {name}", error, calls_out=True):
+                if not swallow(f"exporter {name}", error):
                     raise
 
     def on_end(self, span: Span) -> None:
@@ -98,7 +98,7 @@ class SpanProcessor:
             try:
                 live.on_end(span)
             except (Exception, SystemExit) as error:
-                if not swallow(f"exporter {name}", error, calls_out=True):
+                if not swallow(f"exporter {name}", error):
                     raise
         if not span.flags & 1:  # the sampler of a live library has dropped it
             return

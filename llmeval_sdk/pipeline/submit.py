@@ -57,12 +57,13 @@ def submit_evaluation(
         >>> llmeval.submit_evaluation(label="context_relevance", value=0.85, span=span)
     """
     about: dict[str, Any] = {"eval_scope": eval_scope, "ml_app": ml_app}
+    join_on: dict[str, Any] = {}
     if type(span_with_tag_value) is dict:
         tag = {key: span_with_tag_value.get(f"tag_{key}") for key in ("key", "value")}
-        about["join_on"] = {"tag": tag}
+        join_on["tag"] = tag
     _submit(
         "heuristic", label, value, metric_type, span, reasoning, assessment, tags, metadata,
-        timestamp_ms, about,
+        timestamp_ms, about, join_on,
     )  # fmt: skip
 
 
@@ -123,19 +124,16 @@ def submit_feedback(
         >>> llmeval.submit_feedback(label="helpful", value=True, span=span, submitter={"id": "42"})
     """
     about: dict[str, Any] = {
-        "submitter": submitter, "ml_app": ml_app, values.FIELD: field or None,
+        "submitter": submitter, "ml_app": ml_app, values.FIELD: field,
         values.SOURCE: values.REVIEW if _is_review(source) else values.USER,
     }  # fmt: skip
-    if span is None and span_id:
-        span = {"span_id": span_id, **({"trace_id": trace_id} if trace_id else {})}
-    elif span is None:
-        others = {
-            "trace_id": trace_id, "session_id": session_id, "feedback_join_key": feedback_join_key,
-        }  # fmt: skip
-        about["join_on"] = {key: item for key, item in others.items() if item} or None
+    ids = {
+        "span_id": span_id, "trace_id": trace_id, "session_id": session_id,
+        "feedback_join_key": feedback_join_key,
+    }  # fmt: skip
     _submit(
         "human", label, value, metric_type, span, reasoning, assessment, tags, metadata,
-        timestamp_ms, about,
+        timestamp_ms, about, ids,
     )  # fmt: skip
 
 
@@ -151,22 +149,27 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
     metadata: Any,
     timestamp_ms: Any,
     about: dict[str, Any],
+    join_on: dict[str, Any],
 ) -> None:
     try:
-        score = _value(capture(value), metric_type)
+        score = _value(capture(value), capture(metric_type))
         if type(label) is not str or not label or score is None:
             caught.add("submit_evaluation: label or value cannot be used")
             return
         pipeline = runtime.pipeline()
         if pipeline is None:
             return
-        details = capture(metadata) if metadata else {}
-        about = {"tags": tags or None, **about}
-        given = {key: capture(item) for key, item in about.items() if item is not None}
-        details = {**details, **given} if given else details
+        joined = _captured(join_on)
+        if span is None and "span_id" in joined:
+            span = joined
+        elif span is None and joined:
+            about["join_on"] = joined
+        details = {**_mapping("metadata", metadata), **_captured(about)}
+        if labels := _mapping("tags", tags):
+            details["tags"] = labels
         if details and state.identities is not None:
             details = state.identities.without(details)
-        target = Target() if span is None and "join_on" in given else _target(span)
+        target = Target() if "join_on" in about else _target(span)
         evaluation = Evaluation(
             label[:200],
             score,
@@ -186,6 +189,22 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
 
 def _is_review(source: object) -> bool:
     return type(source) is str and source == values.REVIEW
+
+
+def _captured(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Capture what there is of several arguments, whose own code must not run."""
+    captured = {key: capture(item) for key, item in values.items() if item is not None}
+    return {key: item for key, item in captured.items() if item}
+
+
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    """Capture a mapping; anything else is counted and left out."""
+    captured = None if value is None else capture(value)
+    if type(captured) is dict:
+        return captured
+    if captured is not None:
+        caught.add(f"submit_evaluation: {name} is no mapping")
+    return {}
 
 
 def _value(value: Any, metric_type: Any) -> float | bool | str | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import ceil, inf
 from time import monotonic, sleep
 
 from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.pipeline._worker import LINGER_SECONDS, Worker
-from llmeval_sdk.pipeline.batch_exporter import Delivery
+from llmeval_sdk.pipeline.batch_exporter import GIVE_UP_SECONDS, Delivery
 from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.pipeline.recovery import Spooling
@@ -108,6 +109,19 @@ class Work:
             sessions=counted.get("sessions", {}),
         )
 
+    def left(self, stats: Stats) -> str:
+        """Say what a flush left undone, and for how long that may take; empty: nothing."""
+        from llmeval_sdk.text.terminal import plural  # only where something is left
+
+        left = []
+        if (judgements := stats.pending_judgements) > 0:
+            seconds = ceil(judgements / self.plan.concurrency) * self.plan.judge_timeout
+            left.append(f"{plural(judgements, 'judgement')} (up to {seconds:g} s)")
+        if (records := stats.undelivered) > 0:
+            minutes = GIVE_UP_SECONDS / 60
+            left.append(f"{plural(records, 'record')} to deliver (up to {minutes:g} minutes)")
+        return " and ".join(left)
+
     def look_for_left_records(self) -> bool:
         """Return whether children of this process have left records to deliver here."""
         spooling = self.spooling if self.plan.spool is None else None
@@ -116,19 +130,23 @@ class Work:
         spooling.look()
         return True
 
-    def finish(self, judges_until: float, deadline: float, *, has_left: bool) -> bool:
+    def finish(
+        self, judges_until: float, deadline: float, *, has_left: bool, patience: float = inf
+    ) -> bool:
         """Deal with all records, also with those that children of this process have left."""
-        complete = self.settle(judges_until, deadline)
+        complete = self.settle(judges_until, deadline, patience=patience)
         while has_left and complete and self.spooling is not None and not self.spooling.is_idle:
-            complete = self.settle(judges_until, deadline)
+            complete = self.settle(judges_until, deadline, patience=patience)
         return complete
 
-    def settle(self, judges_until: float, deadline: float, *, last: bool = False) -> bool:
+    def settle(
+        self, judges_until: float, deadline: float, *, last: bool = False, patience: float = inf
+    ) -> bool:
         """Wait until the worker, the judges and then the deliveries are done with all so far."""
         judging = self.worker.judging
         barrier = self.worker.barrier(stop=last)
         scored = barrier.done.wait(seconds_left(judges_until))
-        complete = judging.join(judges_until)
+        complete = judging.join(judges_until, patience=patience)
         if last:
             judging.shut()
         if not scored:  # only half of the time left, so that what is scored can still be delivered

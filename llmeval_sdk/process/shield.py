@@ -1,8 +1,9 @@
 """Keeps our own exceptions away from the app: they are caught, counted and logged once a minute.
 
 Two kinds of exceptions pass through untouched: every ``BaseException`` that is no ``Exception``,
-and one that is not ours although it surfaced in our code, such as one that a signal handler raised
-(a task queue's soft time limit). The log is written in the worker, never on the app's thread.
+and what a signal handler raised, such as a task queue's soft time limit. Everything else was raised
+by our code or by what it called, also where that is an object of the app or of another library. The
+log is written in the worker, never on the app's thread.
 The counters are exact with any number of threads, signal handlers and collector callbacks.
 """
 
@@ -13,10 +14,8 @@ import threading
 import time
 from collections import deque
 from itertools import count
-from types import CodeType, TracebackType
+from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, NamedTuple
-
-from llmeval_sdk.process import PACKAGE_FOLDER
 
 
 if TYPE_CHECKING:
@@ -75,8 +74,6 @@ class Counts:
 
 INTERVAL_SECONDS = 60.0
 
-_STANDARD = os.path.dirname(os.__file__) + os.sep  # noqa: PTH120
-
 
 class Notice(NamedTuple):
     """One line for the log: where something happened, what it was, and how often so far."""
@@ -100,17 +97,14 @@ def raise_again(on: bool) -> None:  # noqa: FBT001
     _raise_again = on
 
 
-def swallow(site: str, error: BaseException, *, calls_out: bool = False) -> bool:
+def swallow(site: str, error: BaseException) -> bool:
     """Count an exception of ours; False means that it is not ours and must be raised again.
 
     Write ``except Exception as error: if not swallow("site", error): raise`` on the app's thread,
     where it costs 0.05 µs and ``with shield("site")`` 0.7 µs, and wherever the failure has to be
     handled. Everywhere else `shield` reads better.
-
-    ``calls_out`` says that the site runs other people's code on purpose, such as an evaluator. All
-    its exceptions are then ours to catch, and so is its ``sys.exit()``.
     """
-    if _raise_again or not is_ours(error, calls_out=calls_out):
+    if _raise_again or not is_ours(error):
         return False
     caught.add(site)
     tell(site, type(error).__name__, caught.snapshot()[site])
@@ -156,15 +150,15 @@ def write_notices() -> None:
 class shield:  # noqa: N801 - reads as a verb
     """``with shield("site"):`` catches our exceptions in code that is not on the hot path.
 
-    ``on_own_thread`` says that the block runs on a thread of ours. There even a
-    ``KeyboardInterrupt`` can only be one that somebody raised, so it is caught too.
+    ``calls_out`` says that the block runs other people's code on purpose, such as an evaluator: its
+    ``sys.exit()`` is caught too. ``on_own_thread`` says that the block runs on a thread of ours.
+    There even a ``KeyboardInterrupt`` can only be one that somebody raised, so it is caught too.
     """
 
-    __slots__ = ("calls_out", "kinds", "site")
+    __slots__ = ("kinds", "site")
 
     def __init__(self, site: str, *, calls_out: bool = False, on_own_thread: bool = False) -> None:
         self.site = site
-        self.calls_out = calls_out or on_own_thread
         self.kinds: tuple[type[BaseException], ...] = (Exception,)
         if on_own_thread:
             self.kinds = (BaseException,)
@@ -180,32 +174,46 @@ class shield:  # noqa: N801 - reads as a verb
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool:
-        return isinstance(error, self.kinds) and swallow(self.site, error, calls_out=self.calls_out)
+        return isinstance(error, self.kinds) and swallow(self.site, error)
 
 
-def is_ours(error: BaseException, *, calls_out: bool) -> bool:
-    """Return whether an exception began in our code, or in the standard library called by it.
+def is_ours(error: BaseException) -> bool:
+    """Return whether an exception was raised by our code or by what it called.
 
-    With ``calls_out`` every one is that no signal handler raised.
+    The traceback begins in our code, so each frame below was called by us, but for a signal
+    handler: the interpreter calls that one wherever it likes.
     """
     if threading.get_ident() != threading.main_thread().ident:
         return True  # signal handlers run in the main thread only
-    codes = []
+    handlers = _handler_codes()
+    above: FrameType | None = None
     trace = error.__traceback__
     while trace is not None:
-        codes.append(trace.tb_frame.f_code)
-        trace = trace.tb_next
-    if not codes or not _handler_codes().isdisjoint(codes):
-        return not codes
-    innermost = codes[-1].co_filename
-    return (
-        calls_out
-        or innermost.startswith((PACKAGE_FOLDER, "<"))
-        or (innermost.startswith(_STANDARD) and "site-packages" not in innermost)
-    )
+        frame = trace.tb_frame
+        if frame.f_code in handlers or (above is not None and _was_interrupted(above, frame)):
+            return False
+        above, trace = frame, trace.tb_next
+    return True
+
+
+def _was_interrupted(above: FrameType, frame: FrameType) -> bool:
+    """Return whether a frame was called with the frame above it, as only a signal handler is.
+
+    This shows a handler that is no longer the signal's, or one that was wrapped.
+    """
+    from inspect import CO_VARARGS
+
+    code = frame.f_code
+    names = code.co_varnames[: code.co_argcount]
+    values = [frame.f_locals.get(name) for name in names]
+    if code.co_flags & CO_VARARGS:
+        rest = frame.f_locals.get(code.co_varnames[code.co_argcount + code.co_kwonlyargcount])
+        values += rest if type(rest) is tuple else ()
+    return len(values) > 1 and values[-1] is above and isinstance(values[-2], int)
 
 
 def _handler_codes() -> set[CodeType]:
+    """Return the code of the functions that handle signals now."""
     import signal
 
     codes = set()

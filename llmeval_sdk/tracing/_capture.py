@@ -3,8 +3,9 @@
 The app's thread must never run a ``__repr__``, ``__getattr__``, ``__class__`` or ``__hash__`` that
 somebody wrote. Therefore the reader of a value is chosen by its exact type. Subclasses of builtins
 are read by the builtin's own C methods, and other objects by the C descriptors of their class, from
-the instance dictionary and the slots. Of everything else only the name of its type is kept. Of an
-image, a sound or a file that stands in a text only a marker is kept.
+the instance dictionary and the slots. Of everything else only the name of its type is kept, as a
+`Placeholder`: a stream is not read, as that would take it from the app. Of an image, a sound or a
+file that stands in a text only a marker is kept.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any
 
 from llmeval_sdk.model.fields import TRUNCATED
+from llmeval_sdk.model.placeholders import Placeholder
 from llmeval_sdk.process.loading import loading
 
 
@@ -98,7 +100,7 @@ def _by(name: str) -> Callable[[type], Reading]:
 
 def _array(cls: type) -> Reading:
     shape = dict_of(cls)["shape"].__get__
-    return lambda value: f"<{name_of(cls)} of shape {tuple(shape(value))}>"
+    return lambda value: Placeholder(f"<{name_of(cls)} of shape {tuple(shape(value))}>")
 
 
 _WELL_KNOWN: tuple[tuple[str, str, bool, Callable[[type], Reading]], ...] = (
@@ -142,12 +144,18 @@ MAX_FIELDS = 32
 MAX_DEPTH = 8
 
 Room = list[int]
-"""How much a span may still hold: ``[characters, values]``, a list that the recursion shares."""
+"""How much a span may still hold, and how many placeholders it holds: ``[characters, values,
+placeholders]``, a list that the recursion shares."""
 
 
 def new_room() -> Room:
     """Return the room of a new span."""
-    return [ROOM, NODES]
+    return [ROOM, NODES, 0]
+
+
+def _placeholder(text: str, room: Room) -> Placeholder:
+    room[2] += 1
+    return Placeholder(text)
 
 
 def used(room: Room) -> int:
@@ -213,23 +221,25 @@ def _long(text: str, room: Room) -> str:
     """Keep a long text as far as there is room; of images, sounds and files in it only markers."""
     if not _images.kept:
         text = _without_media(text)
+        room[2] += type(text) is Placeholder
     if len(text) <= MAX_TEXT and len(text) <= room[0]:
         room[0] -= len(text)
         return text
     keep = max(0, min(MAX_TEXT, room[0]))
     room[0] -= keep
-    return f"{text[:keep]}{TRUNCATED}{len(text) - keep} characters>"
+    cut = f"{text[:keep]}{TRUNCATED}{len(text) - keep} characters>"
+    return cut if keep and type(text) is str else _placeholder(cut, room)
 
 
 def _int(value: int, room: Room, depth: int) -> object:
     if -(1 << 63) <= value < 1 << 64:
         return value
-    return f"<int of {int.bit_length(value)} bits>"
+    return _placeholder(f"<int of {int.bit_length(value)} bits>", room)
 
 
 def _list(value: Any, room: Room, depth: int) -> object:
     if depth >= MAX_DEPTH:
-        return "<too deep>"
+        return _placeholder("<too deep>", room)
     size = len(value)
     taken = min(size, MAX_ITEMS, room[1])
     room[1] -= taken
@@ -237,13 +247,13 @@ def _list(value: Any, room: Room, depth: int) -> object:
     # ``list(islice(…))`` copies in C, so that no other thread changes the list in between.
     items = [capture(item, room, depth) for item in list(islice(iter(value), taken))]
     if size > taken:
-        items.append(f"<{size - taken} more>")
+        items.append(_placeholder(f"<{size - taken} more>", room))
     return items
 
 
 def _dict(value: Any, room: Room, depth: int) -> object:
     if depth >= MAX_DEPTH:
-        return "<too deep>"
+        return _placeholder("<too deep>", room)
     size = dict.__len__(value)
     taken = min(size, MAX_ITEMS, room[1])
     room[1] -= taken
@@ -261,14 +271,14 @@ def _dict(value: Any, room: Room, depth: int) -> object:
         else:
             copy[key] = capture(item, room, depth)
     if size > taken:
-        copy["<more>"] = size - taken
+        copy[_placeholder("<more>", room)] = size - taken
     return copy
 
 
 def _bytes(value: Any, room: Room, depth: int) -> object:
     """Keep of bytes a marker, or as many of them as of a text, as a data URL."""
     if not _images.kept:
-        return _marker_of(value)
+        return _placeholder(_marker_of(value), room)
     kept = min(MAX_TEXT, room[0]) * 3 // 4
     text = _data_url(value[:kept])
     room[0] -= min(len(text), room[0])
@@ -277,11 +287,20 @@ def _bytes(value: Any, room: Room, depth: int) -> object:
 
 
 def _marker(value: object, room: Room, depth: int) -> object:
-    return f"<{name_of(type(value))}>"
+    return _placeholder(f"<{name_of(type(value))}>", room)
+
+
+def _stream(value: object, room: Room, depth: int) -> object:
+    return _placeholder(f"<{name_of(type(value))}, not read>", room)
 
 
 def _class(value: type, room: Room, depth: int) -> object:
-    return f"<class {name_of(value)}>"
+    return _placeholder(f"<class {name_of(value)}>", room)
+
+
+def _itself(value: Placeholder, room: Room, depth: int) -> object:
+    room[2] += 1
+    return value
 
 
 def _reads(method: Reading) -> Reader:
@@ -304,6 +323,7 @@ _BUILTINS: dict[int, Reader] = {
     id(str): lambda value, room, depth: capture(str.__str__(value), room, depth),
     id(float): _reads(lambda value: float.__add__(value, 0.0)),
     id(ModuleType): _marker,
+    id(Placeholder): _itself,
 }
 _SUBCLASSES: dict[int, Reader] = {
     **_BUILTINS,
@@ -346,9 +366,21 @@ def _new_reader(cls: type) -> Reader:
             )
         if id(base) in _SUBCLASSES:
             return _SUBCLASSES[id(base)]
+    if any("__next__" in dict_of(base) or "__anext__" in dict_of(base) for base in bases):
+        return _stream
     if not _is_written_in_python(cls):
         return _marker
     return _object_reader(cls, bases)
+
+
+_HOLDERS = ("Response", "Stream")
+"""Words in the name of a class whose instances may hold a stream in place of an answer, as those of
+web frameworks do."""
+
+
+def _is_stream(value: object) -> bool:
+    cls = type(value)
+    return (_READERS.get(id(cls)) or _reader_of(cls)) is _stream
 
 
 def _field_names(bases: tuple[type, ...]) -> tuple[str, ...]:
@@ -372,20 +404,26 @@ def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:  # noqa: C901
                 slots.append((name, member.__get__))
     if instance_dict is None and not slots:
         return _marker
+    may_stream = any(word in name_of(base) for base in bases for word in _HOLDERS)
 
     def read(value: object, room: Room, depth: int) -> object:
-        fields: dict[str, object] = {}
+        held: list[tuple[Any, object]] = []
         if instance_dict is not None:
             own = instance_dict(value, cls)
             if type(own) is dict:
-                for name, item in list(islice(dict.items(own), MAX_ITEMS)):
-                    if type(name) is str and (name[:1] != "_" or name == "_value_"):
-                        fields[name] = item  # noqa: PERF403
+                held = list(islice(dict.items(own), MAX_ITEMS))
         for name, get in slots:
             try:
-                fields[name] = get(value, cls)
+                held.append((name, get(value, cls)))
             except AttributeError:  # a slot that was never filled
                 continue
+        if may_stream and any(_is_stream(item) for _, item in held):
+            return _stream(value, room, depth)
+        fields = {
+            name: item
+            for name, item in held
+            if type(name) is str and (name[:1] != "_" or name == "_value_")
+        }
         if "_value_" in fields:  # an Enum member
             return capture(fields["_value_"], room, depth)
         return _dict(fields, room, depth) if fields else _marker(value, room, depth)
@@ -456,17 +494,18 @@ def _without_media(text: str) -> str:
     """Return a long text with markers in the place of the images, sounds and files in it.
 
     A marker is ``<image/png of 98304 bytes, sha256 1a2b3c4d5e6f7a8b>``, or ``<base64 of …>`` where
-    the type is not known. The hash is of the bytes; of a larger file, of its first 98,304 bytes.
+    the type is not known. The hash is of the bytes; of a larger file, of its first 98,304 bytes. It
+    is a `Placeholder` where it stands for all of the text.
     """
     if text.startswith(_STARTS) and _is_base64(text, 0):
-        return _media_marker(_kind_of(text), text)
+        return Placeholder(_media_marker(_kind_of(text), text))
     if text.find(" ", 0, _EDGE) < 0 and _is_any_data(text):
-        return _media_marker("base64", text)
+        return Placeholder(_media_marker("base64", text))
     if text.startswith("data:"):
         at = text.find(_MARK, 0, _MAX_HEAD)
         head = _HEAD.match(text, 0, at) if at >= 0 else None
         if head is not None and _is_base64(text, at + len(_MARK)):
-            return _media_marker(head[1], text[at + len(_MARK) :])
+            return Placeholder(_media_marker(head[1], text[at + len(_MARK) :]))
     text = _without_runs(text)
     return _without_urls(text) if len(text) >= LONG or text.startswith("data:") else text
 
@@ -508,7 +547,7 @@ def _marked(value: Any, depth: int) -> Any:  # noqa: PLR0911
     if isinstance(value, str):
         return _without_media(value) if len(value) > SHORTEST else value
     if isinstance(value, (bytes, bytearray)):
-        return _marker_of(value)
+        return Placeholder(_marker_of(value))
     if depth >= _MAX_DEPTH:
         return value
     depth += 1

@@ -52,8 +52,9 @@ def export_span(span: Span | None = None) -> dict[str, str] | None:
         ...     ids = llmeval.export_span()
         >>> llmeval.submit_evaluation(label="polite", value=True, span=ids)
     """
-    span = span or current_span()
     if span is None:
+        span = current_span()
+    if type(span) is not Span:
         return None
     for neighbour in state.neighbours:
         ids = neighbour.ids_of(span)
@@ -226,7 +227,7 @@ def _enter(stack: ExitStack, neighbour: ContextBridge, fields: dict[str, object]
             fields = state.identities.without(fields)
         stack.enter_context(neighbour.annotation_context(**fields))
     except Exception as error:
-        if not swallow("annotation_context", error, calls_out=True):
+        if not swallow("annotation_context", error):
             raise
 
 
@@ -322,11 +323,15 @@ def wrap_context(function: Callable[P, R]) -> Callable[P, R]:
     """
     context = copy_context()
 
-    @wraps(function)
     def run(*args: P.args, **kwargs: P.kwargs) -> R:
         return context.copy().run(function, *args, **kwargs)
 
-    return run
+    try:
+        return wraps(function)(run)
+    except Exception as error:  # a callable object that raises where its name is read
+        if not swallow("wrap_context", error):
+            raise
+        return run
 
 
 class ContextExecutor(ThreadPoolExecutor):
@@ -347,7 +352,7 @@ def inject(headers: MutableMapping[str, str]) -> None:
     try:
         _inject(headers)
     except Exception as error:
-        if not swallow("inject", error, calls_out=True):
+        if not swallow("inject", error):
             raise
 
 
@@ -411,7 +416,7 @@ def extract(headers: Mapping[str, object]) -> Iterator[None]:
         if texts.get("baggage"):
             entered = [(each, each.extract(texts)) for each in state.neighbours]
     except Exception as error:
-        if not swallow("extract", error, calls_out=True):
+        if not swallow("extract", error):
             raise
     before, user = current.get(), link and _member(texts.get("baggage"), USER)
     if link is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypedDict, TypeVar, o
 
 from llmeval_sdk.model import SpanKind
 from llmeval_sdk.model.records import EFFECT_TAG
-from llmeval_sdk.tracing._scope import Scope, decorated_or_scope
+from llmeval_sdk.tracing._scope import Scope, decorated_or_scope, labels
 
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def tool(
         3
     """
     if effect is not None:
-        tags = {**(tags or {}), EFFECT_TAG: effect}
+        tags = {**(labels(tags) or {}), EFFECT_TAG: effect}
     options = (evaluators, session_id, user_id, tags, request, metadata)
     return decorated_or_scope("tool", name, *options)
 
@@ -293,7 +293,7 @@ def llm(
         ...     span.annotate(metrics={"input_tokens": 12, "output_tokens": 2})
     """
     options = (evaluators, session_id, user_id, tags, request, metadata)
-    return _model_span("llm", model_or_name, name, model_name or model, model_provider, options)
+    return _model_span("llm", model_or_name, name, model, model_name, model_provider, options)
 
 
 @overload
@@ -342,21 +342,21 @@ def embedding(
         [[0.1, 0.2]]
     """
     options = (evaluators, session_id, user_id, tags, request, metadata)
-    return _model_span(
-        "embedding", model_or_name, name, model_name or model, model_provider, options
-    )
+    return _model_span("embedding", model_or_name, name, model, model_name, model_provider, options)
 
 
 def _model_span(  # noqa: PLR0917 - the two functions above name every argument
     kind: SpanKind,
     model_or_name: object,
     name: str | None,
+    model: str | None,
     model_name: str | None,
     model_provider: str | None,
     options: tuple[object, ...],
 ) -> object:
     """Tell whether the first argument is a function, the model's name or the span's name."""
     target: object = name
+    model_name = model if model_name is None else model_name
     if isinstance(model_or_name, str) and model_name is None:
         model_name = model_or_name
     elif model_or_name is not None:

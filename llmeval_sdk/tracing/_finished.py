@@ -15,6 +15,7 @@ from typing import Any
 
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, SpanData, Step, Usage
 from llmeval_sdk.model.fields import note_kinds, to_chunks, to_details, to_usage
+from llmeval_sdk.model.placeholders import NOT_READ, plain_text
 from llmeval_sdk.model.records import (
     ANSWERED,
     OWNERS,
@@ -29,9 +30,9 @@ from llmeval_sdk.model.records import (
     steps_above,
     with_chunks,
 )
-from llmeval_sdk.model.span_fields import DATA_FIELDS, SPAN_FIELDS, Part
+from llmeval_sdk.model.span_fields import DATA_FIELDS, SPAN_FIELDS, Form, Part
 from llmeval_sdk.tracing._capture import capture, new_room
-from llmeval_sdk.tracing._span import Link, Span, Spec, hide_ids
+from llmeval_sdk.tracing._span import Link, Span, Spec, hide_ids, note_not_read
 
 
 MAX_HELD = 16_777_216
@@ -49,6 +50,8 @@ def settle(span: Span) -> None:
         span._usage = to_usage(used)
         span._metrics = {**to_details(used), **(span._metrics or {})} or None
         note_kinds(used)
+    if span.room[2]:
+        note_not_read(span)
 
 
 def roll_up(span: Span, *, ended: bool = False) -> None:
@@ -64,6 +67,7 @@ def roll_up(span: Span, *, ended: bool = False) -> None:
         return
     has_notes = (
         span.gathered
+        or NOT_READ in (span._attributes or ())
         or span._extractions is not None
         or span._value is not None
         or span._confidence is not None
@@ -165,6 +169,8 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
         tuple(span.scored or ()), span.flags, span._expected or {}, span.context, span._value,
         span._confidence, None if config is None else _without_code(config), span._retrieval,
     )  # fmt: skip
+    if span.room[2]:
+        data = _in_plain_texts(data)
     if content:
         return data
     return replace(
@@ -173,6 +179,24 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
         evaluations=tuple(map(without_content, data.evaluations)),
         error=None if data.error is None else Failure(data.error.type),
         **_BLANK,
+    )
+
+
+def _in_plain_texts(data: SpanData) -> SpanData:
+    """Return a span's data without placeholders: exporters know the types of plain values."""
+    chunks, extractions, prompt = data.retrieved_context, data.extractions, data.prompt
+    return replace(
+        data,
+        **{
+            field.name: plain_text(getattr(data, field.name))
+            for field in DATA_FIELDS
+            if field.form in (Form.VALUE, Form.MAPPING, Form.EXPECTED)
+        },
+        retrieved_context=chunks
+        and tuple(replace(each, content=plain_text(each.content)) for each in chunks),
+        extractions=extractions
+        and tuple(replace(each, value=plain_text(each.value)) for each in extractions),
+        prompt=prompt and replace(prompt, variables=plain_text(prompt.variables)),
     )
 
 
@@ -229,6 +253,8 @@ def adopted(data: SpanData, *, evaluators: tuple[object, ...] = ()) -> Span:
     span._request = capture(data.request, span.room)
     span._response = capture(data.response, span.room)
     span._retrieved, span._error = data.retrieved_context, data.error
+    if span.room[2]:
+        note_not_read(span)
     hide_ids(span)
     return span
 

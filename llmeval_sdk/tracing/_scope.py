@@ -14,12 +14,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapp
 from functools import partial, wraps
 from itertools import islice
 from time import perf_counter_ns
-from types import TracebackType
+from types import AsyncGeneratorType, GeneratorType, TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 from llmeval_sdk.model import SpanKind
 from llmeval_sdk.model.fields import to_chunks
-from llmeval_sdk.process.shield import swallow
+from llmeval_sdk.model.placeholders import Placeholder
+from llmeval_sdk.process.shield import caught, shield, swallow
 from llmeval_sdk.tracing._capture import MAX_ITEMS, NODE_BYTES, capture, rows
 from llmeval_sdk.tracing._context import _inherited, inherit
 from llmeval_sdk.tracing._span import (
@@ -39,7 +40,7 @@ from llmeval_sdk.tracing._span import (
 P = ParamSpec("P")
 R = TypeVar("R")
 MAX_NAME = 1_000
-"""Characters of a span's name, session or user that are kept."""
+"""Characters of a name of a span, session, user or model that are kept."""
 
 
 class Scope:
@@ -66,24 +67,37 @@ class Scope:
     ) -> None:
         if isinstance(evaluators, str):
             raise TypeError(f"evaluators must be a list: [{evaluators!r}]")
-        name = name[:MAX_NAME] if type(name) is str else name
-        session_id = None if session_id is None else str(capture(session_id))[:MAX_NAME]
+        name, session_id, user_id = _named(name), _named(session_id), _named(user_id)
+        tags = labels(tags)
         if user_id is not None:
-            known = capture(tags)
-            user = {"user_id": str(capture(user_id))[:MAX_NAME]}
+            user = {"user_id": user_id}
             # First, as a limit cuts the last tags; and last, to win over a tag of the same name.
-            tags = {**user, **known, **user} if type(known) is dict else user
+            tags = {**user, **(tags or {}), **user}
         self._named = bool(name)
         self._spec = Spec(
-            kind, name or kind, tuple(evaluators), session_id, tags, model_name, model_provider
-        )
+            kind, name or kind, _listed(evaluators), session_id, tags, _named(model_name),
+            _named(model_provider),
+        )  # fmt: skip
+        if self._spec.evaluators:
+            state.note_named(self._spec.evaluators)
         self._request = request
         self._metadata = metadata
         self._entered: list[tuple[Span | None, Span | Link | None]] = []
         """The open spans, each with the span that was current before it."""
 
     def __call__(self, function: Callable[P, R], /) -> Callable[P, R]:
-        """Decorate a function: plain, coroutine, generator or async generator."""
+        """Decorate a function: plain, coroutine, generator or async generator.
+
+        A callable object that raises where it is looked at stays undecorated, and is counted.
+        """
+        try:
+            return self._decorated(function)
+        except Exception as error:
+            if not swallow("decorator", error):
+                raise
+            return function
+
+    def _decorated(self, function: Callable[P, R]) -> Callable[P, R]:
         plain = getattr(function, "__func__", function)
         spec = self._spec._replace(function=plain)
         if not self._named:
@@ -142,6 +156,34 @@ class Scope:
         self.__exit__(kind, error, trace)
 
 
+def _named(text: object) -> str | None:
+    """Return the name of a span, session, user or model as a text of bounded length."""
+    if type(text) is str:
+        return text[:MAX_NAME]
+    return None if text is None else str(capture(text))[:MAX_NAME]
+
+
+def _listed(evaluators: Sequence[object]) -> tuple[object, ...]:
+    """Return the evaluators that a span names; what is no sequence is counted and left out."""
+    try:
+        return tuple(evaluators)
+    except Exception as error:
+        if not swallow("evaluators=", error):
+            raise
+        return ()
+
+
+def labels(tags: object) -> dict[str, Any] | None:
+    """Return tags that are a mapping; anything else is counted and left out."""
+    if tags is None or type(tags) is dict:
+        return tags
+    captured = capture(tags)
+    if type(captured) is dict:
+        return captured
+    caught.add("tags= is no mapping")
+    return None
+
+
 def decorated_or_scope(kind: SpanKind, target: Any, *options: Any) -> object:
     """Decorate a function that was passed alone, as in ``@workflow``, or return a `Scope`."""
     if callable(target) or isinstance(target, (staticmethod, classmethod)):
@@ -196,8 +238,7 @@ def _plain(function: Function, begin: Begin) -> Function:
             finish(span, error)
             raise
         make_current(parent)
-        _returned(span, result)
-        return result
+        return _returned(span, result)
 
     return wrapper
 
@@ -219,8 +260,7 @@ def _coroutine(function: Function, begin: Begin) -> Function:
             finish(span, error)
             raise
         _leave(span, parent)
-        _returned(span, result)
-        return result
+        return _returned(span, result)
 
     return wrapper
 
@@ -390,8 +430,15 @@ def _arguments(
     return bound
 
 
-def _returned(span: Span, result: object) -> None:
-    """Capture what a function returned, as documents or as the response, and end its span."""
+def _returned(span: Span, result: object) -> object:
+    """Capture what a function returned, as documents or as the response, and end its span.
+
+    Returns what the caller gets: a generator that the function returned is followed as if the
+    function had yielded.
+    """
+    cls = type(result)
+    if cls is GeneratorType or cls is AsyncGeneratorType:
+        return _followed(span, result)
     if span._response is None and result is not None:
         try:
             if span.spec.kind == "retrieval" and span._retrieved is None:
@@ -402,6 +449,64 @@ def _returned(span: Span, result: object) -> None:
             if not swallow("capture", error):
                 raise
     finish(span)
+    return result
+
+
+def _followed(span: Span, stream: Any) -> object:
+    """Return a generator that follows the one that a function returned, and ends its span."""
+    unread = _Unread(span, type(stream).__name__)
+
+    def begin(args: tuple[object, ...], kwargs: dict[str, object]) -> Span:
+        unread.span = None
+        swap_contexts(inside)
+        return span
+
+    try:
+        inside = outside_contexts()
+        for neighbour in state.neighbours:
+            neighbour.leave(span)
+        shape = _generator if type(stream) is GeneratorType else _async_generator
+        followed: Any = shape(lambda: stream, begin)()
+        followed.__name__, followed.__qualname__ = stream.__name__, stream.__qualname__
+    except Exception as error:
+        if not swallow("generator", error):
+            raise
+        return stream
+    return followed
+
+
+class _Unread:
+    """Held by a followed generator: it ends the span of one that is thrown away unread.
+
+    The interpreter may do that at any moment and on any thread, so nothing of the app runs here,
+    and nothing is raised. Where an evaluator of the app has to see the span, the worker ends it.
+    """
+
+    __slots__ = ("_kind", "_returned_ns", "span")
+
+    def __init__(self, span: Span, kind: str) -> None:
+        self.span: Span | None = span
+        self._kind = kind
+        self._returned_ns = perf_counter_ns()
+
+    def __del__(self) -> None:
+        span, target = self.span, state.recorder
+        if span is None or target is None:
+            return
+        with shield("generator", calls_out=True):
+            end = partial(_end_unread, span, self._kind, self._returned_ns)
+            if target.reads_at_once:
+                target.take(end, span.size)
+            else:
+                end()
+
+
+def _end_unread(span: Span, kind: str, returned_ns: int) -> tuple[Span, ...]:
+    """End a span as of a time; there is no other one to be read."""
+    if span._response is None:
+        span._response = capture(Placeholder(f"<{kind}, not read>"), span.room)
+    finish(span, perf_ns=returned_ns)
+    return ()
 
 
 def _collect(span: Span, items: list[object], item: object) -> None:

@@ -41,7 +41,14 @@ from llmeval_sdk.model.fields import (
     to_texts,
     to_usage,
 )
-from llmeval_sdk.model.records import OWNERS, Contribution, Conversation, Retrieved
+from llmeval_sdk.model.placeholders import NOT_READ
+from llmeval_sdk.model.records import (
+    OWNERS,
+    Contribution,
+    Conversation,
+    Retrieved,
+    paths_not_read,
+)
 from llmeval_sdk.model.span_fields import SPAN_FIELDS
 from llmeval_sdk.process.shield import caught, swallow, tell_once
 from llmeval_sdk.tracing import ids
@@ -88,7 +95,7 @@ class State:
     """What tracing works with now; a plain object, so that the hot path only reads attributes."""
 
     __slots__ = (
-        "ambient_parent", "enabled", "identities", "neighbours", "read_calls_of",
+        "ambient_parent", "enabled", "identities", "named", "neighbours", "read_calls_of",
         "recorder", "requested", "sample_below",
     )  # fmt: skip
 
@@ -108,6 +115,15 @@ class State:
         self.requested: dict[tuple[object, ...], tuple[str, tuple[object, ...]]] = {}
         """Names of spans with the evaluators that their decorators name, for `configure` to check.
         The key keeps a decorator that runs in every request from adding an entry each time."""
+
+        self.named: dict[object, object] = {}
+        """The evaluators that any span has named: a name by itself, an object by its id."""
+
+    def note_named(self, evaluators: tuple[object, ...]) -> None:
+        """Remember the evaluators that a span names, for as long as there are not too many."""
+        for evaluator in evaluators:
+            if len(self.named) < MAX_REQUESTED:
+                self.named[evaluator if type(evaluator) is str else id(evaluator)] = evaluator
 
     def note_requested(self, name: str, evaluators: tuple[object, ...]) -> None:
         """Remember the evaluators that a decorator names, for as long as there are not too many."""
@@ -585,6 +601,8 @@ class Span:
 
     def _early(self) -> Evaluation | None:
         try:
+            if self.room[2]:
+                note_not_read(self)
             target = recorder()
             return target.early(self) if target else None
         except Exception as error:
@@ -598,10 +616,12 @@ class Span:
         Returns ``None`` when that is not possible; never raises.
         """
         try:
+            if self.room[2]:
+                note_not_read(self)
             target = recorder()
             return target.evaluate(self, name) if target else None
         except Exception as error:
-            if not swallow("span.evaluate", error, calls_out=True):
+            if not swallow("span.evaluate", error):
                 raise
             return None
 
@@ -684,6 +704,19 @@ class Span:
         return used(self.room) + 1_000
 
 
+def note_not_read(span: Span) -> None:
+    """Say in a span's attributes what of its answer and passages was not read.
+
+    Needed only where the span's room counts placeholders.
+    """
+    paths = paths_not_read(span._response, span._value, span._retrieved, span._extractions)
+    attributes = span._attributes or {}
+    if paths:
+        span._attributes = {**attributes, NOT_READ: paths}
+    elif NOT_READ in attributes:  # what was not read has been replaced since
+        span._attributes = {key: item for key, item in attributes.items() if key != NOT_READ}
+
+
 def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     """Begin a span, or return ``None`` where nothing is recorded.
 
@@ -705,12 +738,12 @@ def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     return span
 
 
-def finish(span: Span, error: BaseException | None = None) -> None:
-    """End a span and hand it on. Never raises."""
+def finish(span: Span, error: BaseException | None = None, *, perf_ns: int | None = None) -> None:
+    """End a span and hand it on: now, or as of a time of ``perf_counter_ns``. Never raises."""
     if span.end_ns:
         return
     try:
-        span.end_ns = span.start_ns + perf_counter_ns() - span._perf_ns
+        span.end_ns = span.start_ns + (perf_ns or perf_counter_ns()) - span._perf_ns
         if error is not None:
             span._error = failure_of(error)
             if span._error is None:

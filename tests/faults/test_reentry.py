@@ -1,6 +1,7 @@
 """Signals and the collector may run anything in the middle of our code."""
 
 import pytest
+from strangers import installed
 
 
 @pytest.mark.alone("a signal each 0.7 ms leaves a process that shares its core no time of its own")
@@ -39,15 +40,40 @@ print(stats.complete, each.balanced, each.delivered == Nothing.received, stats.s
     assert ended.out == "True True True True True\n"
 
 
-def test_an_exception_of_a_signal_handler_always_reaches_the_app(app):
-    """A soft time limit that strikes inside our code is not ours to swallow."""
+LIMITS = """
+import signal
+
+class SoftTimeLimit(Exception):
+    pass
+
+def celerys(signum, frame):
+    raise SoftTimeLimit()
+
+class DeathPenalty:
+    def handle(self, signum, frame):
+        raise SoftTimeLimit("the task exceeded its time")
+
+class OneShot:
+    def __call__(self, signum, frame):
+        signal.signal(signum, signal.SIG_IGN)
+        raise SoftTimeLimit()
+"""
+HANDLERS = {
+    "app": "def handler(*_): raise SoftTimeLimit",
+    "celery": "handler = queue_limits.celerys",
+    "rq": "handler = queue_limits.DeathPenalty().handle",
+    "one shot": "handler = queue_limits.OneShot()",
+}
+
+
+@pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
+def test_an_exception_of_a_signal_handler_always_reaches_the_app(app, tmp_path, handler):
+    """A soft time limit that strikes inside our code is not ours, wherever its handler stands."""
+    installed(tmp_path, LIMITS, "queue_limits")
     ended = app(
+        f"import queue_limits\nfrom queue_limits import SoftTimeLimit\n{handler}\n"
         """
 import random
-class SoftTimeLimit(Exception): pass
-def handler(*_):
-    raise SoftTimeLimit
-signal.signal(signal.SIGALRM, handler)
 llmeval.configure(exporters=["memory"])
 seen, lost, delays = 0, 0, random.Random(1)
 chunks = [{"content": "x" * 100, "chunk_id": str(n), "score": 0.5} for n in range(50)]
@@ -62,6 +88,7 @@ def work_for_a_second():  # Python 3.13 lets one raised at the end of a loop pas
         work(chunks)
 for _ in range(1_000):
     try:
+        signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, delays.uniform(0.0002, 0.003))
         work_for_a_second()
         lost += 1
@@ -70,6 +97,7 @@ for _ in range(1_000):
 print(seen, lost)
 """,
         timeout=120,
+        PYTHONPATH=str(tmp_path / "site-packages"),
     )
     assert (ended.code, ended.quiet) == (0, True), ended.err
     assert ended.out == "1000 0\n"

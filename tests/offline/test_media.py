@@ -84,8 +84,12 @@ def test_images_are_kept_offline_for_those_who_want_them(monkeypatch, length):
 
 
 def test_a_judge_of_rows_reads_markers(length):
-    """A prompt has no room for a picture as text."""
+    """A prompt has no room for a picture as text; a passage that is nothing else is none."""
     model = FakeLLM()
     llmeval.evaluate([ROW], evaluators=["groundedness"], llm=model, progress=False)
+    assert not model.calls
+    passage = {"content": f"{'A cat. ' * 2_500}![a cat]({URL})"}
+    row = {**ROW, "retrieved_context": [passage]}
+    llmeval.evaluate([row], evaluators=["groundedness"], llm=model, progress=False)
     assert model.calls
     assert URL[:200] not in str(model.calls)

@@ -62,13 +62,26 @@ SCRIPTS = {
 }
 
 
+def returns_a_generator(log):
+    return plain_generator(log)
+
+
+def returns_an_async_generator(log):
+    return plain_async_generator(log)
+
+
+def returns_twice(log):
+    return llmeval.task(returns_a_generator)(log)
+
+
+@pytest.mark.parametrize("function", [plain_generator, returns_a_generator, returns_twice])
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
-def test_a_generator_is_driven_like_the_plain_function(script):
+def test_a_generator_is_driven_like_the_plain_function(script, function):
     """Send, throw, close and the return value reach the generator and come back unchanged."""
     plain_log, traced_log = [], []
     expected = script(plain_generator(plain_log))
     with capture():
-        traced = llmeval.workflow(plain_generator)(traced_log)
+        traced = llmeval.workflow(function)(traced_log)
         assert inspect.isgenerator(traced)
         assert script(traced) == expected
     assert traced_log == plain_log
@@ -105,17 +118,20 @@ async def close_before_start(g):
     return [await g.aclose(), await attempt(g.__anext__())]
 
 
+@pytest.mark.parametrize("function", [plain_async_generator, returns_an_async_generator])
 @pytest.mark.parametrize(
     "script", [collect, send_to, throw_handled, throw_unhandled, close_early, close_before_start]
 )
-def test_an_async_generator_is_driven_like_the_plain_function(script):
+def test_an_async_generator_is_driven_like_the_plain_function(script, function):
     """Asend, athrow and aclose reach the generator and come back unchanged."""
     plain_log, traced_log = [], []
     expected = asyncio.run(script(plain_async_generator(plain_log)))
     with capture():
-        traced = llmeval.workflow(plain_async_generator)
-        assert inspect.isasyncgenfunction(traced)
-        assert asyncio.run(script(traced(traced_log))) == expected
+        traced = llmeval.workflow(function)
+        assert inspect.isasyncgenfunction(traced) == inspect.isasyncgenfunction(function)
+        stream = traced(traced_log)
+        assert inspect.isasyncgen(stream)
+        assert asyncio.run(script(stream)) == expected
     assert traced_log == plain_log
 
 

@@ -387,10 +387,9 @@ class AppOtelExporter(BaseExporter, OtelBridge):
         entered = span.context.get(KEY) if span.context else None
         if entered is None:
             return
-        before, inside, live = entered
+        live = entered[2]
         live.llmeval_span = None
-        if self._context.get_current() is inside:
-            self._context.attach(before)
+        self.leave(span)
         if span.flags & 1:
             span.context[KEY] = live
         else:

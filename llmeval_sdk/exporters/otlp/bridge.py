@@ -84,17 +84,20 @@ class OtelBridge(LiveSpans, ContextBridge):
         try:
             self._enter(span)
         except Exception as error:
-            if not swallow("otlp context", error, calls_out=True):
+            if not swallow("otlp context", error):
                 raise
 
     def on_end(self, span: Any) -> None:
         """Restore the context, unless the code in between has made another one current."""
-        entered = span.context.pop(KEY, None) if span.context else None
-        if entered is None:
-            return
-        before, inside = entered
-        if self._context.get_current() is inside:
-            self._context.attach(before)
+        self.leave(span)
+        if span.context:
+            span.context.pop(KEY, None)
+
+    def leave(self, span: Any) -> None:
+        """Restore the context of a span that goes on elsewhere."""
+        entered = span.context.get(KEY) if span.context else None
+        if entered is not None and self._context.get_current() is entered[1]:
+            self._context.attach(entered[0])
 
     def _enter(self, span: Any) -> None:
         if span.context and KEY in span.context:  # another exporter of this kind has done it

@@ -25,6 +25,7 @@ from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import Evaluation, Failure, Record, Target, Usage
 from llmeval_sdk.model.chat import messages_of, to_answer
 from llmeval_sdk.model.fields import to_usage
+from llmeval_sdk.model.placeholders import Placeholder
 from llmeval_sdk.model.protocols import Exporter
 from llmeval_sdk.model.records import record_of, rolled_up, spent_by
 from llmeval_sdk.offline.data.record import absent, record_from
@@ -37,6 +38,7 @@ from llmeval_sdk.tracing.internals import (
     Link,
     Recorder,
     Scope,
+    capture,
     current,
     new_trace_id,
     settle,
@@ -280,7 +282,7 @@ class App:
         try:
             with self._open(record) as (span, trail):
                 result = _plain(await self._call(self._form(record.request)))
-                result = None if absent(result) else result
+                result = None if absent(result) else _readable(result)
                 columns = _columns(result)
                 span.annotate(response=columns.get("response") if columns is result else result)
             joined = _joined(record, columns, trail, span)
@@ -291,13 +293,16 @@ class App:
             return Failure(type(error).__name__, f"{str(error)[:2_000]} ({_place(error)})")
 
     async def _call(self, request: object) -> Any:
+        result: Any
         if self._is_async:
             result = self.function(request)
-            if inspect.isasyncgen(result):
-                return "".join([str(part) async for part in result])
-            return await result
-        result = await self._helper_threads.call_async(_call_plainly, self.function, request)
-        return await result if inspect.isawaitable(result) else result
+        else:
+            result = await self._helper_threads.call_async(_call_plainly, self.function, request)
+        if inspect.isawaitable(result):
+            result = await result
+        if inspect.isasyncgen(result):
+            return "".join([str(part) async for part in result])
+        return "".join(map(str, result)) if inspect.isgenerator(result) else result
 
 
 CHAT_PARAMETERS = ("messages", "model_input", "chat_request")
@@ -373,6 +378,14 @@ def _returns_awaitable(function: object) -> bool:
 def _call_plainly(function: Callable[[Any], Any], request: object) -> Any:
     result = function(request)
     return "".join(map(str, result)) if inspect.isgenerator(result) else result
+
+
+def _readable(result: object) -> object:
+    """Return what an app answered with; raises `DataError` for a stream or another odd object."""
+    captured = capture(result)
+    if type(captured) is Placeholder:
+        raise DataError(f"the model returned {captured}, which is no answer")
+    return result
 
 
 def _columns(result: object) -> Mapping[str, Any]:

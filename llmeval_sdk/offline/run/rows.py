@@ -23,7 +23,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.evaluation.verdicts import Signer, own_signer
 from llmeval_sdk.model import Record
-from llmeval_sdk.model.records import OWNERS
+from llmeval_sdk.model.records import OWNERS, with_evidence
 from llmeval_sdk.offline.data.exported import is_exported, is_failed, is_part, record_of_row
 from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.data.source import Data
@@ -86,7 +86,7 @@ def good_rows(
             else:
                 record = record_from(row, number=number, place=place, prices=settings.prices)
             if is_marked:
-                record = marked(record)
+                record = with_evidence(marked(record))
             chosen.check(record, place, answered=answered, columns=_columns(row))
             if unique and record.request_id is not None:
                 mark = hash(record.request_id)  # of all ids together, 60 MB a million

@@ -36,6 +36,7 @@ from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, Failure, Record
 from llmeval_sdk.model.fields import lacking, missing
 from llmeval_sdk.model.protocols import LLM, Evaluator, Exporter, Heuristic, Judge
+from llmeval_sdk.model.records import with_evidence
 from llmeval_sdk.model.schemas import described
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Output, Row, output_of
@@ -291,7 +292,7 @@ class Engine:
 
     def _kept(self, record: Record) -> Record:
         """Return what is kept of a row that the app has answered."""
-        return record if self.keeps_images else marked(record)
+        return record if self.keeps_images else with_evidence(marked(record))
 
     async def _decide(self, begun: _Begun, judges: Sequence[Judge]) -> None:
         """Ask the decision model once what these judges ask about a row."""

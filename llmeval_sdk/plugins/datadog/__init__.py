@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.pipeline.plan import Plugin
@@ -24,6 +25,13 @@ class DatadogPlugin(Plugin):
         from llmeval_sdk.plugins.datadog.settings import is_wanted
 
         return ("datadog",) if is_wanted(settings) else ()
+
+    def start(self, settings: Settings) -> None:
+        """Have the app's ``LLMObs.flush()`` deliver our records, whatever the exporters."""
+        if "ddtrace.llmobs" in sys.modules:
+            from llmeval_sdk.plugins.datadog.flushing import deliver_before_flush
+
+            deliver_before_flush()
 
 
 plugin = DatadogPlugin()

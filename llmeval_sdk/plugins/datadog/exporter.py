@@ -203,14 +203,12 @@ class DatadogExporter(StepwiseExporter):
         return explain(answer)
 
     def connect(self, services: Services) -> None:
-        """Take over the app's redaction, and take part when ddtrace handles SIGTERM or flushes."""
+        """Take over the app's redaction, and take part when ddtrace handles SIGTERM."""
         self._open_spans.use_redaction(services.redaction)
         if services.end not in _at_signal:  # ddtrace handles SIGTERM, and must not be told twice
             _at_signal.add(services.end)
             with shield("exporter datadog: signals", calls_out=True):
                 self.library.at_exit_signal(services.end)
-        with shield("exporter datadog: flush", calls_out=True):
-            self.library.before_flush(services.deliver)
 
     # -- inside ---------------------------------------------------------------------------------
 

@@ -13,13 +13,13 @@ from typing import Any
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
+from llmeval_sdk.plugins.datadog.flushing import flush_of
 from llmeval_sdk.plugins.datadog.settings import DatadogSettings
 from llmeval_sdk.process.shield import tell
 
 
 OLDEST = (4, 8)
 """Earlier releases crash on import when DD_LLMOBS_EVALUATORS names an evaluator of ours."""
-_ORIGINAL = "llmeval_original"
 RULES = "DD_LLMOBS_EVALUATOR_SAMPLING_RULES"
 
 
@@ -60,23 +60,12 @@ class Library:
     def send_spans(self) -> None:
         """Send the spans that were finished; blocks as long as ddtrace does."""
         if self.llmobs.enabled:
-            _flush_of(self.llmobs)()
+            flush_of(self.llmobs)()
         self.tracer.flush()
 
     def at_exit_signal(self, deliver: Callable[[], None]) -> None:
         """Register a function for SIGTERM; it runs before ddtrace ends on that signal."""
         import_module("ddtrace.internal.atexit").register_on_exit_signal(deliver)
-
-    def before_flush(self, deliver: Callable[[], None]) -> None:
-        """Register a function for the app's ``LLMObs.flush()``; it runs before ddtrace flushes."""
-        original = _flush_of(self.llmobs)
-
-        def flush() -> None:
-            deliver()
-            original()
-
-        setattr(flush, _ORIGINAL, original)
-        self.llmobs.flush = flush
 
     def rename(self, opened: object, trace_id: str, parent_id: str | None) -> None:
         """Place a new root of LLM Observability in a trace, below a span of another process."""
@@ -85,11 +74,6 @@ class Library:
             trace = int(trace_id, 16)
         above = {} if parent_id is None else {"parent_id": str(int(parent_id, 16))}
         self._utils._annotate_llmobs_span_data(opened, trace_id=trace, **above)
-
-
-def _flush_of(llmobs: Any) -> Any:
-    """Return ddtrace's own flush, even after `Library.before_flush` has replaced it."""
-    return getattr(llmobs.flush, _ORIGINAL, llmobs.flush)
 
 
 def load(settings: Settings) -> Library:

@@ -32,6 +32,7 @@ from llmeval_sdk.model.fields import (
     to_usage,
 )
 from llmeval_sdk.model.records import ANSWERED
+from llmeval_sdk.plugins.datadog.flushing import deliver_before_flush
 from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.foreign import conventions, messages
@@ -45,6 +46,7 @@ from llmeval_sdk.tracing.internals import (
     current,
     inherit_late,
     recorder,
+    state,
 )
 
 
@@ -80,6 +82,8 @@ def evaluate_spans(*, evaluators: Sequence[object] = ()) -> None:
         raise ConfigurationError(
             "evaluate_spans() needs a newer ddtrace: pip install -U ddtrace"
         ) from None
+    deliver_before_flush()
+    state.note_named(tuple(evaluators))
     others = list(tracer._span_aggregator.user_processors)
     if not any(isinstance(each, EvaluationTraceFilter) for each in others):
         added = EvaluationTraceFilter(event, tuple(evaluators))
@@ -107,7 +111,7 @@ def _note_contexts(span: Any) -> None:
         if contexts and span.span_type == "llm":
             span._set_ctx_item(CONTEXTS, contexts)
     except Exception as error:
-        if not swallow("sources.span_start", error, calls_out=True):
+        if not swallow("sources.span_start", error):
             raise
 
 
@@ -139,7 +143,7 @@ class EvaluationTraceFilter:
         try:
             self._take(trace)
         except Exception as error:
-            if not swallow("sources.process_trace", error, calls_out=True):
+            if not swallow("sources.process_trace", error):
                 raise
         return trace
 

@@ -109,7 +109,7 @@ class Spans:
                 opened._set_ctx_item(OWN, True)
                 self._rename(opened, span, root=parent is None)
             except Exception as error:
-                if not swallow("exporter datadog: span", error, calls_out=True):
+                if not swallow("exporter datadog: span", error):
                     raise
             else:
                 made[span.span_id] = OpenSpan(opened, None, None, self._live.process)
@@ -213,7 +213,7 @@ class Live(LiveSpans, ContextBridge):
         try:
             self._open(span)
         except Exception as error:
-            if not swallow("exporter datadog: span", error, calls_out=True):
+            if not swallow("exporter datadog: span", error):
                 raise
 
     def on_end(self, span: Any) -> None:
@@ -222,9 +222,9 @@ class Live(LiveSpans, ContextBridge):
         if theirs is None:
             return
         try:
-            self._leave(span, theirs)
+            self._end(span, theirs)
         except Exception as error:
-            if not swallow("exporter datadog: span", error, calls_out=True):
+            if not swallow("exporter datadog: span", error):
                 raise
 
     def on_drop(self, span: Any) -> None:
@@ -299,6 +299,14 @@ class Live(LiveSpans, ContextBridge):
         library.active.activate(context[0])
         library.apm.activate(context[1])
 
+    def leave(self, span: Any) -> None:
+        """Make active what was before a span of ours, unless something else is active."""
+        theirs, library = span.context.get(KEY) if span.context else None, self._library
+        if theirs is not None and library.active.active() is theirs.span:
+            library.active.activate(theirs.around)
+        if theirs is not None and library.apm.active() is theirs.span:
+            library.apm.activate(theirs.around_apm)
+
     # -- inside ---------------------------------------------------------------------------------
 
     def _text(self, text: Any) -> str | None:
@@ -363,12 +371,8 @@ class Live(LiveSpans, ContextBridge):
             if len(self._traces) > KNOWN_TRACES:
                 self._traces.popitem(last=False)
 
-    def _leave(self, span: Any, theirs: OpenSpan) -> None:
-        library = self._library
-        if library.active.active() is theirs.span:
-            library.active.activate(theirs.around)
-        if library.apm.active() is theirs.span:
-            library.apm.activate(theirs.around_apm)
+    def _end(self, span: Any, theirs: OpenSpan) -> None:
+        self.leave(span)
         if span.error is not None and self._names:
             _keep_traceback(span.error.type, theirs, None if self._content else "")
         if not span.flags & 1:  # another library's sampler has dropped it

@@ -211,7 +211,7 @@ class FleetWorker(Judging):
         try:
             evaluator = self._plan.find(name)
         except Exception as error:
-            if not swallow("fleet", error, calls_out=True):
+            if not swallow("fleet", error):
                 raise
             return None
         return evaluator if evaluator is not None and evaluator.kind == "judge" else None
@@ -234,7 +234,7 @@ class FleetWorker(Judging):
         try:
             items = await self._judge(job)
         except (Exception, SystemExit, asyncio.CancelledError) as error:
-            swallow(f"judge {job.judge.name}", error, calls_out=True)
+            swallow(f"judge {job.judge.name}", error)
             items = [job.not_run("error", type(error).__name__)]
         return [self._dispatcher.written(item) for item in items]
 
@@ -293,7 +293,7 @@ class _MessageWork:
         except GiveBackError:
             raise
         except Exception as error:
-            if not swallow("fleet", error, calls_out=True):
+            if not swallow("fleet", error):
                 raise
             self._refuse(asked, "error", "error", type(error).__name__)
 

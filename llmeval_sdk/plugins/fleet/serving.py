@@ -304,7 +304,7 @@ def add_task(app: Any, answer: Callable[[Any, Any], None]) -> None:
         except GiveBackError as error:
             raise Reject(str(error), requeue=True) from error
         except Exception as error:
-            if not swallow("fleet", error, calls_out=True):
+            if not swallow("fleet", error):
                 raise
             raise Reject(type(error).__name__, requeue=True) from error
 

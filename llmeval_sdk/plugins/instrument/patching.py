@@ -66,7 +66,7 @@ class _Patch(Locked):
             if self.is_wanted:
                 self._patch()
         except Exception as error:
-            if not swallow(f"instrument {self.library.name}", error, calls_out=True):
+            if not swallow(f"instrument {self.library.name}", error):
                 raise
 
     def _patch(self) -> None:
@@ -153,7 +153,7 @@ def connect(settings: Settings) -> None:
         except ConfigurationError as error:
             tell(f"instrument {name}", str(error))
         except Exception as error:
-            if not swallow(f"instrument {name}", error, calls_out=True):
+            if not swallow(f"instrument {name}", error):
                 raise
 
 
@@ -293,6 +293,6 @@ def _instrument_by_datadog(names: list[str]) -> None:
                 "LLM Observability is on, so ddtrace's own integration traces the client",
             )
         except Exception as error:
-            if not swallow(f"instrument {name}", error, calls_out=True):
+            if not swallow(f"instrument {name}", error):
                 raise
     evaluate_spans()

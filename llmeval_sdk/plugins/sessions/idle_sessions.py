@@ -187,7 +187,7 @@ class Sessions(Hooks):
             self._taken.clear()  # their turns are in the file
             self._turn_store.go_on_in_memory()
         except Exception as error:
-            if not swallow(SITE, error, calls_out=True):  # the text of an id is the app's code
+            if not swallow(SITE, error):  # the text of an id is the app's code
                 raise
         return False
 

@@ -293,7 +293,7 @@ _CALLS = ("tool", "llm")
 _MAX_TWINS = 100
 """Spans among which the same call by another instrumentation is looked for, the latest ones."""
 _MAX_TOOLS = 1_000
-_ROOM = 4_000_000, 20_000
+_ROOM = 4_000_000, 20_000, 0
 """Characters and values that are kept of the messages of one model call."""
 _MAX_PLACES = 10_000
 """Values of a state among which an answer is looked for."""

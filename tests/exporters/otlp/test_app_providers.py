@@ -187,20 +187,26 @@ def test_without_providers_nothing_is_claimed_to_be_delivered():
     assert isinstance(seen.scores()["nice"], Evaluation)
 
 
-def test_a_stream_does_not_leak_its_span_between_its_steps(app):
+@pytest.mark.parametrize("is_returned", [False, True], ids=["yielded", "returned"])
+def test_a_stream_does_not_leak_its_span_between_its_steps(app, is_returned):
     """Between two yields the caller's own context is current; inside, the span's is."""
     inside = []
 
-    @llmeval.workflow
-    def stream(question):
+    def words(question):
         for word in ("a", "b"):
             inside.append(trace.get_current_span().get_span_context().span_id)
             yield word
 
+    def returned(question):
+        return words(question)
+
+    stream = llmeval.workflow(name="stream")(returned if is_returned else words)
     with capture(exporters=[app.exporter]) as seen:
         with app.tracer.start_as_current_span("request") as request:
             mine = request.get_span_context().span_id
-            for _ in stream("q"):
+            streamed = stream("q")
+            assert trace.get_current_span().get_span_context().span_id == mine
+            for _ in streamed:
                 assert trace.get_current_span().get_span_context().span_id == mine
             assert trace.get_current_span().get_span_context().span_id == mine
         seen.drain()

@@ -138,19 +138,25 @@ def test_a_thread_with_only_their_context_stays_in_our_trace(app, exporter):
     assert seen.span("below").parent_id == span.span_id
 
 
-def test_a_stream_does_not_leak_between_its_steps(app, exporter):
+@pytest.mark.parametrize("is_returned", [False, True], ids=["yielded", "returned"])
+def test_a_stream_does_not_leak_between_its_steps(app, exporter, is_returned):
     """Between two yields the caller's span is active, inside ours."""
     inside = []
 
-    @llmeval.workflow
-    def stream():
+    def words():
         for word in ("a", "b"):
             inside.append(here().span_id)
             yield word
 
+    def returned():
+        return words()
+
+    stream = llmeval.workflow(name="stream")(returned if is_returned else words)
     with capture(exporters=[exporter]) as seen:
         with app.tracer.start_as_current_span("request") as request:
-            for _ in stream():
+            streamed = stream()
+            assert here().span_id == request.get_span_context().span_id
+            for _ in streamed:
                 assert here().span_id == request.get_span_context().span_id
             assert here().span_id == request.get_span_context().span_id
         seen.drain()

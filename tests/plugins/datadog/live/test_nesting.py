@@ -52,6 +52,12 @@ def test_what_runs_between_the_steps_of_a_generator_is_a_sibling(arrived):
     assert tree(arrived, "async_generating") == ("async_generating", *wanted)
 
 
+def test_a_returned_generator_is_active_in_its_steps_only(arrived):
+    """What runs before its first step is a sibling, too."""
+    wanted = (("tokens", CALL), "sibling", "sibling", "sibling")
+    assert tree(arrived, "returning") == ("returning", *wanted)
+
+
 def test_a_child_that_begins_after_its_parent_was_sent_still_nests(arrived):
     """By itself, ddtrace would make it a trace of its own."""
     assert tree(arrived, "starts_work") == ("starts_work", ("step", CALL))

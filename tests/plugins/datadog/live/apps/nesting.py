@@ -92,6 +92,23 @@ async def async_generating():
         sibling()
 
 
+@llmeval.workflow
+def returning():
+    @llmeval.task(name="tokens")
+    def returned():
+        def stream():
+            yield "a"
+            client.chat.completions.create(**SAY)
+            yield "b"
+
+        return stream()
+
+    tokens = returned()
+    sibling()
+    for _ in tokens:
+        sibling()
+
+
 @llmeval.tool
 def sibling():
     pass
@@ -126,6 +143,7 @@ def main():
     threaded()
     generating()
     asyncio.run(async_generating())
+    returning()
     gate = threading.Event()
     thread = starts_work(gate)
     llmeval.flush(5)
