@@ -123,6 +123,10 @@ UNUSABLE = {
     "is no plugin": ("Bad = 5", "is no llmeval_sdk.Plugin"),
     "has another's name": (f"{OF_A_PLUGIN}    name = 'ragas'", "another plugin is named 'ragas'"),
     "is too new": (f"{OF_A_PLUGIN}    api = 99", "needs a newer llmeval_sdk"),
+    "has no table": (
+        OF_A_PLUGIN.replace("'bad'", "'bare'") + "    settings = {'Own': 'builtins:dict'}",
+        "no config.Table",
+    ),
     "lacks another": (f"{OF_A_PLUGIN}    requires = ('moon',)", "it requires the plugin 'moon'"),
 }
 
