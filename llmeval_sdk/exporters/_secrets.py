@@ -422,12 +422,14 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 _PEM_BEGINS = "-----BEGIN "
+_BREAK = r"(?:\s|\\{1,7}[nr]){1,8}"
+"""Between two lines, also of a text in which line breaks are escaped, once or twice."""
 _PEM = re.compile(
     _PEM_BEGINS + "[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:[^-]*(?:-(?!----)[^-]*)*-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
     # A key that was cut off: its headers and its lines.
-    r"|(?:[\s\\nr]{0,8}[A-Za-z-]{4,20}: [^\n\\]{1,100}){0,3}"
-    r"(?:[\s\\nr]{0,8}[A-Za-z0-9+/=]{16,})*)"
+    rf"|(?:{_BREAK}[A-Za-z-]{{4,20}}: [^\n\\]{{1,100}}){{0,3}}"
+    rf"(?:{_BREAK})?(?:[A-Za-z0-9+/=]{{16,}}(?:{_BREAK}[A-Za-z0-9+/=]{{16,}})*)?)"
 )
 
 
@@ -477,13 +479,13 @@ _ENDINGS = tuple(name.replace(" ", "") for name in SURE_NAMES)
 _LIKELY_ENDINGS = tuple(name.replace(" ", "") for name in LIKELY_NAMES)
 _MAX_CONTENT = 8192
 """Characters of an element that are looked at."""
-_CONTENT = re.compile(r"\s*(?:<!\[CDATA\[(?P<data>.+?)\]\]>|(?P<plain>[^<>]+))", re.DOTALL)
+_CONTENT = re.compile(r"\s*(?:<!\[CDATA\[(?P<data>.+?)\]\]>|(?P<plain>[^<>\s][^<>]*))", re.DOTALL)
 _PROPERTIES = frozenset(
     ("property", "param", "entry", "string", "value", "item", "setting", "field", "add", "variable")
 )
 """Elements whose own name says nothing: the attribute or the element before them has the name."""
 _ATTRIBUTE = re.compile("""[ \t\n](?:name|key|id)=\\\\?["']([A-Za-z0-9_.:-]{1,80})\\\\?["']""")
-_KEY = re.compile(r"<key>\s*([^<>]{1,80}?)\s*</key>\s*\Z")
+_KEY = re.compile(r"<key>([^<>]{1,100})</key>\s*\Z")
 
 
 def _elements(text: str) -> Iterator[tuple[int, int]]:
@@ -502,9 +504,9 @@ def _elements(text: str) -> Iterator[tuple[int, int]]:
         if named:
             attribute = _ATTRIBUTE.search(text, tag, begin) if tag >= 0 else None
             before = attribute or (_KEY.search(text, max(tag - 120, 0), tag) if tag > 0 else None)
-            name = before[1] if before else ""
+            name = before[1].strip() if before else ""
         content = _CONTENT.match(text, begin, end)
-        if content is None or content[0].isspace():
+        if content is None:
             continue
         value = content[content.lastgroup or 0].strip()
         if named and " " in value:

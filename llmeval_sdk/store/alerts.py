@@ -290,7 +290,7 @@ def read_bound(text: str) -> Bound:
     Raises `ConfigurationError` for other text.
     """
     first, *conditions = text.split(WHERE)
-    parts = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?\d*\.?\d+)\s*", first)
+    parts = re.fullmatch(r"\s*([^<>\s]+)\s*([<>])\s*(-?(?:\d+(?:\.\d+)?|\.\d+))\s*", first)
     if parts is None:
         raise ConfigurationError(
             f"{text!r} is not an alert: expected 'groundedness<0.9', or"

@@ -61,7 +61,7 @@ def _known(locale: str) -> Conventions:
 
 
 _DATE = re.compile(r"\d(?<!\d\d)(?<![\d/.-]\d)\d?([-/])\d{1,2}\1(?:\d{4}|\d\d)(?![\d/-])")
-_FIGURES = re.compile(r"\d+[.,][\d.,]*\d")
+_FIGURES = re.compile(r"\d(?<!\d\d)\d*[.,][\d.,]*\d")
 _MOST = 1_000
 """Figures that are looked at."""
 

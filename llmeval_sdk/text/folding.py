@@ -155,5 +155,5 @@ _PIECE = re.compile(r"\S+")
 _RANGES = "".join(f"{chr(first)}-{chr(last)}" for first, last in _DENSE)
 _ASCII_WORD = re.compile(r"[A-Za-z0-9](?:['`]*[A-Za-z0-9])*|&")
 _WORD = re.compile(
-    rf"[{_RANGES}]|&|[^\W_{_RANGES}](?:['’`\u0300-\u036f]*[^\W_{_RANGES}])*[\u0300-\u036f]*"
+    rf"[{_RANGES}]|&|[^\W_{_RANGES}](?:['’`\u0300-\u036f]{{0,40}}[^\W_{_RANGES}])*[\u0300-\u036f]{{0,40}}"
 )

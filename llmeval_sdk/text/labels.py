@@ -68,7 +68,7 @@ _WORD = re.compile(r"[^\W\d_]+|№")
 _SIGNS = r"[\u0900-\u0903\u093a-\u094f]"
 _SIGN = re.compile(_SIGNS)
 """The vowel signs of Hindi, which are no letters to the engine."""
-_WORD_WITH_SIGNS = re.compile(rf"(?:[^\W\d_]+{_SIGNS}*)+")
+_WORD_WITH_SIGNS = re.compile(rf"[^\W\d_]+(?:{_SIGNS}[^\W\d_]*)*")
 _MAX_LABELS = 2_000
 _MAX_WORDS = 5
 
@@ -416,7 +416,7 @@ def _label_above(row: list[Label], text: str, head: Span, line: Span, place: int
 _MAX_LINE = 2_000
 """Longer lines are no rows of a table."""
 _WIDE_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
-_CELL_WITH_FIGURES = re.compile(r"(?<!\S)\S*\d\S*")
+_CELL_WITH_FIGURES = re.compile(r"(?<!\S)[^\s\d]*\d\S*")
 
 
 def labels_between(labels: list[Label], start: int, end: int) -> list[Label]:

@@ -139,7 +139,7 @@ def changed(here: Unit, there: Iterable[Unit | None]) -> bool:
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"  # noqa: E501
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0980-\u0dff"
 _LETTER = rf"[^\W\d_{_DENSE}]"
-_WORD = rf"{_LETTER}[^\W\d_{_DENSE}{_MARKS}]*(?:[{_MARKS}\u200c]+[^\W\d_{_DENSE}{_MARKS}]*)*"
+_WORD = rf"{_LETTER}[^\W\d_{_DENSE}{_MARKS}]*(?:[{_MARKS}\u200c][^\W\d_{_DENSE}{_MARKS}]*)*"
 _DIGITS = "\\d+(?:[.,\u00a0\u202f\u066b\u066c]\\d+)*"
 _ANY_TOKEN = re.compile(
     rf"{_DIGITS}|{_WORD}(?:['’]{_WORD})?|{NUMERAL}|(?:(?!{NUMERAL})[{_DENSE}])+|[%٪$€£°¥\0]"

@@ -49,7 +49,10 @@ _COPYRIGHT = re.compile(
     re.IGNORECASE,
 )
 _CREDITS = (
-    (0.9, rf"(?i:\b(?:authors?|maintainers?|written by)\s*(?::|\n[-=]+\n)\W*)({_PERSON})"),
+    (
+        0.9,
+        rf"(?i:\b(?:authors?|maintainers?|written by)\s{{0,9}}(?::|\n[-=]{{1,99}}\n)\W{{0,9}})({_PERSON})",
+    ),
     (0.7, rf"(?i:(?:written|created|developed|maintained)(?: and \w+)? by[\s:\[*]+)({_PERSON})"),
 )
 _NOBODY = re.compile(
