@@ -12,6 +12,15 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
+from llmeval_sdk.process.pieces import (
+    MAX_SEARCHED,
+    OVERLAP,
+    end_of_run,
+    find_all,
+    replace_all,
+    windows,
+)
+
 
 W, D, X = "[A-Za-z0-9]", "[A-Za-z0-9_-]", "[A-Fa-f0-9]"
 # The shapes of secrets, as their makers and the maintained scanners document them: pure facts.
@@ -129,6 +138,9 @@ MARKED: tuple[tuple[str, str, int], ...] = (
 )  # fmt: skip
 """Tokens that are known by what stands in them: that text, the whole, and how much is before it."""
 
+LONGEST = 1 << 14
+"""Characters up to which a secret is found whole wherever it stands; a longer one is closed whole
+from its beginning on."""
 SHORTEST = 18
 """Characters of `TOKEN_CHARACTERS` in a row that every token has."""
 TOKEN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/=.~"
@@ -261,7 +273,7 @@ def redact_secrets(text: str) -> str:
     spans = [*_assigned(text)]
     if _has_escapes(text):
         spans += _assigned(_plain(text))
-    if _has_long_word(text.encode(errors="replace")):
+    if any(map(_has_long_word, windows(text.encode(errors="replace"), LONGEST))):
         spans = [*_tokens(text), *_private_keys(text), *spans]
     spans.sort(key=lambda span: span[0])  # of two at the same place, the token says more
     pieces: list[str] = []
@@ -269,7 +281,7 @@ def redact_secrets(text: str) -> str:
     for begin, span_end, kind in spans:
         end = span_end
         if end > done and end - begin >= _LONG and kind == "secret":
-            end = _REST.match(text, end).end()  # type: ignore[union-attr]  # may be empty
+            end = end_of_run(_REST, text, end)
         if begin >= done:
             pieces += (text[done:begin], f"<redacted:{kind}>")
         done = max(done, end)
@@ -303,7 +315,10 @@ for _escape, _sign in _WRITTEN:
 
 
 def _has_escapes(text: str) -> bool:
-    return any(sign in text and pattern.search(text) for sign, pattern in _ESCAPES.items())
+    return any(
+        sign in text and next(find_all(pattern, text), None) is not None
+        for sign, pattern in _ESCAPES.items()
+    )
 
 
 def _plain(text: str) -> str:
@@ -317,7 +332,7 @@ def _plain(text: str) -> str:
                 text = text.replace(escape, sign)
     if "\x1b" not in text and "\\" not in text:
         return text
-    return _COLOUR.sub(lambda match: " " * len(match[0]), text)
+    return replace_all(_COLOUR, lambda match: " " * len(match[0]), text)
 
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -374,14 +389,21 @@ _RANDOM_WORD = re.compile("[0-9]|[A-Za-z]{20}")
 _BEARER = r"(?:[bB]earer|BEARER)(?: {1,2}|%20|\\u0020|[+])"
 _WITHOUT_END = re.compile(r"\(\?![^()]*\)$")
 """In a record, what follows a text may be a letter."""
+_FURTHER_PARTS = re.compile(r"\[\.\](?![^()]*\)).*")
+"""A window may end within the first part of a token."""
 _SHORT_PREFIX = 5
 """Letters of a beginning that other words have as well, so that the first look reads on."""
 
 
 @cache
-def _beginning() -> Callable[[bytes, int, int], object]:
+def _beginning() -> Callable[[bytes, int, int], re.Match[bytes] | None]:
     found = _alternatives(
-        (prefix, _WITHOUT_END.sub("", rest) if len(prefix) <= _SHORT_PREFIX else "")
+        (
+            prefix,
+            _FURTHER_PARTS.sub("", _WITHOUT_END.sub("", rest))
+            if len(prefix) <= _SHORT_PREFIX
+            else "",
+        )
         for prefix, rest in (*TOKENS, ("eyJ", ""))
     )
     return re.compile(f"{_WORD_BEGINS}(?:{found}|{_BEARER})".encode()).search
@@ -403,17 +425,38 @@ def _alternatives(pairs: Iterable[tuple[str, str]]) -> str:
 
 def _tokens(text: str) -> Iterator[Span]:
     """Yield the tokens of a text that begins with a line break."""
-    for match in _token().finditer(text):
+    for match in find_all(_token(), text, overlap=LONGEST):
         begin, end = match.span("bearer" if match["bearer"] else "token")
         if _RANDOM_WORD.search(text, begin, end):
             yield begin, end, "api_key"
     for marker, pattern, before in MARKED:
         at = text.find(marker)
         while at >= 0:
-            found = _compiled(pattern).match(text, max(at - before, 1))
+            first = max(at - before, 1)
+            found = _compiled(pattern).match(text, first, first + MAX_SEARCHED)
             if found:
                 yield *found.span(), "api_key"
             at = text.find(marker, at + 1)
+    if len(text) > MAX_SEARCHED:
+        yield from _long_tokens(text)
+
+
+def _long_tokens(text: str) -> Iterator[Span]:
+    """Yield what no piece of a text holds whole: words longer than secrets that begin like one."""
+    plain = text.encode("ascii", "replace")
+    words = plain.translate(_CLASSES)
+    at = words.find(b"x" * LONGEST)
+    while at >= 0:
+        end = words.find(b" ", at)
+        end = len(text) if end < 0 else end
+        first = at - 1
+        while first < end:
+            begins = _beginning()(plain, first, min(first + MAX_SEARCHED, end))
+            if begins is not None:
+                yield begins.start() + 1, end, "api_key"
+                break
+            first += MAX_SEARCHED - OVERLAP
+        at = words.find(b"x" * LONGEST, end)
 
 
 @cache
@@ -422,15 +465,17 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 _PEM_BEGINS = "-----BEGIN "
-_BREAK = r"(?:\s|\\{1,7}[nr]){1,8}"
+_PEM_HEAD = re.compile(_PEM_BEGINS + "[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_END = re.compile("-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_LINE_BREAK = r"(?:\s|\\{1,7}[nr]){1,8}"
 """Between two lines, also of a text in which line breaks are escaped, once or twice."""
-_PEM = re.compile(
-    _PEM_BEGINS + "[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:[^-]*(?:-(?!----)[^-]*)*-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-    # A key that was cut off: its headers and its lines.
-    rf"|(?:{_BREAK}[A-Za-z-]{{4,20}}: [^\n\\]{{1,100}}){{0,3}}"
-    rf"(?:{_BREAK})?(?:[A-Za-z0-9+/=]{{16,}}(?:{_BREAK}[A-Za-z0-9+/=]{{16,}})*)?)"
+_PEM_REST = re.compile(
+    rf"(?:{_LINE_BREAK}[A-Za-z-]{{4,20}}: [^\n\\]{{1,100}}){{0,3}}"
+    rf"(?:{_LINE_BREAK})?(?:[A-Za-z0-9+/=]{{16,}}(?:{_LINE_BREAK}[A-Za-z0-9+/=]{{16,}})*)?"
 )
+"""Of a key that was cut off, its headers and its lines."""
+_MAX_PEM_EDGE = 80
+"""Characters of its first or its last line."""
 
 
 _LONG_LINE = re.compile("[A-Za-z0-9+/=]{18}")
@@ -439,12 +484,25 @@ _LONG_LINE = re.compile("[A-Za-z0-9+/=]{18}")
 def _private_keys(text: str) -> Iterator[Span]:
     at = text.find(_PEM_BEGINS)
     while at >= 0:
-        match = _PEM.match(text, at)
         end = at + 1
-        if match and _LONG_LINE.search(match[0]):
-            end = match.end()
-            yield at, end, "private_key"
+        head = _PEM_HEAD.match(text, at, at + _MAX_PEM_EDGE)
+        if head is not None:
+            closes = _end_of_key(text, head.end())
+            if _LONG_LINE.search(text, head.end(), min(closes, at + MAX_SEARCHED)):
+                end = closes
+                yield at, end, "private_key"
         at = text.find(_PEM_BEGINS, end)
+
+
+def _end_of_key(text: str, begin: int) -> int:
+    """Return where a key ends whose first line ends at a place, however long it is."""
+    close = text.find("-----", begin)
+    if close >= 0 and (last := _PEM_END.match(text, close, close + _MAX_PEM_EDGE)):
+        return last.end()
+    limit = begin + MAX_SEARCHED
+    rest = _PEM_REST.match(text, begin, limit)
+    end = begin if rest is None else rest.end()
+    return len(text) if end > limit - _MAX_PEM_EDGE else end
 
 
 # -- what stands under a name ----------------------------------------------------------------------
@@ -469,7 +527,11 @@ def _is_assigned(text: bytes) -> bool:
     return (
         (b":" in text and _assigns(text, ":"))
         or (b"=" in text and _assigns(text, "="))
-        or (b"@" in text and b"://" in text and _address_bytes().search(text) is not None)
+        or (
+            b"://" in text
+            and (b"@" in text or len(text) >= MAX_SEARCHED)  # it may stand in the next window
+            and _address_bytes().search(text) is not None
+        )
         or (b"<" in text and b"</" in text and any(True for _ in _elements(text.decode("latin-1"))))
     )
 
@@ -490,7 +552,7 @@ _KEY = re.compile(r"<key>([^<>]{1,100})</key>\s*\Z")
 
 def _elements(text: str) -> Iterator[tuple[int, int]]:
     """Yield where the secrets stand that are elements of XML."""
-    for count, closing in enumerate(_CLOSING.finditer(text)):
+    for count, closing in enumerate(find_all(_CLOSING, text)):
         name = closing["name"]
         named = name.lower() in _PROPERTIES
         if count >= _MAX_NAMES or not (named or _name_ends(name, _ENDINGS + _LIKELY_ENDINGS)):
@@ -577,6 +639,7 @@ def _named(operator: str) -> re.Pattern[bytes]:
     return re.compile(rf"{gap}{pair}{names}".encode())
 
 
+_LINE = re.compile(r"[^\n]*")
 _VERB = " is"
 """What may stand behind a name: the password is: …"""
 
@@ -589,16 +652,20 @@ def _assigned(text: str) -> Iterator[Span]:
         if operator not in text:
             continue
         ends = {"cookie": len(text), "header": len(text)}
-        for count, name in enumerate(_named(operator).finditer(plain)):
+        for count, name in enumerate(find_all(_named(operator), plain)):
             at = last - name.start()
             kind = str(name.lastgroup)
-            match = _value(kind).match(text, at, ends.get(kind, len(text)))
+            limit = min(ends.get(kind, len(text)), at + MAX_SEARCHED)
+            match = _value(kind).match(text, at, limit)
             if kind in ends:
                 ends[kind] = at  # these values may be long, so that none is read twice
             if match is None or (match.lastgroup == "word" and not _is_chosen(text, match)):
                 pass
             elif kind != "likely" or not _is_harmless(plain, name):
-                yield *match.span(match.lastgroup or 0), "secret"
+                begin, end = match.span(match.lastgroup or 0)
+                if end == at + MAX_SEARCHED:  # the rest of its line may belong to it
+                    end = end_of_run(_LINE, text, end)
+                yield begin, end, "secret"
             if count == _MAX_NAMES:
                 yield 1, at, "secret"
                 break
@@ -643,12 +710,25 @@ def _in_markup(text: str) -> Iterator[Span]:
         for begin, end in _elements(text):
             yield begin, end, "secret"
     if "@" in text and "://" in text:
-        for count, match in enumerate(_address().finditer(text)):
-            begin, end = match.span(match.lastgroup or 0)
+        for count, (begin, end) in enumerate(_passwords_of_addresses(text)):
             if count == _MAX_NAMES:
                 yield begin, len(text), "secret"
                 break
             yield begin, end, "secret"
+
+
+def _passwords_of_addresses(text: str) -> Iterator[tuple[int, int]]:
+    at = text.find("://")
+    while at >= 0:
+        match = _address().match(text, at, at + MAX_SEARCHED)
+        end = at + len("://")
+        if match is not None:
+            yield match.span(match.lastgroup or 0)
+            end = match.end()
+        elif (last := end_of_run(_AUTHORITY, text, end)) - at >= MAX_SEARCHED:
+            yield end, last  # whatever it is: no address has so long a name of a host
+            end = last
+        at = text.find("://", end)
 
 
 _USERINFO = r"""[^\s/?#:'"<>]*:(?P<password>[^\s/?#'"<>]+)@"""
@@ -660,6 +740,7 @@ _RAW = (
 _ONLY = r"(?=[a-z._~-]*[0-9])(?P<only>[A-Za-z0-9._~-]{30,}):?(?:x-oauth-basic)?@"
 _ADDRESS = rf"://(?<![^A-Za-z][0-9]://)(?:{_USERINFO}|{_RAW}|{_ONLY})"
 """No part crosses the next ``://``, so no place is read twice."""
+_AUTHORITY = re.compile(r"""[^\s/?#'"<>]*""")
 
 
 @cache
@@ -669,7 +750,8 @@ def _address() -> re.Pattern[str]:
 
 @cache
 def _address_bytes() -> re.Pattern[bytes]:
-    return re.compile(_ADDRESS.encode())
+    """Compile the same for a record, of which a window may end before a long password does."""
+    return re.compile(rf"{_ADDRESS}|://[^\s/?#'\"<>]{{{LONGEST // 2}}}".encode())
 
 
 @cache

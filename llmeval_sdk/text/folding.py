@@ -9,6 +9,7 @@ import re
 import unicodedata
 from itertools import accumulate
 
+from llmeval_sdk.process.pieces import find_all, pieces
 from llmeval_sdk.text.amounts import NUMBER_WORDS
 
 
@@ -95,7 +96,9 @@ _PLAIN = _Plain()
 
 def plain(text: str) -> str:
     """Return a text in lower case, without accents and compatibility forms, to be parsed."""
-    return text.lower() if text.isascii() else text.translate(_PLAIN)
+    if text.isascii():
+        return text.lower()
+    return "".join([piece.translate(_PLAIN) for piece in pieces(text)])
 
 
 def plain_starts(text: str) -> list[int] | None:
@@ -121,9 +124,13 @@ def fold(text: str) -> str:
         folded = text.lower().replace("&", " and ")
         folded = folded.encode().translate(_ASCII_FOLDING, b"'`").decode()
     else:
-        folded = unicodedata.normalize("NFKD", text).casefold().translate(_FOLDING)
-        folded = unicodedata.normalize("NFC", folded)
+        folded = "".join(map(_folded, pieces(text)))
     return " ".join(folded.split())
+
+
+def _folded(piece: str) -> str:
+    folded = unicodedata.normalize("NFKD", piece).casefold().translate(_FOLDING)
+    return unicodedata.normalize("NFC", folded)
 
 
 def words(text: str, folded: str | None = None) -> list[str]:
@@ -132,7 +139,7 @@ def words(text: str, folded: str | None = None) -> list[str]:
     Initials without spaces, such as ``A.B.C.``, are one word. Numbers in words become figures.
     """
     if folded is None or "." in text:
-        folded = fold(_INITIALS.sub("", text))
+        folded = fold("".join([_INITIALS.sub("", piece) for piece in pieces(text)]))
     return [_FIGURES.get(word, word) for word in folded.split()]
 
 
@@ -143,10 +150,10 @@ def word_spans(text: str, count: int) -> list[tuple[int, int]]:
     become several words, each word has the place of all that stands between two spaces.
     """
     if text.isascii():
-        return [match.span() for match in _ASCII_WORD.finditer(text)]
-    spans = [match.span() for match in _WORD.finditer(text)]
+        return [match.span() for match in find_all(_ASCII_WORD, text)]
+    spans = [match.span() for match in find_all(_WORD, text)]
     if len(spans) != count:
-        pieces = ((match.span(), len(fold(match[0]).split())) for match in _PIECE.finditer(text))
+        pieces = ((match.span(), len(fold(match[0]).split())) for match in find_all(_PIECE, text))
         spans = [span for span, parts in pieces for _ in range(parts)]
     return spans
 

@@ -17,6 +17,7 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from llmeval_sdk.process.pieces import find_all
 from llmeval_sdk.text.folding import plain
 
 
@@ -101,7 +102,7 @@ class _Phrases:
 
     def labels(self, text: str) -> Iterator[Label]:
         """Yield the labels in a text; of two that begin at one place, the longer one."""
-        for match in self._pattern.finditer(text):
+        for match in find_all(self._pattern, text):
             yield Label(match.start(), match.end(), self._concepts[(match.lastindex or 1) - 1])
 
 
@@ -318,7 +319,7 @@ def definitions_in(text: str) -> list[Definition]:
     """Return the terms that a text defines in brackets, in their order."""
     return [
         Definition(match.start(), Label(*match.span(1), term_of(match[1])))
-        for match in islice(_DEFINITION.finditer(text), _MAX_DEFINITIONS)
+        for match in islice(find_all(_DEFINITION, text), _MAX_DEFINITIONS)
     ]
 
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from llmeval_sdk.process.pieces import find_all
 from llmeval_sdk.text.budget import TooLargeError
 from llmeval_sdk.text.extraction import Passages, lower, values_in
 from llmeval_sdk.text.labels import (
@@ -132,7 +133,7 @@ def _beside(passages: Passages, name: str, concept: str, group: str) -> Iterator
     text = passages.text
     ends = [one.end for one in passages.labels(group) if one.concept == concept]
     if not ends:
-        ends = [match.end() for match in _phrase(name).finditer(passages.lowered)]
+        ends = [match.end() for match in find_all(_phrase(name), passages.lowered)]
     for end in ends[:_MAX_PLACES]:
         match = _BEHIND.match(text, end) or _BELOW.match(text, end)
         if match is None:

@@ -20,6 +20,7 @@ from llmeval_sdk.heuristics.risk._words import (
     SYMBOLS,
 )
 from llmeval_sdk.model import Chunk, Record, chat
+from llmeval_sdk.process.pieces import find_all
 
 
 # Brings numbers into one form, so that "1,500" and "1500.0" are the same.
@@ -177,7 +178,7 @@ _SAMPLE = 150
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets of each sentence, list item or line, without surrounding space."""
     start, size = 0, len(text)
-    for match in chain(_BREAK.finditer(text), (None,)):
+    for match in chain(find_all(_BREAK, text), (None,)):
         if match is None:
             end = size
         else:
@@ -514,7 +515,7 @@ def _numbers(
 ) -> dict[int, int]:
     """Read the marks at the start of lines."""
     marks = []
-    for found in _END.finditer(content):
+    for found in find_all(_END, content):
         end = found.end()
         line = content.rfind("\n", max(0, end - _MAX_WORD), end) + 1
         mark = _MARK.fullmatch(content, line, end) if line or end <= _MAX_WORD else None
