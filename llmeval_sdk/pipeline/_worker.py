@@ -16,6 +16,7 @@ from llmeval_sdk.pipeline.judging import Judging
 from llmeval_sdk.pipeline.plan import Hooks, Plan, Running
 from llmeval_sdk.pipeline.recovery import Spooled, Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor, Unread
+from llmeval_sdk.process.pieces import pause_with
 from llmeval_sdk.process.shield import shield, swallow, write_notices
 from llmeval_sdk.process.threads import OneThread
 from llmeval_sdk.tracing import Span, disabled
@@ -141,6 +142,7 @@ class Worker:
     def _run(self) -> None:
         off()
         limit_processor_time(HEURISTIC_SECONDS)
+        pause_with(self._rest)
         _warm(self._plan)
         stop = False
         while not stop:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator
-from typing import AnyStr
+from collections.abc import Callable, Iterable, Iterator
+from typing import AnyStr, TypeVar
 
 
 MAX_SEARCHED = 1 << 16
@@ -19,8 +19,9 @@ MAX_READ = 1 << 18
 """Characters or bytes that one call of `json`, or of a method of a text, reads."""
 OVERLAP = 1 << 10
 """Characters that two pieces share: a match is found whole if it is no longer than this."""
-_MATCHES = 64
-"""Matches between two pauses."""
+_ITEMS = 64
+"""Matches, or other items, between two pauses: some tens of microseconds."""
+_Item = TypeVar("_Item")
 
 
 class _Pauses(threading.local):
@@ -39,6 +40,14 @@ def pause() -> None:
     """Let a thread that works beside an app pause, if it has worked long enough; others go on."""
     if _pauses.pause is not None:
         _pauses.pause()
+
+
+def paced(items: Iterable[_Item]) -> Iterator[_Item]:
+    """Yield items of which there may be many, with pauses."""
+    for count, item in enumerate(items, 1):
+        yield item
+        if not count % _ITEMS:
+            pause()
 
 
 def find_all(
@@ -65,7 +74,7 @@ def find_all(
                 break
             yield match
             after = max(match.end(), sure)
-            if not count % _MATCHES:
+            if not count % _ITEMS:
                 pause()
         start = after
         pause()

@@ -8,7 +8,7 @@ from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from llmeval_sdk.process.pieces import find_all, pieces
+from llmeval_sdk.process.pieces import find_all, paced, pieces
 from llmeval_sdk.text.locales import calendar
 
 
@@ -223,10 +223,6 @@ _TOKEN = re.compile(
 _PART = re.compile(r"\d+")
 
 
-_TEXT_OF_MATCH = re.Match.group
-_SPAN_OF_MATCH = re.Match.span
-
-
 class Amount(NamedTuple):
     """A number in a text, with its currency, unit, sign and scale."""
 
@@ -248,9 +244,11 @@ class Tokens:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        found = list(find_all(_TOKEN, text))
-        self.words = [_TEXT_OF_MATCH(match) for match in found]
-        self.spans = [_SPAN_OF_MATCH(match) for match in found]
+        self.words: list[str] = []
+        self.spans: list[tuple[int, int]] = []
+        for match in find_all(_TOKEN, text):
+            self.words.append(match[0])
+            self.spans.append(match.span())
 
     def __len__(self) -> int:
         return len(self.words)
@@ -267,7 +265,7 @@ class Tokens:
 def amounts(tokens: Tokens) -> Iterator[Amount]:
     """Yield every number of a text, in figures or words."""
     after = 0
-    for index, word in enumerate(tokens.words):
+    for index, word in paced(enumerate(tokens.words)):
         if index < after or not (word in _BEGIN_NUMBERS or word[0].isdecimal()):
             continue
         numbers: tuple[float, ...] = ()
@@ -458,8 +456,8 @@ class _Text:
             end -= 1
         self.text = text
         self.pieces = list(find_all(_DATE_TOKEN, text, begin, end))
-        self.words = [piece.group() for piece in self.pieces]
-        self._starts = [piece.start() for piece in self.pieces]
+        self.words = [piece.group() for piece in paced(self.pieces)]
+        self._starts = [piece.start() for piece in paced(self.pieces)]
 
     def at(self, place: int) -> int:
         """Return the token that begins at a place."""
@@ -510,6 +508,8 @@ class _Text:
         return _Number(None, [value] if 1700 <= value < 2200 else [], index, after)
 
 
+_AT_ONCE = 8_000
+"""Characters in which names of months are looked for between two pauses."""
 _MANY = 30
 """Names of months; a text with more of them is split as a whole."""
 _AROUND = 40
@@ -519,13 +519,15 @@ _AROUND = 40
 def _named_dates(text: str) -> Iterator[Found]:
     """Yield each date in a lower-case text that names its month, in all its readings."""
     months = calendar().months
-    there = {name for piece in pieces(text) for name in months.keys() & _LETTERS.findall(piece)}
+    there = {
+        name for piece in pieces(text, _AT_ONCE) for name in months.keys() & _LETTERS.findall(piece)
+    }
     if not there:
         return
     names = re.compile(rf"(?:{'|'.join(sorted(there, key=len, reverse=True))})(?![^\W\d_])")
     matches = [match for match in find_all(names, text) if not _goes_back(text, match.start())]
     whole = _Text(text, 0, len(text)) if len(matches) > _MANY else None
-    for match in matches:
+    for match in paced(matches):
         begin = max(0, match.start() - _AROUND)
         parts = whole or _Text(text, begin, match.end() + _AROUND)
         index = parts.at(match.start())

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from itertools import accumulate
 
-from llmeval_sdk.process.pieces import find_all, pieces
+from llmeval_sdk.process.pieces import find_all, paced, pieces
 from llmeval_sdk.text.amounts import NUMBER_WORDS
 
 
@@ -37,6 +37,8 @@ _INITIALS = re.compile(r"\.(?<=[^\W\d_]\.)(?<![^\W\d_]{2}\.)(?=[^\W\d_](?![^\W\d
 """The stop between two initials. It looks back from behind the stop, which is fast to find."""
 
 _REMEMBERED = 20_000
+_AT_ONCE, _COUNTED = 8_000, 4_000
+"""Characters that are folded, and that are counted one by one, between two pauses."""
 
 
 def is_dense(character: str) -> bool:
@@ -98,7 +100,7 @@ def plain(text: str) -> str:
     """Return a text in lower case, without accents and compatibility forms, to be parsed."""
     if text.isascii():
         return text.lower()
-    return "".join([piece.translate(_PLAIN) for piece in pieces(text)])
+    return "".join([piece.translate(_PLAIN) for piece in pieces(text, _AT_ONCE)])
 
 
 def plain_starts(text: str) -> list[int] | None:
@@ -108,10 +110,14 @@ def plain_starts(text: str) -> list[int] | None:
     """
     if text.isascii():
         return None
-    sizes = {character: len(character.translate(_PLAIN)) for character in set(text)}
+    characters = {character for piece in pieces(text, _COUNTED) for character in set(piece)}
+    sizes = {character: len(character.translate(_PLAIN)) for character in characters}
     if set(sizes.values()) <= {1}:
         return None
-    return [0, *accumulate(sizes[character] for character in text)]
+    starts = [0]
+    for piece in pieces(text, _COUNTED):
+        starts += accumulate((sizes[sign] for sign in piece), initial=starts.pop())
+    return starts
 
 
 def fold(text: str) -> str:
@@ -124,7 +130,7 @@ def fold(text: str) -> str:
         folded = text.lower().replace("&", " and ")
         folded = folded.encode().translate(_ASCII_FOLDING, b"'`").decode()
     else:
-        folded = "".join(map(_folded, pieces(text)))
+        folded = "".join(map(_folded, pieces(text, _AT_ONCE)))
     return " ".join(folded.split())
 
 
@@ -139,8 +145,8 @@ def words(text: str, folded: str | None = None) -> list[str]:
     Initials without spaces, such as ``A.B.C.``, are one word. Numbers in words become figures.
     """
     if folded is None or "." in text:
-        folded = fold("".join([_INITIALS.sub("", piece) for piece in pieces(text)]))
-    return [_FIGURES.get(word, word) for word in folded.split()]
+        folded = fold("".join([_INITIALS.sub("", piece) for piece in pieces(text, _AT_ONCE)]))
+    return [_FIGURES.get(word, word) for word in paced(folded.split())]
 
 
 def word_spans(text: str, count: int) -> list[tuple[int, int]]:

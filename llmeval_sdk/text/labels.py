@@ -17,7 +17,7 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
-from llmeval_sdk.process.pieces import find_all
+from llmeval_sdk.process.pieces import find_all, paced, pause, pieces
 from llmeval_sdk.text.folding import plain
 
 
@@ -70,6 +70,8 @@ _SIGNS = r"[\u0900-\u0903\u093a-\u094f]"
 _SIGN = re.compile(_SIGNS)
 """The vowel signs of Hindi, which are no letters to the engine."""
 _WORD_WITH_SIGNS = re.compile(rf"[^\W\d_]+(?:{_SIGNS}[^\W\d_]*)*")
+_AT_ONCE = 8_000
+"""Characters of which the words are gathered between two pauses."""
 _MAX_LABELS = 2_000
 _MAX_WORDS = 5
 
@@ -136,7 +138,7 @@ def labels_in(text: str, group: str | None = None) -> list[Label]:
     every = sorted(chain.from_iterable(phrases[first].labels(text) for first in there))
     labels: list[Label] = []
     end = 0
-    for label in every[:_MAX_LABELS]:
+    for label in paced(every[:_MAX_LABELS]):
         if label.start < end or (GROUP_OF[label.concept] == "party" and not _leads(text, label)):
             continue
         if labels and _is_part(text, labels[-1], label):
@@ -152,7 +154,7 @@ _ONLY_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)
 def _words_in(text: str) -> set[str]:
     if text.isascii():  # a table is some ten times as fast as an expression
         return set(text.encode().translate(_ONLY_LETTERS).decode().split())
-    words = set(_WORD.findall(text))
+    words = {word for piece in pieces(text, _AT_ONCE) for word in _WORD.findall(piece)}
     if _SIGN.search(text):
         words.update(_WORD_WITH_SIGNS.findall(text))
     return words
@@ -284,6 +286,7 @@ def nearest_label(labels: list[Label], text: str, start: int, end: int) -> tuple
 
     A label before a place is on its line; one above it has a line of its own.
     """
+    pause()
     line = text.rfind("\n", 0, start) + 1
     last = _index(labels, start) - 1
     before = labels[last] if last >= 0 and labels[last].start >= line else None
@@ -378,6 +381,7 @@ def label_of_column(heads: list[Head], text: str, start: int, end: int) -> Label
     head, or by what stands above each other. Where single spaces part them, the cells with figures
     stand under the labels in their order, if there are as many.
     """
+    pause()
     line = text.rfind("\n", 0, start) + 1
     stop = end_of_line(text, end)
     rest = text[line:start] + text[end:stop]

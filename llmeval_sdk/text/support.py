@@ -15,7 +15,7 @@ from itertools import accumulate, chain, islice
 from operator import add, itemgetter
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, overload
 
-from llmeval_sdk.process.pieces import find_all, pause, pieces
+from llmeval_sdk.process.pieces import find_all, paced, pause, pieces
 from llmeval_sdk.text.amounts import (
     CURRENCIES,
     MEASURES,
@@ -687,7 +687,7 @@ class Words:
         places = self._places
         if places is None:
             places = {}
-            for place, word in enumerate(self.words):
+            for place, word in paced(enumerate(self.words)):
                 places.setdefault(word, []).append(place)
             self._places = places
         return places

@@ -20,7 +20,7 @@ from llmeval_sdk.heuristics.risk._words import (
     SYMBOLS,
 )
 from llmeval_sdk.model import Chunk, Record, chat
-from llmeval_sdk.process.pieces import find_all
+from llmeval_sdk.process.pieces import find_all, pause
 
 
 # Brings numbers into one form, so that "1,500" and "1500.0" are the same.
@@ -219,6 +219,7 @@ def _parted_tokens(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
 
 
 def _cut(text: str) -> list[str]:
+    pause()
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     if _BEYOND_LATIN.search(text) is None:
