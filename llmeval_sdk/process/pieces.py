@@ -7,10 +7,13 @@ a method of `str` more than `MAX_READ`; longer texts are read in pieces.
 
 from __future__ import annotations
 
+import json
+import marshal
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import AnyStr, TypeVar
+from contextlib import suppress
+from typing import Any, AnyStr, TypeVar
 
 
 MAX_SEARCHED = 1 << 16
@@ -124,3 +127,38 @@ def pieces(text: str, size: int = MAX_SEARCHED) -> Iterator[str]:
         start = stop
         pause()
     yield text[start:] if start else text
+
+
+def read_json(text: str) -> Any:
+    """Read JSON; raises ``ValueError`` for what is none, and for more than one call may read."""
+    if len(text) > MAX_READ:
+        raise ValueError(f"more than {MAX_READ:,} characters of JSON")
+    return json.loads(text)
+
+
+def json_text(encoder: json.JSONEncoder, value: Any) -> str:
+    """Write a value as JSON as an encoder does, but a large one in several calls, with pauses.
+
+    What is neither a text, a list nor a mapping with texts for keys is written in one call.
+    """
+    cls, size = type(value), 0
+    if cls is str:
+        size = len(value)
+    else:
+        with suppress(ValueError):  # it holds more than plain values
+            size = len(marshal.dumps(value))
+    if size <= MAX_READ:
+        return encoder.encode(value)
+    pause()
+    if cls is str:
+        return f'"{"".join([encoder.encode(piece)[1:-1] for piece in pieces(value, MAX_READ)])}"'
+    if cls is list or cls is tuple:
+        return f"[{encoder.item_separator.join([json_text(encoder, item) for item in value])}]"
+    if cls is dict and all(type(key) is str for key in value):
+        fields = sorted(value.items()) if encoder.sort_keys else value.items()
+        parts = [
+            f"{encoder.encode(key)}{encoder.key_separator}{json_text(encoder, item)}"
+            for key, item in fields
+        ]
+        return f"{{{encoder.item_separator.join(parts)}}}"
+    return encoder.encode(value)
