@@ -14,7 +14,6 @@ from typing import Any
 
 from llmeval_sdk.process.pieces import (
     MAX_SEARCHED,
-    OVERLAP,
     end_of_run,
     find_all,
     replace_all,
@@ -389,7 +388,7 @@ _RANDOM_WORD = re.compile("[0-9]|[A-Za-z]{20}")
 _BEARER = r"(?:[bB]earer|BEARER)(?: {1,2}|%20|\\u0020|[+])"
 _WITHOUT_END = re.compile(r"\(\?![^()]*\)$")
 """In a record, what follows a text may be a letter."""
-_FURTHER_PARTS = re.compile(r"\[\.\](?![^()]*\)).*")
+_FURTHER_PARTS = re.compile(r"\[\.\](?![^()]{0,40}\)).*")
 """A window may end within the first part of a token."""
 _SHORT_PREFIX = 5
 """Letters of a beginning that other words have as well, so that the first look reads on."""
@@ -428,6 +427,8 @@ def _tokens(text: str) -> Iterator[Span]:
     for match in find_all(_token(), text, overlap=LONGEST):
         begin, end = match.span("bearer" if match["bearer"] else "token")
         if _RANDOM_WORD.search(text, begin, end):
+            if end - begin > LONGEST:  # it may go on behind the piece
+                end = end_of_run(_TOKEN_GOES_ON, text, end)
             yield begin, end, "api_key"
     for marker, pattern, before in MARKED:
         at = text.find(marker)
@@ -438,25 +439,22 @@ def _tokens(text: str) -> Iterator[Span]:
                 yield *found.span(), "api_key"
             at = text.find(marker, at + 1)
     if len(text) > MAX_SEARCHED:
-        yield from _long_tokens(text)
+        for match in find_all(_first_parts(), text, overlap=LONGEST):
+            yield match.start("part"), end_of_run(_TOKEN_GOES_ON, text, match.end()), "api_key"
 
 
-def _long_tokens(text: str) -> Iterator[Span]:
-    """Yield what no piece of a text holds whole: words longer than secrets that begin like one."""
-    plain = text.encode("ascii", "replace")
-    words = plain.translate(_CLASSES)
-    at = words.find(b"x" * LONGEST)
-    while at >= 0:
-        end = words.find(b" ", at)
-        end = len(text) if end < 0 else end
-        first = at - 1
-        while first < end:
-            begins = _beginning()(plain, first, min(first + MAX_SEARCHED, end))
-            if begins is not None:
-                yield begins.start() + 1, end, "api_key"
-                break
-            first += MAX_SEARCHED - OVERLAP
-        at = words.find(b"x" * LONGEST, end)
+_TOKEN_GOES_ON = re.compile("[A-Za-z0-9_.:=-]*")
+
+
+@cache
+def _first_parts() -> re.Pattern[str]:
+    """Compile the first parts of tokens that are so long that no piece has the next one, too."""
+    ways = [f"{re.escape(begin)}{signs}{{{LONGEST // 2},}}" for begin, signs in _PARTED.items()]
+    return re.compile(f"{_WORD_BEGINS}(?P<part>{'|'.join(ways)})")
+
+
+_PARTED = {"SG.": D, "sk.eyJ": D, "t1.": D, "AstraCS:": W, "APP_USR-": "[0-9]"}
+"""Tokens whose first part has no bound, with its characters."""
 
 
 @cache
@@ -465,7 +463,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 _PEM_BEGINS = "-----BEGIN "
-_PEM_HEAD = re.compile(_PEM_BEGINS + "[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_PEM_HEAD = re.compile(_PEM_BEGINS + "[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?!-----)")
 _PEM_END = re.compile("-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
 _LINE_BREAK = r"(?:\s|\\{1,7}[nr]){1,8}"
 """Between two lines, also of a text in which line breaks are escaped, once or twice."""

@@ -176,7 +176,7 @@ class _WebTokens:
 
 
 _TOKEN = re.compile(r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*")
-_TOKEN_BEGINS = re.compile(r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?")
+_TOKEN_BEGINS = re.compile(r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,2}")
 _GOES_ON = re.compile("[A-Za-z0-9_.-]*")
 
 

@@ -619,11 +619,12 @@ _BETWEEN = ("\\r", "\\n", "\r", "\n", "\\")
 def _end_of_run(text: str, at: int) -> int:
     """Return where data end. Of those that are very long only samples are read."""
     while True:
-        run = _RUN.match(text, at, at + MAX_SEARCHED)
-        assert run is not None
-        if run.end() < at + MAX_SEARCHED:
-            return run.end()
-        at = run.end()
+        for _ in range(HASHED // MAX_SEARCHED):
+            run = _RUN.match(text, at, at + MAX_SEARCHED)
+            assert run is not None
+            if run.end() < at + MAX_SEARCHED:
+                return run.end()
+            at = run.end()
         while at + _LEAP < len(text) and _RUN.fullmatch(text, at + _LEAP, at + _LEAP + _EDGE):
             at += _LEAP
 

@@ -43,6 +43,7 @@ MADE = {
     "exporters/_secrets.py:_compiled": lambda: [
         _secrets._compiled(p) for _, p, _ in _secrets.MARKED
     ],
+    "exporters/_secrets.py:_first_parts": lambda: [_secrets._first_parts()],
     "exporters/_secrets.py:_behind_name": lambda: map(_secrets._behind_name, ":="),
     "exporters/_secrets.py:_named": lambda: map(_secrets._named, ":="),
     "exporters/_secrets.py:_value": lambda: map(
