@@ -72,7 +72,7 @@ def _indentation(line: str) -> int:
 
 def _column(line: str) -> int:
     """Return the column where a long line continues: its indent, or a table's last column."""
-    match = re.match(r" *(?:\S+(?: \S+)* {2,})?", line)
+    match = re.match(r" *(?:\S+(?: \S+)* {2,80})?", line)
     return match.end() if match else 0
 
 

@@ -180,7 +180,7 @@ def _escalation(keywords: dict[str, Any]) -> Escalation:
     return Escalation(judge, when=None if when is None else _condition(when), **keywords)
 
 
-_COMPARISON = re.compile(r"\s*([^<>=]{1,200}?)\s*([<>=])\s*([^<>=]{1,200}?)\s*")
+_COMPARISON = re.compile(r"([^<>=]{1,200})([<>=])([^<>=]{1,200})")
 
 
 def _condition(when: object) -> Condition:
@@ -199,7 +199,9 @@ def _comparison(text: object) -> Condition:
     parts = _COMPARISON.fullmatch(text) if isinstance(text, str) else None
     if parts is None:
         raise ConfigurationError(f"{_WHEN}, not {text!r}")
-    name, sign, right = parts.groups()
+    name, sign, right = map(str.strip, parts.groups())
+    if not (name and right):
+        raise ConfigurationError(f"{_WHEN}, not {text!r}")
     if sign == "=":
         return flagged(name, right)
     try:

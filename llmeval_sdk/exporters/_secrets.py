@@ -12,6 +12,14 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
 from typing import Any
 
+from llmeval_sdk.process.pieces import (
+    MAX_SEARCHED,
+    end_of_run,
+    find_all,
+    replace_all,
+    windows,
+)
+
 
 W, D, X = "[A-Za-z0-9]", "[A-Za-z0-9_-]", "[A-Fa-f0-9]"
 # The shapes of secrets, as their makers and the maintained scanners document them: pure facts.
@@ -129,6 +137,9 @@ MARKED: tuple[tuple[str, str, int], ...] = (
 )  # fmt: skip
 """Tokens that are known by what stands in them: that text, the whole, and how much is before it."""
 
+LONGEST = 1 << 14
+"""Characters up to which a secret is found whole wherever it stands; a longer one is closed whole
+from its beginning on."""
 SHORTEST = 18
 """Characters of `TOKEN_CHARACTERS` in a row that every token has."""
 TOKEN_CHARACTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+/=.~"
@@ -261,7 +272,7 @@ def redact_secrets(text: str) -> str:
     spans = [*_assigned(text)]
     if _has_escapes(text):
         spans += _assigned(_plain(text))
-    if _has_long_word(text.encode(errors="replace")):
+    if any(map(_has_long_word, windows(text.encode(errors="replace"), LONGEST))):
         spans = [*_tokens(text), *_private_keys(text), *spans]
     spans.sort(key=lambda span: span[0])  # of two at the same place, the token says more
     pieces: list[str] = []
@@ -269,7 +280,7 @@ def redact_secrets(text: str) -> str:
     for begin, span_end, kind in spans:
         end = span_end
         if end > done and end - begin >= _LONG and kind == "secret":
-            end = _REST.match(text, end).end()  # type: ignore[union-attr]  # may be empty
+            end = end_of_run(_REST, text, end)
         if begin >= done:
             pieces += (text[done:begin], f"<redacted:{kind}>")
         done = max(done, end)
@@ -303,7 +314,10 @@ for _escape, _sign in _WRITTEN:
 
 
 def _has_escapes(text: str) -> bool:
-    return any(sign in text and pattern.search(text) for sign, pattern in _ESCAPES.items())
+    return any(
+        sign in text and next(find_all(pattern, text), None) is not None
+        for sign, pattern in _ESCAPES.items()
+    )
 
 
 def _plain(text: str) -> str:
@@ -317,7 +331,7 @@ def _plain(text: str) -> str:
                 text = text.replace(escape, sign)
     if "\x1b" not in text and "\\" not in text:
         return text
-    return _COLOUR.sub(lambda match: " " * len(match[0]), text)
+    return replace_all(_COLOUR, lambda match: " " * len(match[0]), text)
 
 
 # -- tokens ----------------------------------------------------------------------------------------
@@ -374,14 +388,21 @@ _RANDOM_WORD = re.compile("[0-9]|[A-Za-z]{20}")
 _BEARER = r"(?:[bB]earer|BEARER)(?: {1,2}|%20|\\u0020|[+])"
 _WITHOUT_END = re.compile(r"\(\?![^()]*\)$")
 """In a record, what follows a text may be a letter."""
+_FURTHER_PARTS = re.compile(r"\[\.\](?![^()]{0,40}\)).*")
+"""A window may end within the first part of a token."""
 _SHORT_PREFIX = 5
 """Letters of a beginning that other words have as well, so that the first look reads on."""
 
 
 @cache
-def _beginning() -> Callable[[bytes, int, int], object]:
+def _beginning() -> Callable[[bytes, int, int], re.Match[bytes] | None]:
     found = _alternatives(
-        (prefix, _WITHOUT_END.sub("", rest) if len(prefix) <= _SHORT_PREFIX else "")
+        (
+            prefix,
+            _FURTHER_PARTS.sub("", _WITHOUT_END.sub("", rest))
+            if len(prefix) <= _SHORT_PREFIX
+            else "",
+        )
         for prefix, rest in (*TOKENS, ("eyJ", ""))
     )
     return re.compile(f"{_WORD_BEGINS}(?:{found}|{_BEARER})".encode()).search
@@ -403,17 +424,37 @@ def _alternatives(pairs: Iterable[tuple[str, str]]) -> str:
 
 def _tokens(text: str) -> Iterator[Span]:
     """Yield the tokens of a text that begins with a line break."""
-    for match in _token().finditer(text):
+    for match in find_all(_token(), text, overlap=LONGEST):
         begin, end = match.span("bearer" if match["bearer"] else "token")
         if _RANDOM_WORD.search(text, begin, end):
+            if end - begin > LONGEST:  # it may go on behind the piece
+                end = end_of_run(_TOKEN_GOES_ON, text, end)
             yield begin, end, "api_key"
     for marker, pattern, before in MARKED:
         at = text.find(marker)
         while at >= 0:
-            found = _compiled(pattern).match(text, max(at - before, 1))
+            first = max(at - before, 1)
+            found = _compiled(pattern).match(text, first, first + MAX_SEARCHED)
             if found:
                 yield *found.span(), "api_key"
             at = text.find(marker, at + 1)
+    if len(text) > MAX_SEARCHED:
+        for match in find_all(_first_parts(), text, overlap=LONGEST):
+            yield match.start("part"), end_of_run(_TOKEN_GOES_ON, text, match.end()), "api_key"
+
+
+_TOKEN_GOES_ON = re.compile("[A-Za-z0-9_.:=-]*")
+
+
+@cache
+def _first_parts() -> re.Pattern[str]:
+    """Compile the first parts of tokens that are so long that no piece has the next one, too."""
+    ways = [f"{re.escape(begin)}{signs}{{{LONGEST // 2},}}" for begin, signs in _PARTED.items()]
+    return re.compile(f"{_WORD_BEGINS}(?P<part>{'|'.join(ways)})")
+
+
+_PARTED = {"SG.": D, "sk.eyJ": D, "t1.": D, "AstraCS:": W, "APP_USR-": "[0-9]"}
+"""Tokens whose first part has no bound, with its characters."""
 
 
 @cache
@@ -422,13 +463,17 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 _PEM_BEGINS = "-----BEGIN "
-_PEM = re.compile(
-    _PEM_BEGINS + "[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-    r"(?:[^-]*(?:-(?!----)[^-]*)*-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
-    # A key that was cut off: its headers and its lines.
-    r"|(?:[\s\\nr]{0,8}[A-Za-z-]{4,20}: [^\n\\]{1,100}){0,3}"
-    r"(?:[\s\\nr]{0,8}[A-Za-z0-9+/=]{16,})*)"
+_PEM_HEAD = re.compile(_PEM_BEGINS + "[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----(?!-----)")
+_PEM_END = re.compile("-----END [A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----")
+_LINE_BREAK = r"(?:\s|\\{1,7}[nr]){1,8}"
+"""Between two lines, also of a text in which line breaks are escaped, once or twice."""
+_PEM_REST = re.compile(
+    rf"(?:{_LINE_BREAK}[A-Za-z-]{{4,20}}: [^\n\\]{{1,100}}){{0,3}}"
+    rf"(?:{_LINE_BREAK})?(?:[A-Za-z0-9+/=]{{16,}}(?:{_LINE_BREAK}[A-Za-z0-9+/=]{{16,}})*)?"
 )
+"""Of a key that was cut off, its headers and its lines."""
+_MAX_PEM_EDGE = 80
+"""Characters of its first or its last line."""
 
 
 _LONG_LINE = re.compile("[A-Za-z0-9+/=]{18}")
@@ -437,12 +482,25 @@ _LONG_LINE = re.compile("[A-Za-z0-9+/=]{18}")
 def _private_keys(text: str) -> Iterator[Span]:
     at = text.find(_PEM_BEGINS)
     while at >= 0:
-        match = _PEM.match(text, at)
         end = at + 1
-        if match and _LONG_LINE.search(match[0]):
-            end = match.end()
-            yield at, end, "private_key"
+        head = _PEM_HEAD.match(text, at, at + _MAX_PEM_EDGE)
+        if head is not None:
+            closes = _end_of_key(text, head.end())
+            if _LONG_LINE.search(text, head.end(), min(closes, at + MAX_SEARCHED)):
+                end = closes
+                yield at, end, "private_key"
         at = text.find(_PEM_BEGINS, end)
+
+
+def _end_of_key(text: str, begin: int) -> int:
+    """Return where a key ends whose first line ends at a place, however long it is."""
+    close = text.find("-----", begin)
+    if close >= 0 and (last := _PEM_END.match(text, close, close + _MAX_PEM_EDGE)):
+        return last.end()
+    limit = begin + MAX_SEARCHED
+    rest = _PEM_REST.match(text, begin, limit)
+    end = begin if rest is None else rest.end()
+    return len(text) if end > limit - _MAX_PEM_EDGE else end
 
 
 # -- what stands under a name ----------------------------------------------------------------------
@@ -467,7 +525,11 @@ def _is_assigned(text: bytes) -> bool:
     return (
         (b":" in text and _assigns(text, ":"))
         or (b"=" in text and _assigns(text, "="))
-        or (b"@" in text and b"://" in text and _address_bytes().search(text) is not None)
+        or (
+            b"://" in text
+            and (b"@" in text or len(text) >= MAX_SEARCHED)  # it may stand in the next window
+            and _address_bytes().search(text) is not None
+        )
         or (b"<" in text and b"</" in text and any(True for _ in _elements(text.decode("latin-1"))))
     )
 
@@ -477,18 +539,18 @@ _ENDINGS = tuple(name.replace(" ", "") for name in SURE_NAMES)
 _LIKELY_ENDINGS = tuple(name.replace(" ", "") for name in LIKELY_NAMES)
 _MAX_CONTENT = 8192
 """Characters of an element that are looked at."""
-_CONTENT = re.compile(r"\s*(?:<!\[CDATA\[(?P<data>.+?)\]\]>|(?P<plain>[^<>]+))", re.DOTALL)
+_CONTENT = re.compile(r"\s*(?:<!\[CDATA\[(?P<data>.+?)\]\]>|(?P<plain>[^<>\s][^<>]*))", re.DOTALL)
 _PROPERTIES = frozenset(
     ("property", "param", "entry", "string", "value", "item", "setting", "field", "add", "variable")
 )
 """Elements whose own name says nothing: the attribute or the element before them has the name."""
 _ATTRIBUTE = re.compile("""[ \t\n](?:name|key|id)=\\\\?["']([A-Za-z0-9_.:-]{1,80})\\\\?["']""")
-_KEY = re.compile(r"<key>\s*([^<>]{1,80}?)\s*</key>\s*\Z")
+_KEY = re.compile(r"<key>([^<>]{1,100})</key>\s*\Z")
 
 
 def _elements(text: str) -> Iterator[tuple[int, int]]:
     """Yield where the secrets stand that are elements of XML."""
-    for count, closing in enumerate(_CLOSING.finditer(text)):
+    for count, closing in enumerate(find_all(_CLOSING, text)):
         name = closing["name"]
         named = name.lower() in _PROPERTIES
         if count >= _MAX_NAMES or not (named or _name_ends(name, _ENDINGS + _LIKELY_ENDINGS)):
@@ -502,9 +564,9 @@ def _elements(text: str) -> Iterator[tuple[int, int]]:
         if named:
             attribute = _ATTRIBUTE.search(text, tag, begin) if tag >= 0 else None
             before = attribute or (_KEY.search(text, max(tag - 120, 0), tag) if tag > 0 else None)
-            name = before[1] if before else ""
+            name = before[1].strip() if before else ""
         content = _CONTENT.match(text, begin, end)
-        if content is None or content[0].isspace():
+        if content is None:
             continue
         value = content[content.lastgroup or 0].strip()
         if named and " " in value:
@@ -575,6 +637,7 @@ def _named(operator: str) -> re.Pattern[bytes]:
     return re.compile(rf"{gap}{pair}{names}".encode())
 
 
+_LINE = re.compile(r"[^\n]*")
 _VERB = " is"
 """What may stand behind a name: the password is: …"""
 
@@ -587,16 +650,20 @@ def _assigned(text: str) -> Iterator[Span]:
         if operator not in text:
             continue
         ends = {"cookie": len(text), "header": len(text)}
-        for count, name in enumerate(_named(operator).finditer(plain)):
+        for count, name in enumerate(find_all(_named(operator), plain)):
             at = last - name.start()
             kind = str(name.lastgroup)
-            match = _value(kind).match(text, at, ends.get(kind, len(text)))
+            limit = min(ends.get(kind, len(text)), at + MAX_SEARCHED)
+            match = _value(kind).match(text, at, limit)
             if kind in ends:
                 ends[kind] = at  # these values may be long, so that none is read twice
             if match is None or (match.lastgroup == "word" and not _is_chosen(text, match)):
                 pass
             elif kind != "likely" or not _is_harmless(plain, name):
-                yield *match.span(match.lastgroup or 0), "secret"
+                begin, end = match.span(match.lastgroup or 0)
+                if end == at + MAX_SEARCHED:  # the rest of its line may belong to it
+                    end = end_of_run(_LINE, text, end)
+                yield begin, end, "secret"
             if count == _MAX_NAMES:
                 yield 1, at, "secret"
                 break
@@ -641,12 +708,25 @@ def _in_markup(text: str) -> Iterator[Span]:
         for begin, end in _elements(text):
             yield begin, end, "secret"
     if "@" in text and "://" in text:
-        for count, match in enumerate(_address().finditer(text)):
-            begin, end = match.span(match.lastgroup or 0)
+        for count, (begin, end) in enumerate(_passwords_of_addresses(text)):
             if count == _MAX_NAMES:
                 yield begin, len(text), "secret"
                 break
             yield begin, end, "secret"
+
+
+def _passwords_of_addresses(text: str) -> Iterator[tuple[int, int]]:
+    at = text.find("://")
+    while at >= 0:
+        match = _address().match(text, at, at + MAX_SEARCHED)
+        end = at + len("://")
+        if match is not None:
+            yield match.span(match.lastgroup or 0)
+            end = match.end()
+        elif (last := end_of_run(_AUTHORITY, text, end)) - at >= MAX_SEARCHED:
+            yield end, last  # whatever it is: no address has so long a name of a host
+            end = last
+        at = text.find("://", end)
 
 
 _USERINFO = r"""[^\s/?#:'"<>]*:(?P<password>[^\s/?#'"<>]+)@"""
@@ -658,6 +738,7 @@ _RAW = (
 _ONLY = r"(?=[a-z._~-]*[0-9])(?P<only>[A-Za-z0-9._~-]{30,}):?(?:x-oauth-basic)?@"
 _ADDRESS = rf"://(?<![^A-Za-z][0-9]://)(?:{_USERINFO}|{_RAW}|{_ONLY})"
 """No part crosses the next ``://``, so no place is read twice."""
+_AUTHORITY = re.compile(r"""[^\s/?#'"<>]*""")
 
 
 @cache
@@ -667,7 +748,8 @@ def _address() -> re.Pattern[str]:
 
 @cache
 def _address_bytes() -> re.Pattern[bytes]:
-    return re.compile(_ADDRESS.encode())
+    """Compile the same for a record, of which a window may end before a long password does."""
+    return re.compile(rf"{_ADDRESS}|://[^\s/?#'\"<>]{{{LONGEST // 2}}}".encode())
 
 
 @cache

@@ -14,7 +14,21 @@ from functools import cache
 from typing import Any, Protocol
 
 from llmeval_sdk.errors import ConfigurationError, nearest
-from llmeval_sdk.exporters._secrets import has_secret_name, hides, hints, redact_secrets
+from llmeval_sdk.exporters._secrets import (
+    LONGEST,
+    has_secret_name,
+    hides,
+    hints,
+    redact_secrets,
+)
+from llmeval_sdk.process.pieces import (
+    MAX_SEARCHED,
+    OVERLAP,
+    end_of_run,
+    find_all,
+    replace_all,
+    windows,
+)
 from llmeval_sdk.process.threads import HelperThreads, NoAnswerError, NotCalledError
 
 
@@ -111,11 +125,11 @@ class _Pattern:
     def _replace(self, pattern: re.Pattern[str], text: str) -> str:
         mark = f"<redacted:{self.name}>"
         if self.check is None:
-            return pattern.sub(mark, text)
+            return replace_all(pattern, lambda _: mark, text)
         pieces: list[str] = []
         done = at = 0
         for _ in range(_MAX_CHECKS):
-            match = pattern.search(text, at)
+            match = next(find_all(pattern, text, at), None)
             if match is None:
                 return "".join((*pieces, text[done:])) if pieces else text
             begin = match.start()
@@ -125,7 +139,7 @@ class _Pattern:
                 done = at = begin + length
             else:
                 at = begin + self.skip if self.skip else match.end()
-        return "".join((*pieces, pattern.sub(mark, text[done:])))
+        return "".join((*pieces, replace_all(pattern, lambda _: mark, text[done:])))
 
 
 _MAX_CHECKS = 5_000
@@ -138,18 +152,34 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-_JWT = _Pattern(
-    "jwt",
-    (
-        (
-            "eyJ",
-            (
-                r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}"
-                r"\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*"
-            ),
-        ),
-    ),
-)
+@dataclass(frozen=True, slots=True)
+class _WebTokens:
+    """JSON web tokens: three parts in base64, of which the first two begin like a brace."""
+
+    name: str = "jwt"
+
+    def redact(self, text: str) -> str:
+        mark = f"<redacted:{self.name}>"
+        if len(text) > MAX_SEARCHED:
+            text = self._without_long(text, mark)
+        return replace_all(_TOKEN, lambda _: mark, text, overlap=LONGEST)
+
+    def _without_long(self, text: str, mark: str) -> str:
+        """Take out whole what begins like a token and is longer than one is read."""
+        pieces: list[str] = []
+        done = 0
+        for match in find_all(_TOKEN_BEGINS, text, overlap=LONGEST):
+            if match.end() - match.start() > LONGEST - OVERLAP and match.start() >= done:
+                pieces += (text[done : match.start()], mark)
+                done = end_of_run(_GOES_ON, text, match.end())
+        return "".join((*pieces, text[done:]))
+
+
+_TOKEN = re.compile(r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*")
+_TOKEN_BEGINS = re.compile(r"eyJ(?<![A-Za-z0-9_-]eyJ)[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,2}")
+_GOES_ON = re.compile("[A-Za-z0-9_.-]*")
+
+
 _EMAIL = _Pattern(
     "email",
     (
@@ -198,7 +228,7 @@ _PHONE = _Pattern(
 )
 
 DETECTORS: dict[str, Detector] = {
-    each.name: each for each in (_Secrets(), _JWT, _IBAN, _CARD, _EMAIL, _PHONE)
+    each.name: each for each in (_Secrets(), _WebTokens(), _IBAN, _CARD, _EMAIL, _PHONE)
 }
 """By the name that ``LLMEVAL_REDACT`` takes, in the order in which they are applied."""
 
@@ -270,9 +300,10 @@ class Redactor:
         ``record`` is the ``marshal`` form of the value, whose texts are looked at there, and
         which has a brace where the value has a mapping.
         """
-        for hint in self._hints:
-            if hint(record):
-                return True
+        for window in windows(record, LONGEST):
+            for hint in self._hints:
+                if hint(window):
+                    return True
         return self._reads_names and b"{" in record and has_secret_name(value)
 
     def detect(self, value: object) -> Any:

@@ -102,7 +102,9 @@ def side(method: object) -> str | None:
 
 
 _WORDS = ("date", "number", "money")
-_DATE_PATTERN = re.compile(r"%?[YMDBymdb]+[-/., ]+%?[YMDBymdb]+(?:[-/., ]+%?[YMDBymdb]+)?")
+_DATE_PATTERN = re.compile(
+    r"%?[YMDBymdb]{1,9}[-/., ]{1,3}%?[YMDBymdb]{1,9}(?:[-/., ]{1,3}%?[YMDBymdb]{1,9})?"
+)
 _MAX_LENGTH = 1_000
 """The longest value, in characters, that is looked at. That may be on the app's own thread."""
 _SITE = "field_config: a format is not used, as it can take seconds for a short value"

@@ -47,7 +47,7 @@ from llmeval_sdk.model.protocols import LLM, refuse_in_loop
 # Reads the cases of a rubric, which typed questions show as the options they describe.
 
 _CASE = re.compile(
-    r"^(?P<name>yes|no|\d\.\d(?: - \d\.\d)?) {2,}(?P<text>.+(?:\n {2,}\S.*)*)\n?", re.MULTILINE
+    r"^(?P<name>yes|no|\d\.\d(?: - \d\.\d)?) {2,}(?P<text>\S.*(?:\n {2,}\S.*)*)\n?", re.MULTILINE
 )
 _FOR_THE_RATIONALE = re.compile(r"; (?:name|say) [^;]*$")
 """What a rubric asks to be written about a case: a decision model writes nothing."""

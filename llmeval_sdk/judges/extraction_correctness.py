@@ -154,7 +154,8 @@ FIELDS_FORM = form(
 
 
 _CANDIDATE = re.compile(
-    r"- (?P<value>.*?)(?: \(chunk \d+\))?(?:, confidence [^:]*)?(?:: (?P<quote>.*))?"
+    r"- (?P<value>.*?)(?: \(chunk \d+\))?(?:, confidence [^:]{0,20})?(?:: (?P<quote>.*))?",
+    re.DOTALL,
 )
 
 
@@ -209,7 +210,7 @@ _OF_FIELD = ("field", "guidelines", "examples of this field", "value", "rivals")
 """The titles of the sections that each field of a structured answer has, with its number."""
 
 
-_PROBLEM = re.compile(r'problem "(\w+)": (.*?)(?= problem "| Rules of)')
+_PROBLEM = re.compile(r'problem "(\w+)": (.{0,600}?)(?= problem "| Rules of)')
 
 
 @dataclass(frozen=True)

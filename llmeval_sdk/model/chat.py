@@ -30,6 +30,7 @@ from dataclasses import replace
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from llmeval_sdk.model import Request, Step
+from llmeval_sdk.process.pieces import json_text, read_json
 from llmeval_sdk.process.shield import is_ours
 
 
@@ -340,7 +341,10 @@ def as_text(value: object) -> str:
     """Write any captured value as text: a string as it is, the rest as JSON."""
     if isinstance(value, str):
         return value
-    return json.dumps(value, ensure_ascii=False, default=str)
+    return json_text(_ENCODER, value)
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 # The answer: its text, and whether it answers anything.
@@ -723,7 +727,7 @@ def _call(given: object) -> _CallPart:
 
 def _call_of_text(content: object) -> _CallPart:
     try:
-        return _call(json.loads(content) if isinstance(content, str) else content)
+        return _call(read_json(content) if isinstance(content, str) else content)
     except (ValueError, RecursionError):
         return _CallPart(None, "tool", content)
 
@@ -732,7 +736,7 @@ def _arguments_of(value: object) -> object:
     """Read the arguments of a call: the object that a text of JSON holds, else what is there."""
     if isinstance(value, str):
         try:
-            read = json.loads(value) if value.strip() else {}
+            read = read_json(value) if value.strip() else {}
         except (ValueError, RecursionError):
             return value
         return read if isinstance(read, dict) else value
@@ -792,7 +796,7 @@ _PARTS_AS_JSON = ('[{"type": "text"', '[{"type":"text"')
 
 def _text_of_json(value: str) -> str:
     try:
-        return _text_of_all(json.loads(value)) or value
+        return _text_of_all(read_json(value)) or value
     except (ValueError, RecursionError):
         return value
 

@@ -21,6 +21,7 @@ from functools import lru_cache
 
 from llmeval_sdk.model._nouns import Chunk, Record
 from llmeval_sdk.model.chat import content_of, messages_of, role_of, text_of, unwrapped
+from llmeval_sdk.process.pieces import find_all
 
 
 MIN_LONG = 400
@@ -35,7 +36,7 @@ _MAX_SEARCHED = 50
 
 _TAG = re.compile(r"<([A-Za-z][\w-]{0,30})((?:\s[^<>]{0,200})?)>")
 _NAME = re.compile(r"""(?:name|title|id|src|source|filename|uri)\s*=\s*["']([^"'<>]{1,200})["']""")
-_BLOCK = re.compile(r"```([\w-]{0,20})[^\n`]{0,80}\n(.*?)(?:```|\Z)|\"\"\"(.+?)\"\"\"", re.DOTALL)
+_BLOCK_BEGINS = re.compile(r"```([\w-]{0,20})[^\n`]{0,80}\n|\"\"\"")
 _HEADING = re.compile(
     r"^(?:#{1,4}[ \t]+([^\n]{2,60})\n|[*_]{0,2}([\w' -]{3,60}):[*_]{0,2}[ \t\n])", re.MULTILINE
 )
@@ -100,7 +101,7 @@ def _tagged(text: str) -> Iterator[Chunk]:
     """Yield what stands in elements; of one in another, the outer one counts."""
     end = 0
     unclosed: set[str] = set()
-    for tag in _TAG.finditer(text):
+    for tag in find_all(_TAG, text):
         name, attributes = tag.groups()
         if tag.start() < end or name in unclosed or _INSTRUCTS.search(name):
             continue
@@ -116,9 +117,17 @@ def _tagged(text: str) -> Iterator[Chunk]:
 
 
 def _fenced(text: str) -> Iterator[Chunk]:
-    for block in _BLOCK.finditer(text):
-        language, fenced, quoted = block.groups()
-        inner = (fenced or quoted or "").strip()
+    done = 0
+    for block in find_all(_BLOCK_BEGINS, text):
+        if block.start() < done:
+            continue
+        mark, language = block[0][:3], block[1]
+        begin = block.end()
+        close = text.find(mark, begin if mark == "```" else begin + 1)
+        if close < 0 and mark != "```":
+            continue  # quotation marks that are not closed quote nothing
+        inner = text[begin : close if close >= 0 else len(text)].strip()
+        done = close + len(mark) if close >= 0 else len(text)
         before = text[max(0, block.start() - 80) : block.start()].rstrip().rsplit("\n", 1)[-1]
         if (
             len(inner) >= _MIN_MARKED
@@ -133,7 +142,7 @@ def _headed(text: str) -> Iterator[Chunk]:
     """Yield what follows the first heading of a document, up to one that instructs."""
     begin: int | None = None
     end = len(text)
-    for heading in _HEADING.finditer(text):
+    for heading in find_all(_HEADING, text):
         title, name = heading.groups()
         instructs = _INSTRUCTS.search(title or name) is not None
         if begin is None:

@@ -57,7 +57,9 @@ def only_value(text: str) -> dict[str, object] | list[object]:
     Raises:
         NoObjectError: There is neither.
     """
-    bare = _FENCE.sub("", text[: MAX_CHARACTERS + 1]).strip()
+    bare = text[: MAX_CHARACTERS + 1].strip()
+    fence = _FENCE.match(bare, 0, _MAX_FENCE)
+    bare = bare[fence.end() if fence else 0 :].removesuffix("```").strip()
     if not bare.startswith("["):
         return only_object(text)
     if len(text) > MAX_CHARACTERS:
@@ -69,7 +71,8 @@ def only_value(text: str) -> dict[str, object] | list[object]:
     return value
 
 
-_FENCE = re.compile(r"\A\s*```[a-zA-Z]{0,10}\s|```\s*\Z")
+_FENCE = re.compile(r"```[a-zA-Z]{0,10}\s")
+_MAX_FENCE = 20
 
 
 def _decode(text: str, position: int) -> tuple[dict[str, object] | None, int]:

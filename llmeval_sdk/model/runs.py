@@ -25,6 +25,7 @@ from llmeval_sdk.model.chat import (
     to_text,
 )
 from llmeval_sdk.model.fields import TRUNCATED
+from llmeval_sdk.process.pieces import json_text, read_json
 
 
 MAX_RESULT = 64_000
@@ -417,7 +418,7 @@ class Signature(NamedTuple):
     def named(self) -> dict[str, str]:
         """Return each argument's value as JSON, by its name."""
         try:
-            read = json.loads(self.arguments)
+            read = read_json(self.arguments)
         except ValueError:
             return {}
         held = read if isinstance(read, dict) else {}
@@ -434,7 +435,7 @@ def signature(step: Step) -> Signature:
         return Signature(step.name or "", arguments)
     try:
         plain = _with_whole_numbers(arguments, 0)
-        text = _ENCODER.encode(plain)
+        text = json_text(_ENCODER, plain)
     except (TypeError, ValueError, RecursionError):
         text = repr(type(arguments))
     return Signature(step.name or "", text)

@@ -22,6 +22,7 @@ from llmeval_sdk.model.chat import (
     to_text,
 )
 from llmeval_sdk.model.json_object import NoObjectError, only_value
+from llmeval_sdk.process.pieces import MAX_SEARCHED
 
 
 MAX_FIELDS = 500
@@ -137,7 +138,7 @@ def _may_be_structured(record: Record) -> bool:
         return bool(answer)
     if isinstance(answer, (list, tuple)):
         return bool(answer) and isinstance(answer[0], Mapping)
-    return isinstance(answer, str) and _OPENING.match(answer) is not None
+    return isinstance(answer, str) and _OPENING.match(answer, 0, MAX_SEARCHED) is not None
 
 
 _OPENING = re.compile(r"\s*(?:\{|\[\s*\{|```)")

@@ -17,6 +17,7 @@ from llmeval_sdk.pipeline.plan import Hooks, Plan, Running
 from llmeval_sdk.pipeline.queue import Spooled, Unread
 from llmeval_sdk.pipeline.recovery import Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
+from llmeval_sdk.process.pieces import pause_with
 from llmeval_sdk.process.shield import shield, swallow, write_notices
 from llmeval_sdk.tracing import Span, disabled
 
@@ -134,6 +135,7 @@ class Worker:
         """Work until the last barrier; the thread ends then."""
         limit_processor_time(HEURISTIC_SECONDS)
         self._unscored = len(self._span_processor.lane)
+        pause_with(self._rest)
         _warm(self._plan)
         stop = False
         while not stop:

@@ -33,6 +33,7 @@ from llmeval_sdk.model.chat import is_answer
 from llmeval_sdk.model.fields import DETAILS, to_details
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
+from llmeval_sdk.process.pieces import json_text
 
 
 # Reads evaluations from the JSON that `store.encode.sparse` made of them.
@@ -67,9 +68,9 @@ def _known(value: Any) -> Any:
     return f"<{type(value).__name__}>"
 
 
-_encode = json.JSONEncoder(
+_ENCODER = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_known
-).encode
+)
 
 
 def dumps(value: Any) -> str | None:
@@ -77,9 +78,9 @@ def dumps(value: Any) -> str | None:
     if value is None:
         return None
     try:
-        return _encode(value)
+        return json_text(_ENCODER, value)
     except Exception:
-        return _encode(_plain(value, [MAX_NODES], ()))
+        return json_text(_ENCODER, _plain(value, [MAX_NODES], ()))
 
 
 def _plain(value: Any, room: list[int], above: tuple[int, ...]) -> Any:  # noqa: PLR0911

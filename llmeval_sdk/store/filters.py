@@ -66,7 +66,7 @@ _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
 ONE_OF, CONTAINS, HAS = "=", "~", ""
 _ORDER = ("<", "<=", ">", ">=")
 _CONDITION = re.compile(
-    r"""\s*(?:(?P<kind>\w+):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^=!~<>"]+))|(?P<field>[^=!~<>:]*))
+    r"""(?:(?P<kind>\w+):(?:"(?P<quoted>[^"]*)"|(?P<bare>[^=!~<>"]+))|(?P<field>[^=!~<>:]*))
     (?:(?P<operator>!=|!~|<=|>=|=|~|<|>)(?P<value>.*))?""",
     re.VERBOSE | re.DOTALL,
 )
@@ -355,7 +355,7 @@ def _condition(text: str) -> Condition:
 
 
 def _parsed(text: str) -> Condition:
-    match = _CONDITION.fullmatch(text)
+    match = _CONDITION.fullmatch(text.lstrip())
     if match is None:
         raise ConfigurationError("expected a condition such as tag:tenant=acme")
     field, name = _field(match)

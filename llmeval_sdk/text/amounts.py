@@ -8,6 +8,7 @@ from calendar import monthrange
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from llmeval_sdk.process.pieces import find_all, paced, pieces
 from llmeval_sdk.text.locales import calendar
 
 
@@ -222,10 +223,6 @@ _TOKEN = re.compile(
 _PART = re.compile(r"\d+")
 
 
-_TEXT_OF_MATCH = re.Match.group
-_SPAN_OF_MATCH = re.Match.span
-
-
 class Amount(NamedTuple):
     """A number in a text, with its currency, unit, sign and scale."""
 
@@ -247,9 +244,11 @@ class Tokens:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        found = list(_TOKEN.finditer(text))
-        self.words = list(map(_TEXT_OF_MATCH, found))
-        self.spans = list(map(_SPAN_OF_MATCH, found))
+        self.words: list[str] = []
+        self.spans: list[tuple[int, int]] = []
+        for match in find_all(_TOKEN, text):
+            self.words.append(match[0])
+            self.spans.append(match.span())
 
     def __len__(self) -> int:
         return len(self.words)
@@ -266,7 +265,7 @@ class Tokens:
 def amounts(tokens: Tokens) -> Iterator[Amount]:
     """Yield every number of a text, in figures or words."""
     after = 0
-    for index, word in enumerate(tokens.words):
+    for index, word in paced(enumerate(tokens.words)):
         if index < after or not (word in _BEGIN_NUMBERS or word[0].isdecimal()):
             continue
         numbers: tuple[float, ...] = ()
@@ -456,9 +455,9 @@ class _Text:
         while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
             end -= 1
         self.text = text
-        self.pieces = list(_DATE_TOKEN.finditer(text, begin, end))
-        self.words = [piece.group() for piece in self.pieces]
-        self._starts = [piece.start() for piece in self.pieces]
+        self.pieces = list(find_all(_DATE_TOKEN, text, begin, end))
+        self.words = [piece.group() for piece in paced(self.pieces)]
+        self._starts = [piece.start() for piece in paced(self.pieces)]
 
     def at(self, place: int) -> int:
         """Return the token that begins at a place."""
@@ -509,6 +508,8 @@ class _Text:
         return _Number(None, [value] if 1700 <= value < 2200 else [], index, after)
 
 
+_AT_ONCE = 8_000
+"""Characters in which names of months are looked for between two pauses."""
 _MANY = 30
 """Names of months; a text with more of them is split as a whole."""
 _AROUND = 40
@@ -518,13 +519,15 @@ _AROUND = 40
 def _named_dates(text: str) -> Iterator[Found]:
     """Yield each date in a lower-case text that names its month, in all its readings."""
     months = calendar().months
-    there = months.keys() & _LETTERS.findall(text)
+    there = {
+        name for piece in pieces(text, _AT_ONCE) for name in months.keys() & _LETTERS.findall(piece)
+    }
     if not there:
         return
     names = re.compile(rf"(?:{'|'.join(sorted(there, key=len, reverse=True))})(?![^\W\d_])")
-    matches = [match for match in names.finditer(text) if not _goes_back(text, match.start())]
+    matches = [match for match in find_all(names, text) if not _goes_back(text, match.start())]
     whole = _Text(text, 0, len(text)) if len(matches) > _MANY else None
-    for match in matches:
+    for match in paced(matches):
         begin = max(0, match.start() - _AROUND)
         parts = whole or _Text(text, begin, match.end() + _AROUND)
         index = parts.at(match.start())
@@ -578,14 +581,14 @@ _WORD = re.compile(r"\d+|[^\W\d_]+")
 
 def dates(text: str) -> Iterator[Found]:
     """Yield every date of a text in lower case."""
-    for match in _NUMERIC.finditer(text):
+    for match in find_all(_NUMERIC, text):
         first, mark, second, third, colon = match.groups()
         if readings := _numeric(first, second, third, mark, time_follows=bool(colon)):
             yield Found(readings, match.start(), match.end(4))
-    for match in _COMPACT.finditer(text):
+    for match in find_all(_COMPACT, text):
         if readings := _compact(match.group()):
             yield Found(readings, match.start(), match.end())
-    for match in _ERA.finditer(text) if "年" in text else ():
+    for match in find_all(_ERA, text) if "年" in text else ():
         year = _BEFORE_ERA[match[1]] + (1 if match[2] == "元" else int(match[2]))
         if exists(year, int(match[3]), int(match[4])):
             yield Found((Date(year, int(match[3]), int(match[4])),), *match.span())
@@ -595,7 +598,7 @@ def dates(text: str) -> Iterator[Found]:
 
 def _months(text: str) -> Iterator[Found]:
     """Yield each month of a year in figures, such as ``2026-03`` and ``03/2026``."""
-    for match in _MONTH.finditer(text):
+    for match in find_all(_MONTH, text):
         first, mark, second = match.groups()
         if len(first) == 4 and len(second) == 2 and mark != ".":
             year, month = int(first), int(second)
@@ -623,7 +626,8 @@ def only_date(text: str) -> tuple[tuple[Date, ...], int | None]:
 def times(text: str) -> set[int]:
     """Collect the times of day of a text, in minutes after midnight."""
     found = set()
-    for hour, minute, half in _TIME.findall(text):
+    for match in find_all(_TIME, text):
+        hour, minute, half = match.groups()
         hours = int(hour) if int(hour) < 24 else int(hour) % 10  # a year ran into it
         if half and hours <= 12:
             hours = hours % 12 + (12 if half == "p" else 0)

@@ -11,6 +11,8 @@ import threading
 from contextlib import suppress
 from time import thread_time
 
+from llmeval_sdk.process.pieces import pause
+
 
 UNITS = 400_000
 """The units that one evaluator may spend on one record. One folds a character (about 0.1 µs)."""
@@ -49,7 +51,11 @@ class WorkBudget:
                 self._until = thread_time() + _limit.seconds
 
     def spend(self, units: float) -> None:
-        """Take units from what is left; raises `TooLargeError` if there are too few."""
+        """Take units from what is left; raises `TooLargeError` if there are too few.
+
+        A thread that works beside an app pauses here, if it has worked long enough.
+        """
+        pause()
         self.left -= units
         if self.left < 0:
             raise TooLargeError("the record takes more work than one evaluator may do")

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from llmeval_sdk.process.pieces import find_all
 from llmeval_sdk.text.amounts import Amount, Date
 from llmeval_sdk.text.locales import calendar
 
@@ -61,7 +62,7 @@ def _known(locale: str) -> Conventions:
 
 
 _DATE = re.compile(r"\d(?<!\d\d)(?<![\d/.-]\d)\d?([-/])\d{1,2}\1(?:\d{4}|\d\d)(?![\d/-])")
-_FIGURES = re.compile(r"\d+[.,][\d.,]*\d")
+_FIGURES = re.compile(r"\d(?<!\d\d)\d*[.,][\d.,]*\d")
 _MOST = 1_000
 """Figures that are looked at."""
 
@@ -69,13 +70,13 @@ _MOST = 1_000
 def conventions_of(text: str) -> Conventions:
     """Read how a text writes from the figures in it that can be read in one way only."""
     day_first = month_first = 0
-    for count, match in enumerate(_DATE.finditer(text)):
+    for count, match in enumerate(find_all(_DATE, text)):
         first, second = (int(part) for part in match[0].split(match[1])[:2])
         day_first += 12 < first <= 31 and second <= 12
         month_first += 12 < second <= 31 and first <= 12
         if count >= _MOST:
             break
-    marks = {mark for match in islice(_FIGURES.finditer(text), _MOST) if (mark := _mark(match[0]))}
+    marks = {mark for match in islice(find_all(_FIGURES, text), _MOST) if (mark := _mark(match[0]))}
     decimal = marks.pop() if len(marks) == 1 else None
     order = None if bool(day_first) == bool(month_first) else "dmy" if day_first else "mdy"
     if order is None and not month_first and decimal == ",":

@@ -16,6 +16,7 @@ from math import fsum
 from typing import NamedTuple
 
 from llmeval_sdk.model.chat import bounded_question
+from llmeval_sdk.process.pieces import find_all
 
 
 Cues = tuple[tuple[str, float], ...]
@@ -266,7 +267,7 @@ class Sections(NamedTuple):
 def sections_in(text: str, lowered: str, passages: Sequence[int]) -> Sections:
     """Find the sections of a text by their headings; ``passages`` are where its passages begin."""
     lines = f"\n{text}"  # the engine finds line breaks ten times as fast as beginnings of lines
-    matches = (match for match in _HEADING.finditer(lines) if not match[3] or match[3].isupper())
+    matches = (match for match in find_all(_HEADING, lines) if not match[3] or match[3].isupper())
     sections = dict.fromkeys(passages, "")
     for match in islice(matches, _MAX_SECTIONS):
         start, end = match.span(match.lastindex or 0)

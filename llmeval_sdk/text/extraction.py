@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.documents import sources_of
+from llmeval_sdk.process.pieces import paced, pause
 from llmeval_sdk.text.amounts import Date
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 from llmeval_sdk.text.cues import Cues, Marks, Sections, cues, sections_in
@@ -710,8 +711,9 @@ class Opponents:
         self, form: str, labels: _FieldLabels | None, spans: Sequence[Span] = ()
     ) -> Rival | None:
         """Return a rival at the place that cues speak for most, outside of some places."""
+        pause()
         best, most, times = None, -1.0, 0
-        for value in self._by_form[form]:
+        for value in paced(self._by_form[form]):
             start, end, _, _ = value
             if any(start < stop and end > begin for begin, stop in spans):
                 continue

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from itertools import accumulate
 
+from llmeval_sdk.process.pieces import find_all, paced, pieces
 from llmeval_sdk.text.amounts import NUMBER_WORDS
 
 
@@ -36,6 +37,8 @@ _INITIALS = re.compile(r"\.(?<=[^\W\d_]\.)(?<![^\W\d_]{2}\.)(?=[^\W\d_](?![^\W\d
 """The stop between two initials. It looks back from behind the stop, which is fast to find."""
 
 _REMEMBERED = 20_000
+_AT_ONCE, _COUNTED = 8_000, 4_000
+"""Characters that are folded, and that are counted one by one, between two pauses."""
 
 
 def is_dense(character: str) -> bool:
@@ -95,7 +98,9 @@ _PLAIN = _Plain()
 
 def plain(text: str) -> str:
     """Return a text in lower case, without accents and compatibility forms, to be parsed."""
-    return text.lower() if text.isascii() else text.translate(_PLAIN)
+    if text.isascii():
+        return text.lower()
+    return "".join([piece.translate(_PLAIN) for piece in pieces(text, _AT_ONCE)])
 
 
 def plain_starts(text: str) -> list[int] | None:
@@ -105,10 +110,14 @@ def plain_starts(text: str) -> list[int] | None:
     """
     if text.isascii():
         return None
-    sizes = {character: len(character.translate(_PLAIN)) for character in set(text)}
+    characters = {character for piece in pieces(text, _COUNTED) for character in set(piece)}
+    sizes = {character: len(character.translate(_PLAIN)) for character in characters}
     if set(sizes.values()) <= {1}:
         return None
-    return [0, *accumulate(sizes[character] for character in text)]
+    starts = [0]
+    for piece in pieces(text, _COUNTED):
+        starts += accumulate((sizes[sign] for sign in piece), initial=starts.pop())
+    return starts
 
 
 def fold(text: str) -> str:
@@ -121,9 +130,13 @@ def fold(text: str) -> str:
         folded = text.lower().replace("&", " and ")
         folded = folded.encode().translate(_ASCII_FOLDING, b"'`").decode()
     else:
-        folded = unicodedata.normalize("NFKD", text).casefold().translate(_FOLDING)
-        folded = unicodedata.normalize("NFC", folded)
+        folded = "".join(map(_folded, pieces(text, _AT_ONCE)))
     return " ".join(folded.split())
+
+
+def _folded(piece: str) -> str:
+    folded = unicodedata.normalize("NFKD", piece).casefold().translate(_FOLDING)
+    return unicodedata.normalize("NFC", folded)
 
 
 def words(text: str, folded: str | None = None) -> list[str]:
@@ -132,8 +145,8 @@ def words(text: str, folded: str | None = None) -> list[str]:
     Initials without spaces, such as ``A.B.C.``, are one word. Numbers in words become figures.
     """
     if folded is None or "." in text:
-        folded = fold(_INITIALS.sub("", text))
-    return [_FIGURES.get(word, word) for word in folded.split()]
+        folded = fold("".join([_INITIALS.sub("", piece) for piece in pieces(text, _AT_ONCE)]))
+    return [_FIGURES.get(word, word) for word in paced(folded.split())]
 
 
 def word_spans(text: str, count: int) -> list[tuple[int, int]]:
@@ -143,10 +156,10 @@ def word_spans(text: str, count: int) -> list[tuple[int, int]]:
     become several words, each word has the place of all that stands between two spaces.
     """
     if text.isascii():
-        return [match.span() for match in _ASCII_WORD.finditer(text)]
-    spans = [match.span() for match in _WORD.finditer(text)]
+        return [match.span() for match in find_all(_ASCII_WORD, text)]
+    spans = [match.span() for match in find_all(_WORD, text)]
     if len(spans) != count:
-        pieces = ((match.span(), len(fold(match[0]).split())) for match in _PIECE.finditer(text))
+        pieces = ((match.span(), len(fold(match[0]).split())) for match in find_all(_PIECE, text))
         spans = [span for span, parts in pieces for _ in range(parts)]
     return spans
 
@@ -155,5 +168,5 @@ _PIECE = re.compile(r"\S+")
 _RANGES = "".join(f"{chr(first)}-{chr(last)}" for first, last in _DENSE)
 _ASCII_WORD = re.compile(r"[A-Za-z0-9](?:['`]*[A-Za-z0-9])*|&")
 _WORD = re.compile(
-    rf"[{_RANGES}]|&|[^\W_{_RANGES}](?:['’`\u0300-\u036f]*[^\W_{_RANGES}])*[\u0300-\u036f]*"
+    rf"[{_RANGES}]|&|[^\W_{_RANGES}](?:['’`\u0300-\u036f]{{0,40}}[^\W_{_RANGES}])*[\u0300-\u036f]{{0,40}}"
 )

@@ -17,6 +17,7 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
+from llmeval_sdk.process.pieces import find_all, paced, pause, pieces
 from llmeval_sdk.text.folding import plain
 
 
@@ -68,7 +69,9 @@ _WORD = re.compile(r"[^\W\d_]+|№")
 _SIGNS = r"[\u0900-\u0903\u093a-\u094f]"
 _SIGN = re.compile(_SIGNS)
 """The vowel signs of Hindi, which are no letters to the engine."""
-_WORD_WITH_SIGNS = re.compile(rf"(?:[^\W\d_]+{_SIGNS}*)+")
+_WORD_WITH_SIGNS = re.compile(rf"[^\W\d_]+(?:{_SIGNS}[^\W\d_]*)*")
+_AT_ONCE = 8_000
+"""Characters of which the words are gathered between two pauses."""
 _MAX_LABELS = 2_000
 _MAX_WORDS = 5
 
@@ -101,7 +104,7 @@ class _Phrases:
 
     def labels(self, text: str) -> Iterator[Label]:
         """Yield the labels in a text; of two that begin at one place, the longer one."""
-        for match in self._pattern.finditer(text):
+        for match in find_all(self._pattern, text):
             yield Label(match.start(), match.end(), self._concepts[(match.lastindex or 1) - 1])
 
 
@@ -135,7 +138,7 @@ def labels_in(text: str, group: str | None = None) -> list[Label]:
     every = sorted(chain.from_iterable(phrases[first].labels(text) for first in there))
     labels: list[Label] = []
     end = 0
-    for label in every[:_MAX_LABELS]:
+    for label in paced(every[:_MAX_LABELS]):
         if label.start < end or (GROUP_OF[label.concept] == "party" and not _leads(text, label)):
             continue
         if labels and _is_part(text, labels[-1], label):
@@ -151,7 +154,7 @@ _ONLY_LETTERS = bytes(code if chr(code).isalpha() else 32 for code in range(128)
 def _words_in(text: str) -> set[str]:
     if text.isascii():  # a table is some ten times as fast as an expression
         return set(text.encode().translate(_ONLY_LETTERS).decode().split())
-    words = set(_WORD.findall(text))
+    words = {word for piece in pieces(text, _AT_ONCE) for word in _WORD.findall(piece)}
     if _SIGN.search(text):
         words.update(_WORD_WITH_SIGNS.findall(text))
     return words
@@ -283,6 +286,7 @@ def nearest_label(labels: list[Label], text: str, start: int, end: int) -> tuple
 
     A label before a place is on its line; one above it has a line of its own.
     """
+    pause()
     line = text.rfind("\n", 0, start) + 1
     last = _index(labels, start) - 1
     before = labels[last] if last >= 0 and labels[last].start >= line else None
@@ -318,7 +322,7 @@ def definitions_in(text: str) -> list[Definition]:
     """Return the terms that a text defines in brackets, in their order."""
     return [
         Definition(match.start(), Label(*match.span(1), term_of(match[1])))
-        for match in islice(_DEFINITION.finditer(text), _MAX_DEFINITIONS)
+        for match in islice(find_all(_DEFINITION, text), _MAX_DEFINITIONS)
     ]
 
 
@@ -377,6 +381,7 @@ def label_of_column(heads: list[Head], text: str, start: int, end: int) -> Label
     head, or by what stands above each other. Where single spaces part them, the cells with figures
     stand under the labels in their order, if there are as many.
     """
+    pause()
     line = text.rfind("\n", 0, start) + 1
     stop = end_of_line(text, end)
     rest = text[line:start] + text[end:stop]
@@ -416,7 +421,7 @@ def _label_above(row: list[Label], text: str, head: Span, line: Span, place: int
 _MAX_LINE = 2_000
 """Longer lines are no rows of a table."""
 _WIDE_GAP = re.compile(r"(?<=\S) {2,}(?=\S)")
-_CELL_WITH_FIGURES = re.compile(r"(?<!\S)\S*\d\S*")
+_CELL_WITH_FIGURES = re.compile(r"(?<!\S)[^\s\d]*\d\S*")
 
 
 def labels_between(labels: list[Label], start: int, end: int) -> list[Label]:

@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
+from llmeval_sdk.process.pieces import find_all
 from llmeval_sdk.text.budget import TooLargeError
 from llmeval_sdk.text.extraction import Passages, lower, values_in
 from llmeval_sdk.text.labels import (
@@ -35,9 +36,10 @@ _KINDS = {"amount": ("money", "number"), "date": ("date",), "count": ("number",)
 _WITH_FIGURES = frozenset(("identifier",))
 """Groups whose values are of no such kind, and have a figure all the same."""
 
-_GAP = r"[ \t°º#]*(?:[:：|\t]|[.·_]{2,}|  )[ \t.·_:：|]*"
+_GAP = r"[ \t°º#]{0,40}(?:[:：|\t]|[.·_]{2}|  )[ \t.·_:：|]{0,300}"
+"""Signs of which it consists can be parted in many ways, so that each repeat is bounded."""
 _BEHIND = re.compile(rf"{_GAP}([^\n|\t]{{1,{_MAX_VALUE}}})")
-_BELOW = re.compile(rf"[ \t:：.|°º#]*\n[ \t]*([^\n|\t]{{1,{_MAX_VALUE}}})")
+_BELOW = re.compile(rf"[ \t:：.|°º#]{{0,300}}\n[ \t]{{0,300}}([^\n|\t]{{1,{_MAX_VALUE}}})")
 _WIDE_GAP = re.compile(r" {3,}")
 _EDGES = " .,;:*#"
 
@@ -131,7 +133,7 @@ def _beside(passages: Passages, name: str, concept: str, group: str) -> Iterator
     text = passages.text
     ends = [one.end for one in passages.labels(group) if one.concept == concept]
     if not ends:
-        ends = [match.end() for match in _phrase(name).finditer(passages.lowered)]
+        ends = [match.end() for match in find_all(_phrase(name), passages.lowered)]
     for end in ends[:_MAX_PLACES]:
         match = _BEHIND.match(text, end) or _BELOW.match(text, end)
         if match is None:
@@ -151,4 +153,6 @@ def _phrase(name: str) -> re.Pattern[str]:
     """Return what finds a field's name as a label: at the beginning of a line or a cell."""
     words = map(lower, words_of_name(name[:60]))
     phrase = r"[ ._-]{0,3}".join(map(re.escape, words)) or r"(?!)"
-    return re.compile(rf"(?:^|[|\t]|   )[ \t*#]*{phrase}(?={_GAP}|[ \t]*$)", re.MULTILINE)
+    return re.compile(
+        rf"(?:^|[|\t]|   )[ *#]{{0,8}}{phrase}(?={_GAP}|[ \t]{{0,300}}$)", re.MULTILINE
+    )

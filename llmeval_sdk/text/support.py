@@ -12,10 +12,11 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, chain, islice
-from operator import add
+from operator import add, itemgetter
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args, overload
 
 from llmeval_sdk.process.loading import loading
+from llmeval_sdk.process.pieces import find_all, paced, pause, pieces
 from llmeval_sdk.text.amounts import (
     CURRENCIES,
     MEASURES,
@@ -161,8 +162,9 @@ def _find_parts(text: str, evidence: EvidenceText) -> Found | None:
     What stands in brackets behind a part, as in ``Acme Ltd. (Supplier); Bolt Inc. (Buyer)``, only
     explains it.
     """
-    text = _ASIDE.sub("", text)
-    parts = next((parts for breaks in (_BREAKS, _AND) if len(parts := breaks.split(text)) > 1), [])
+    text = "".join([_ASIDE.sub("", piece) for piece in pieces(text)])
+    splits = (_split(text, breaks) for breaks in (_BREAKS, _AND))
+    parts = next((parts for parts in splits if len(parts) > 1), [])
     parts = list(filter(None, map(str.strip, parts)))
     if not 1 < len(parts) <= _MAX_PARTS:
         return None
@@ -172,6 +174,14 @@ def _find_parts(text: str, evidence: EvidenceText) -> Found | None:
         return None
     spans = chain.from_iterable(answer.spans for answer in answers if answer is not None)
     return Found(max(ways, key=WAYS.index), tuple(spans))
+
+
+def _split(text: str, breaks: re.Pattern[str]) -> list[str]:
+    """Split a text at its breaks; of a list that is too long, the rest stays together."""
+    matches = list(islice(find_all(breaks, text), 2 * _MAX_PARTS))
+    starts = [0, *(match.end() for match in matches)]
+    ends = [*(match.start() for match in matches), len(text)]
+    return [text[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
 def _found(how: How, spans: Iterable[Span], most: int = MAX_PLACES) -> Found | None:
@@ -191,7 +201,7 @@ def _find_boolean(value: bool, evidence: EvidenceText) -> Found | None:  # noqa:
     evidence.budget.spend(len(text) / 4)
     spans = [
         match.span()
-        for match in _BOOLEAN_WORD.finditer(text)
+        for match in find_all(_BOOLEAN_WORD, text)
         if (word := match[0].lower()) in yes_or_no or word in signs
     ]
     return _found("boolean", spans)
@@ -315,11 +325,14 @@ def _squashed_spans(
             return
         evidence.budget.spend(20)
         first, last = bisect_left(starts, start), bisect_left(starts, start + len(joined))
-        if starts[first] == start and starts[last] == start + len(joined):
-            figures = _FIGURES.findall(" ".join(there[first:last]))
-            if apart or _FIGURES.findall(" ".join(value)) == figures:
-                yield evidence.span_of_words(first, last - 1)
+        is_whole = starts[first] == start and starts[last] == start + len(joined)
+        if is_whole and (apart or _figures_in(value) == _figures_in(there[first:last])):
+            yield evidence.span_of_words(first, last - 1)
         start = squashed.find(joined, start + 1)
+
+
+def _figures_in(words: Sequence[str]) -> list[str]:
+    return [match[0] for match in find_all(_FIGURES, " ".join(words))]
 
 
 def _aligned_spans(value: list[str], evidence: EvidenceText) -> Iterator[Span]:
@@ -571,7 +584,8 @@ class EvidenceText:
     def _figures(self) -> tuple[str, bool]:
         """The text without the marks inside numbers, and whether it writes large ones in words."""
         self._spend(0.5)
-        return self.plain.translate(_WITHOUT_MARKS), _LARGE_WORDS.search(self.plain) is not None
+        figures = "".join([piece.translate(_WITHOUT_MARKS) for piece in pieces(self.plain)])
+        return figures, any(True for _ in find_all(_LARGE_WORDS, self.plain))
 
     def may_have(self, number: float) -> bool:
         """Say whether the figures of a number stand in the text at all, which is quickly seen.
@@ -643,6 +657,8 @@ _GAP_COST = 0.5
 _PLACES = 40
 """A word that stands more often than this in a text says nothing about where to look."""
 _WINDOWS = 3
+_COMPARED = 2_000
+"""Words of a text that are compared with one of the value in one call: about 0.2 ms."""
 _UNITS_OF_STATE = 15
 """Work of looking where the next word of a value is, for each place where it may be."""
 _JOINED = 3
@@ -672,7 +688,7 @@ class Words:
         places = self._places
         if places is None:
             places = {}
-            for place, word in enumerate(self.words):
+            for place, word in paced(enumerate(self.words)):
                 places.setdefault(word, []).append(place)
             self._places = places
         return places
@@ -718,16 +734,19 @@ def _nearly(value: Sequence[str], text: Words, budget: WorkBudget) -> Iterator[i
     index = max(range(len(value)), key=lambda place: len(value[place]))
     if len(value[index]) > MAX_LETTERS:
         return
-    different = text.places.keys()
+    different = tuple(text.places)
     budget.spend(len(different))
-    close = process.extract(
-        value[index],
-        different,
-        scorer=OSA.distance,
-        score_cutoff=_may_be_off(value[index]),
-        limit=_WINDOWS,
-    )
-    for word, _, _ in close:
+    close: list[tuple[str, int, int]] = []
+    for first in range(0, len(different), _COMPARED):
+        close += process.extract(
+            value[index],
+            different[first : first + _COMPARED],
+            scorer=OSA.distance,
+            score_cutoff=_may_be_off(value[index]),
+            limit=_WINDOWS,
+        )
+        pause()
+    for word, _, _ in sorted(close, key=itemgetter(1))[:_WINDOWS]:
         yield from (place - index for place in text.places[word][:_PLACES])
 
 

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model.chat import is_answer
+from llmeval_sdk.process.pieces import find_all
 from llmeval_sdk.text.amounts import (
     MEASURES,
     SHARED_SIGNS,
@@ -337,13 +338,13 @@ def spans_of_kind(kind: str, text: str, lowered: str) -> Iterator[tuple[int, int
     if kind in _COMPILED:
         for pattern in (_ASCII if lowered.isascii() else _COMPILED)[kind]:
             match = None
-            for match in pattern.finditer(lowered):
+            for match in find_all(pattern, lowered):
                 yield match.span()
             if match is not None and kind == "money":
                 break  # a document writes its amounts in one of the ways
     elif kind in FREE_FORM:
         pattern = _NAME if kind == "name" else _LINE if kind == "line" else _SENTENCE
-        yield from (match.span() for match in pattern.finditer(text))
+        yield from (match.span() for match in find_all(pattern, text))
 
 
 class TypedValue(NamedTuple):

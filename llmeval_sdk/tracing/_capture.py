@@ -23,6 +23,7 @@ from typing import Any
 from llmeval_sdk.model.fields import TRUNCATED
 from llmeval_sdk.model.placeholders import Placeholder
 from llmeval_sdk.process.loading import loading
+from llmeval_sdk.process.pieces import MAX_SEARCHED, end_of_run
 
 
 class _Images:
@@ -656,11 +657,12 @@ _BETWEEN = ("\\r", "\\n", "\r", "\n", "\\")
 def _end_of_run(text: str, at: int) -> int:
     """Return where data end. Of those that are very long only samples are read."""
     while True:
-        run = _RUN.match(text, at, at + HASHED)
-        assert run is not None
-        if run.end() < at + HASHED:
-            return run.end()
-        at = run.end()
+        for _ in range(HASHED // MAX_SEARCHED):
+            run = _RUN.match(text, at, at + MAX_SEARCHED)
+            assert run is not None
+            if run.end() < at + MAX_SEARCHED:
+                return run.end()
+            at = run.end()
         while at + _LEAP < len(text) and _RUN.fullmatch(text, at + _LEAP, at + _LEAP + _EDGE):
             at += _LEAP
 
@@ -691,7 +693,7 @@ def _lines_around(text: str, at: int, done: int) -> tuple[int, int] | None:
 
 def _end_of_lines(text: str, at: int, width: int) -> int:
     lines = re.compile(rf"(?:[\w+/-]{{{width}}}\r?\n){{0,1000}}", re.ASCII)
-    while match := lines.match(text, at):
+    while match := lines.match(text, at, at + MAX_SEARCHED):
         if match.end() == at:
             break
         at = match.end()
@@ -715,13 +717,12 @@ def _without_urls(text: str) -> str:
         head = _ENCODED.match(text, at, at + _MAX_HEAD)
         if head is not None:
             is_base64 = head[0].endswith(_MARK)
-            payload = (_PAYLOAD if is_base64 else _PERCENT).match(text, head.end())
-            assert payload is not None
-            held = payload[0]
+            payload_ends = end_of_run(_PAYLOAD if is_base64 else _PERCENT, text, head.end())
+            held = text[head.end() : payload_ends]
             if len(held) >= _EDGE and (is_base64 or held.count("%") >= _MIN_PERCENT):
                 marker = _media_marker(head[1], held) if is_base64 else _percents(head[1], held)
                 parts += (text[done:at], marker)
-                done = end = payload.end()
+                done = end = payload_ends
         at = text.find("data:", end, done + HASHED)
     return "".join([*parts, text[done:]]) if parts else text
 

@@ -1,4 +1,4 @@
-"""Puts the plan in force again with other bounds than an app can set."""
+"""Puts a plan in force that differs from the one in force, for bounds that no setting has."""
 
 from dataclasses import replace
 
@@ -6,6 +6,5 @@ from llmeval_sdk.pipeline import runtime
 
 
 def change_plan(**changes):
-    """Replace fields of the plan that `configure` has just made."""
-    plan = replace(runtime.pipeline().plan, **changes)
-    runtime._put_in_force(runtime.settings(), plan, [])
+    """Replace fields of the plan in force, such as ``queue_records``."""
+    runtime._put_plan_in_force(runtime.settings(), replace(runtime.pipeline().plan, **changes), [])

@@ -24,18 +24,19 @@ from llmeval_sdk.model import (
 from llmeval_sdk.model import values as _values
 from llmeval_sdk.model.chat import content_of, messages_of, role_of, to_text, unwrapped
 from llmeval_sdk.model.structure import general_path, scored_fields
+from llmeval_sdk.process.pieces import json_text
 from llmeval_sdk.process.shield import caught, shield
 
 
-_encode = json.JSONEncoder(
+_ENCODER = json.JSONEncoder(
     ensure_ascii=False, default=str, check_circular=False, separators=(",", ":")
-).encode
+)
 _quote = json.encoder.encode_basestring
 
 
 def dumps(value: object) -> str:
     """Write plain values as JSON."""
-    return _encode(value)
+    return json_text(_ENCODER, value)
 
 
 def loads(text: str | bytes) -> Any:
@@ -47,7 +48,7 @@ def text_of(value: object) -> tuple[str, str]:
     """Return a value as a text and the text's MIME type."""
     if type(value) is str:
         return value, names.TEXT
-    return _encode(value), names.JSON
+    return dumps(value), names.JSON
 
 
 def input_messages(request: object) -> tuple[str, str | None]:
@@ -57,11 +58,11 @@ def input_messages(request: object) -> tuple[str, str | None]:
     messages = messages_of(request) or ()
     turns = [unwrapped(message) for message in messages if isinstance(message, Mapping)]
     if not turns or len(turns) < len(messages):
-        return f"[{_message('user', _encode(request))}]", None
+        return f"[{_message('user', dumps(request))}]", None
     system = [turn for turn in turns if role_of(turn) in ("system", "developer")]
     others = [_turn(turn) for turn in turns if turn not in system]
     instructions = [part for turn in system for part in _parts(turn)]
-    return _encode(others), _encode(instructions) if instructions else None
+    return dumps(others), dumps(instructions) if instructions else None
 
 
 def output_messages(response: object, finish_reason: str | None = None) -> str:
@@ -72,12 +73,12 @@ def output_messages(response: object, finish_reason: str | None = None) -> str:
 
 def chunks(retrieved: Sequence[Chunk]) -> str:
     """Return retrieved chunks as OpenTelemetry's retrieval documents."""
-    return _encode([_document(chunk, place) for place, chunk in enumerate(retrieved)])
+    return dumps([_document(chunk, place) for place, chunk in enumerate(retrieved)])
 
 
 def pages(retrieved: Sequence[Chunk]) -> str:
     """Return retrieved chunks in the form that MLflow shows as documents."""
-    return _encode(
+    return dumps(
         [
             {"page_content": chunk.content or "", "metadata": _about(chunk), "id": chunk.chunk_id}
             for chunk in retrieved
@@ -139,7 +140,7 @@ def _parts(turn: Mapping[str, object]) -> list[object]:
 def _part(part: object) -> object:
     if type(part) is dict:
         return {"type": "text", "content": part["text"]} if "text" in part else part
-    return {"type": "text", "content": part if type(part) is str else _encode(part)}
+    return {"type": "text", "content": part if type(part) is str else dumps(part)}
 
 
 Attribute = str | bool | int | float | Sequence[str]

@@ -15,9 +15,9 @@ from llmeval_sdk.text.extraction import MAX_CHUNKS, MAX_PASSAGE, Reading
 NONE: frozenset[str] = frozenset()
 _MAX_ASKED = 2_000
 _MAX_IDENTIFIERS = 20
-_IDENTIFIER = re.compile(r"(?=[^\s,;:!?\"']*\d)[^\s,;:!?\"'()]{3,60}")
+_IDENTIFIER = re.compile(r"(?=[^\s,;:!?\"']{0,60}\d)[^\s,;:!?\"'()]{3,60}")
 _NAME = re.compile(
-    r"[^\W\d_a-z][\w&.'’-]+(?: [^\W\d_a-z][\w&.'’-]+){1,4}|[\"“']([^\"”']{3,60})[\"”']"
+    r"[^\W\d_a-z][\w&.'’-]{1,60}(?: [^\W\d_a-z][\w&.'’-]{1,60}){1,4}|[\"“']([^\"”']{3,60})[\"”']"
 )
 _MIN_FIELDS, _MAJORITY = 4, 0.6
 """How many fields have to stand in one document only, and how many of these in the same one, before

@@ -28,6 +28,7 @@ from llmeval_sdk.heuristics.risk._text import (
     scaled,
 )
 from llmeval_sdk.heuristics.risk._words import SCALES, STOP_WORDS, SYMBOLS
+from llmeval_sdk.process.pieces import paced, pause
 from llmeval_sdk.text.budget import WorkBudget
 
 
@@ -92,6 +93,7 @@ class Context:
         """The rank of the passage that each sentence belongs to."""
         self._flat: list[str] = []
         for rank, passage in enumerate(passages):
+            pause()
             stems, pairs = passage.view(english=self.english)
             self._flat += stems
             self.bigrams.update(pairs)
@@ -349,6 +351,7 @@ class Word(NamedTuple):
 
 def draft(response: str, start: int, end: int, *, english: bool) -> Draft:
     """Split a sentence into tokens, without its list mark and its citations."""
+    pause()
     raw = response[start:end]
     item = _words.LIST_ITEM.match(raw)
     claim = raw[item.end() :] if item else raw
@@ -435,7 +438,7 @@ def numbers(
 ) -> None:
     """Count numbers that the context has, but in another sentence or beside another word."""
     count = far = unpaired = 0
-    for word in words:
+    for word in paced(words):
         if not word.number:
             continue
         count += 1

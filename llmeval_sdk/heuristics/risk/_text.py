@@ -20,6 +20,7 @@ from llmeval_sdk.heuristics.risk._words import (
     SYMBOLS,
 )
 from llmeval_sdk.model import Chunk, Record, chat
+from llmeval_sdk.process.pieces import find_all, pause
 
 
 # Brings numbers into one form, so that "1,500" and "1500.0" are the same.
@@ -139,7 +140,7 @@ def changed(here: Unit, there: Iterable[Unit | None]) -> bool:
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"  # noqa: E501
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0963\u0980-\u0dff"
 _LETTER = rf"[^\W\d_{_DENSE}]"
-_WORD = rf"{_LETTER}[^\W\d_{_DENSE}{_MARKS}]*(?:[{_MARKS}\u200c]+[^\W\d_{_DENSE}{_MARKS}]*)*"
+_WORD = rf"{_LETTER}[^\W\d_{_DENSE}{_MARKS}]*(?:[{_MARKS}\u200c][^\W\d_{_DENSE}{_MARKS}]*)*"
 _DIGITS = "\\d+(?:[.,\u00a0\u202f\u066b\u066c]\\d+)*"
 _ANY_TOKEN = re.compile(
     rf"{_DIGITS}|{_WORD}(?:['’]{_WORD})?|{NUMERAL}|(?:(?!{NUMERAL})[{_DENSE}])+|[%٪$€£°¥\0]"
@@ -177,7 +178,7 @@ _SAMPLE = 150
 def sentences(text: str) -> Iterator[tuple[int, int]]:
     """Yield the offsets of each sentence, list item or line, without surrounding space."""
     start, size = 0, len(text)
-    for match in chain(_BREAK.finditer(text), (None,)):
+    for match in chain(find_all(_BREAK, text), (None,)):
         if match is None:
             end = size
         else:
@@ -218,6 +219,7 @@ def _parted_tokens(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
 
 
 def _cut(text: str) -> list[str]:
+    pause()
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     if _BEYOND_LATIN.search(text) is None:
@@ -514,7 +516,7 @@ def _numbers(
 ) -> dict[int, int]:
     """Read the marks at the start of lines."""
     marks = []
-    for found in _END.finditer(content):
+    for found in find_all(_END, content):
         end = found.end()
         line = content.rfind("\n", max(0, end - _MAX_WORD), end) + 1
         mark = _MARK.fullmatch(content, line, end) if line or end <= _MAX_WORD else None

@@ -463,7 +463,7 @@ ADVICE = words(
     crucial  helpful
     """
 )
-LIST_ITEM = re.compile(r"\s*(?:[-*•+]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s")
+LIST_ITEM = re.compile(r"\s{0,40}(?:[-*•+]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)])\s")
 _NOUN = (
     r"(?:passages?|documents?|sources?|chunks?|contexts?|dokument\w?|quellen?|abschnitt|pasajes?|"
     r"documentos?|fuentes?|passaggi[o]?|document[oi]|font[ei]|passagens?|trechos?|bron|bronnen|"
@@ -489,8 +489,15 @@ def declines(sentence: str, words: Collection[str], *, english: bool) -> bool:
 
 @lru_cache(None)
 def _refusals() -> re.Pattern[str]:
-    """Read the patterns of other languages than English."""
-    return re.compile("|".join(lines("refusals")))
+    """Read the patterns of other languages than English, with a bound for the ends of words.
+
+    Without one, a word as long as the text would be read from each place where one can begin.
+    """
+    pattern = "|".join(lines("refusals"))
+    for letters in (r"\w", r"\S"):
+        pattern = pattern.replace(f"{letters}*", f"{letters}{{0,30}}")
+        pattern = pattern.replace(f"{letters}+", f"{letters}{{1,30}}")
+    return re.compile(pattern)
 
 
 def citations(sentence: str) -> Iterator[tuple[int, int, list[int]]]:

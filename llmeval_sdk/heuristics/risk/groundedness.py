@@ -18,6 +18,7 @@ from llmeval_sdk.model.fields import TOOL_RESULTS
 from llmeval_sdk.model.records import evidence_of
 from llmeval_sdk.model.structure import has_no_fields
 from llmeval_sdk.process.loading import loading
+from llmeval_sdk.process.pieces import find_all
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 
 
@@ -215,7 +216,7 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     metadata["unsupported_spans"] = spans[:_MAX_SHOWN]
     metadata["numbers_absent"] = list(absent)[:_MAX_SHOWN]
     uncompared = dict.fromkeys(
-        word.lower() for word in _UNCOMPARED.findall(answer[:MAX_CHARACTERS])
+        match[0].lower() for match in find_all(_UNCOMPARED, answer, 0, MAX_CHARACTERS)
     )
     if uncompared:
         metadata["not_compared"] = list(uncompared)[:_MAX_SHOWN]

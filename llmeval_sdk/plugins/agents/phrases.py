@@ -98,7 +98,7 @@ _DONE = re.compile(
 )
 _CLAIM = re.compile(
     r"(?:\bI(?:['’]ve| have)?|\b(?:has|have|had)(?: now)?(?: also)? been|\b(?:was|were|is now|are"
-    r" now)|\bsuccessfully)\s+(?:(?:successfully|now|also|already|just|fully)\s+)*$",
+    r" now)|\bsuccessfully)\s+(?:(?:successfully|now|also|already|just|fully)\s+){0,6}$",
     re.IGNORECASE,
 )
 """What stands before a participle where somebody says that it is done."""

@@ -20,6 +20,7 @@ from llmeval_sdk.model.chat import completion_messages, content_of, messages_of,
 from llmeval_sdk.model.fields import to_prompt
 from llmeval_sdk.model.protocols import ContextBridge, LiveSpans, Redaction
 from llmeval_sdk.plugins.datadog.library import Library
+from llmeval_sdk.process.pieces import json_text, read_json
 from llmeval_sdk.process.shield import shield, swallow
 
 
@@ -538,7 +539,7 @@ def _tool_call(call: Mapping[str, Any]) -> dict[str, object]:
     arguments = function.get("arguments")
     if type(arguments) is str:
         try:
-            arguments = json.loads(arguments)
+            arguments = read_json(arguments)
         except ValueError:
             arguments = {"text": arguments}
     return {
@@ -571,7 +572,10 @@ def _embedding(value: Any) -> str:
 
 def dumps(value: Any) -> str:
     """Write a captured value as JSON, with text in place of the numbers that JSON lacks."""
-    return json.dumps(finite(value), ensure_ascii=False, default=str)
+    return json_text(_ENCODER, finite(value))
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 def finite(value: Any) -> Any:

@@ -48,8 +48,9 @@ _COPYRIGHT = re.compile(
     r"((?:the )?[^\W\d_][^\n<>(){},;:\[\]\"]{2,50})",
     re.IGNORECASE,
 )
+_HEADING = r"(?i:\b(?:authors?|maintainers?|written by)\s{0,9}(?::|\n[-=]{1,99}\n)\W{0,9})"
 _CREDITS = (
-    (0.9, rf"(?i:\b(?:authors?|maintainers?|written by)\s*(?::|\n[-=]+\n)\W*)({_PERSON})"),
+    (0.9, rf"{_HEADING}({_PERSON})"),
     (0.7, rf"(?i:(?:written|created|developed|maintained)(?: and \w+)? by[\s:\[*]+)({_PERSON})"),
 )
 _NOBODY = re.compile(

@@ -80,7 +80,7 @@ FIELDS = {
             "Where is the documentation of {package}?",
             "documentation docs readthedocs user guide manual tutorial",
             re.compile(
-                r"\bdoc(s|umentation)?\b[^\n]{0,80}https?://|https?://\S*doc", re.IGNORECASE
+                r"\bdoc(s|umentation)?\b[^\n]{0,80}https?://|https?://\S{0,200}doc", re.IGNORECASE
             ),
             "Address of the documentation",
             r"https://[\w.-]+\S*",
@@ -104,7 +104,7 @@ FILE_CHARACTERS = 60_000
 _SHIPPED = re.compile(
     r"(licen[cs]e|copying|notice|authors|contributors|maintainers)", re.IGNORECASE
 )
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(r"<!--(?:(?!<!--).)*?-->", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,7 @@ def normal(field: str, value: str) -> str:
             else ""
         )
     if field == "documentation":
-        bare = re.sub(r"^https?://(www\.)?|[?#].*$", "", value.strip()).lower()
+        bare = re.sub(r"^https?://(www\.)?|[?#].*", "", value.strip()).lower()
         tail = r"(/(en|latest|stable|dev|main|master|index\.html?))*/?$"
         return "https://" + re.sub(tail, "", bare)
     return value.strip()
@@ -164,10 +164,16 @@ def normal(field: str, value: str) -> str:
 def sentences(text: str) -> list[str]:
     """Split running text into sentences, without markup, images, headings and code."""
     plain = re.sub(
-        r"!\[[^\]]*\]\([^)]*\)|<[^>]+>|^\.\. .*(\n +\S.*)*", " ", text, flags=re.MULTILINE
+        r"!\[[^\]]{0,300}\]\([^)]{0,300}\)|<[^>]{1,300}>|^\.\. .*(\n +\S.*)*",
+        " ",
+        text,
+        flags=re.MULTILINE,
     )
     plain = re.sub(
-        r"\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])|`+([^`<]*?)( <[^>]*>)?`+_{0,2}", r"\1\2", plain
+        r"\[([^\]]{0,300})\](?:\([^)]{0,300}\)|\[[^\]]{0,300}\])"
+        r"|`{1,3}([^`<]{0,300}?)( <[^>]{0,300}>)?`{1,3}_{0,2}",
+        r"\1\2",
+        plain,
     )
     found: list[str] = []
     for paragraph in re.split(r"\n\s*\n", plain):

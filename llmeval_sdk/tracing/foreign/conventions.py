@@ -7,7 +7,6 @@ MLflow. Each reading takes the first dialect that has an answer; odd values read
 from __future__ import annotations
 
 import ast
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.model import Chunk, Failure, SpanKind, Usage
 from llmeval_sdk.model.chat import definitions_of, text_of, unwrapped
 from llmeval_sdk.model.fields import note_kinds, to_chunks, to_details, to_usage
+from llmeval_sdk.process.pieces import read_json
 from llmeval_sdk.tracing.foreign import messages
 from llmeval_sdk.tracing.internals import capture
 
@@ -242,7 +242,7 @@ def parsed(value: object) -> Any:
     if text[:1] not in ("{", "[", '"'):
         return value or None
     try:
-        return json.loads(text)
+        return read_json(text)
     except (ValueError, RecursionError):
         return value
 

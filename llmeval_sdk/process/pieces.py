@@ -1,0 +1,164 @@
+"""What one call into C may read, and where a thread in the background pauses between such calls.
+
+A call into C keeps the interpreter's lock until it returns: as long as it reads, the app's event
+loop stands. So no pattern reads more than `MAX_SEARCHED` characters at once, and neither `json` nor
+a method of `str` more than `MAX_READ`; longer texts are read in pieces.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import re
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, AnyStr, TypeVar
+
+
+MAX_SEARCHED = 1 << 16
+"""Characters or bytes that one call of a pattern reads: some milliseconds at the most."""
+MAX_READ = 1 << 18
+"""Characters or bytes that one call of `json`, or of a method of a text, reads."""
+OVERLAP = 1 << 10
+"""Characters that two pieces share: a match is found whole if it is no longer than this."""
+_ITEMS = 64
+"""Matches, or other items, between two pauses: some tens of microseconds."""
+_Item = TypeVar("_Item")
+
+
+class _Pauses(threading.local):
+    pause: Callable[[], None] | None = None
+
+
+_pauses = _Pauses()
+
+
+def pause_with(pause: Callable[[], None] | None) -> None:
+    """Have this thread call something between its pieces of work, which may sleep."""
+    _pauses.pause = pause
+
+
+def pause() -> None:
+    """Let a thread that works beside an app pause, if it has worked long enough; others go on."""
+    if _pauses.pause is not None:
+        _pauses.pause()
+
+
+def paced(items: Iterable[_Item]) -> Iterator[_Item]:
+    """Yield items of which there may be many, with pauses."""
+    for count, item in enumerate(items, 1):
+        yield item
+        if not count % _ITEMS:
+            pause()
+
+
+def find_all(
+    pattern: re.Pattern[AnyStr],
+    text: AnyStr,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    overlap: int = OVERLAP,
+) -> Iterator[re.Match[AnyStr]]:
+    """Yield what ``pattern.finditer`` does, but read a long text in pieces, with pauses.
+
+    A match at the end of a piece is looked for again in the next one. One that is longer than the
+    overlap may be missed, and one that is longer than a piece ends with it.
+    """
+    end = len(text) if end is None else min(end, len(text))
+    while start < end:
+        stop = min(start + MAX_SEARCHED, end)
+        sure = stop if stop == end else stop - overlap
+        after = sure
+        for count, match in enumerate(pattern.finditer(text, start, stop), 1):
+            if match.end() > sure and match.start() > start:
+                after = match.start()  # it may go on behind the piece
+                break
+            yield match
+            after = max(match.end(), sure)
+            if not count % _ITEMS:
+                pause()
+        start = after
+        pause()
+
+
+def end_of_run(pattern: re.Pattern[str], text: str, start: int) -> int:
+    """Return where characters of one class end, for the pattern of any number of them."""
+    while (match := pattern.match(text, start, start + MAX_SEARCHED)) and match.end() > start:
+        start = match.end()
+        pause()
+    return start
+
+
+def replace_all(
+    pattern: re.Pattern[str],
+    replacement: Callable[[re.Match[str]], str],
+    text: str,
+    *,
+    overlap: int = OVERLAP,
+) -> str:
+    """Return what ``pattern.sub`` does, but read a long text as `find_all` does."""
+    parts: list[str] = []
+    done = 0
+    for match in find_all(pattern, text, overlap=overlap):
+        parts += (text[done : match.start()], replacement(match))
+        done = match.end()
+    return "".join((*parts, text[done:])) if parts else text
+
+
+def windows(data: bytes, overlap: int) -> Iterator[bytes]:
+    """Yield pieces of bytes that are as long as one search reads and share so many, with pauses."""
+    start = 0
+    while len(data) - start > MAX_SEARCHED:
+        yield data[start : start + MAX_SEARCHED]
+        start += MAX_SEARCHED - overlap
+        pause()
+    yield data[start:] if start else data
+
+
+def pieces(text: str, size: int = MAX_SEARCHED) -> Iterator[str]:
+    """Yield the pieces of a text, with pauses: each ends behind a blank, where there is one."""
+    start = 0
+    while len(text) - start > size:
+        blank = text.rfind(" ", start + size // 2, start + size)
+        stop = start + size if blank < 0 else blank + 1
+        yield text[start:stop]
+        start = stop
+        pause()
+    yield text[start:] if start else text
+
+
+def read_json(text: str) -> Any:
+    """Read JSON; raises ``ValueError`` for what is none, and for more than one call may read."""
+    if len(text) > MAX_READ:
+        raise ValueError(f"more than {MAX_READ:,} characters of JSON")
+    return json.loads(text)
+
+
+def json_text(encoder: json.JSONEncoder, value: Any) -> str:
+    """Write a value as JSON as an encoder does, but a large one in several calls, with pauses.
+
+    What is neither a text, a list nor a mapping with texts for keys is written in one call.
+    """
+    cls, size = type(value), 0
+    if cls is str:
+        size = len(value)
+    else:
+        with suppress(ValueError):  # it holds more than plain values
+            size = len(marshal.dumps(value))
+    if size <= MAX_READ:
+        return encoder.encode(value)
+    pause()
+    if cls is str:
+        return f'"{"".join([encoder.encode(piece)[1:-1] for piece in pieces(value, MAX_READ)])}"'
+    if cls is list or cls is tuple:
+        return f"[{encoder.item_separator.join([json_text(encoder, item) for item in value])}]"
+    if cls is dict and all(type(key) is str for key in value):
+        fields = sorted(value.items()) if encoder.sort_keys else value.items()
+        parts = [
+            f"{encoder.encode(key)}{encoder.key_separator}{json_text(encoder, item)}"
+            for key, item in fields
+        ]
+        return f"{{{encoder.item_separator.join(parts)}}}"
+    return encoder.encode(value)
