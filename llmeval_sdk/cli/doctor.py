@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, requires
 from typing import Any, NamedTuple
@@ -26,6 +26,7 @@ from llmeval_sdk.cli.output import columns, heading, say, say_json, say_wrapped,
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, DataError
+from llmeval_sdk.evaluation.budget import UNPRICED_TOKENS_PER_MINUTE, Budget
 from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader, contents_of
@@ -314,21 +315,51 @@ def extras() -> Iterator[Finding]:
 
 def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
     """Say which limits hold the judges' spending, by what is known of the model's price."""
-    from llmeval_sdk.evaluation.budget import UNPRICED_TOKENS_PER_MINUTE
-    from llmeval_sdk.judges.models.prices import price_of
+    from llmeval_sdk.evaluation.json_rules import parse_budgets
 
     yield Finding(True, "calls", f"at most {settings.calls_per_minute:g} a minute on this host")
-    price = price_of(model, own=settings.prices)
+    groups = parse_budgets(settings.budget_groups).groups
+    dollars = _dollars(settings, model, Budget(usd_per_day=settings.usd_per_day, groups=groups))
+    yield dollars
     tokens = settings.tokens_per_minute
-    if price is not None:
-        words = f"at most {settings.usd_per_day:g} a day, at {price.input:g} in and "
-        yield Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
-    else:
-        words = f"NO limit: the price of {model} is unknown; set LLMEVAL_PRICES='{model}=IN,OUT'"
-        yield Finding(None, "dollars", words)
-        tokens = UNPRICED_TOKENS_PER_MINUTE if tokens is None else tokens
+    if dollars.ok is None and tokens is None:
+        tokens = UNPRICED_TOKENS_PER_MINUTE
     if tokens is not None:
         yield Finding(True, "tokens", f"at most {tokens:,.0f} a minute on this host")
+
+
+def _dollars(settings: Settings, model: str, budget: Budget) -> Finding:
+    """Say whether a limit in dollars holds, and how to set the price that it needs."""
+    from llmeval_sdk.judges.models.prices import price_of
+
+    price = price_of(model, own=settings.prices)
+    if price is not None:
+        words = f"at most {budget.usd_per_day:g} a day, at {price.input:g} in and "
+        return Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
+    how = (
+        f"the price of {model} is unknown; set LLMEVAL_PRICES='{model}=in,out' (USD per million "
+        f"tokens), or '{model}=0,0' where it costs nothing"
+    )
+    if budget.limits_dollars:
+        words = f"{model} is not asked (no_price), because a limit is set: {how}"
+        return Finding(False, "dollars", words)
+    if any(group.limits_dollars for group in budget.groups):
+        words = f"{model} is not asked for groups with a limit (no_price): {how}"
+        return Finding(False, "dollars", words)
+    return Finding(None, "dollars", f"NO limit: {how}")
+
+
+def price_list(on: date | None = None) -> Finding:
+    """Say from when the prices of models are that come along, and how old they are on a day."""
+    from llmeval_sdk.judges.models import prices
+
+    listed = prices.price_list()
+    words = f"{listed.source} {listed.version} of {listed.as_of}"
+    age = listed.age(on or prices.today())
+    if age <= prices.MAX_AGE_DAYS:
+        return Finding(True, "price list", words)
+    words += f", {age} days old: a later {DISTRIBUTION} has later prices; LLMEVAL_PRICES wins"
+    return Finding(None, "price list", words)
 
 
 def greenlets() -> Iterator[Finding]:
@@ -506,15 +537,7 @@ def _judges(settings: Settings, own: DecisionSettings) -> Iterator[Finding]:
 
 
 def _ceilings(settings: Settings, own: DecisionSettings, model: str) -> Iterator[Finding]:
-    from llmeval_sdk.judges.models.prices import price_of
-
-    price = price_of(model, own=settings.prices)
-    if price is None:
-        words = f"NO limit: the price of {model} is unknown; set LLMEVAL_PRICES='{model}=IN,OUT'"
-        yield Finding(None, "dollars", words)
-    else:
-        words = f"at most {own.decision_usd_per_day:g} a day, at {price.input:g} in and "
-        yield Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
+    yield _dollars(settings, model, Budget(usd_per_day=own.decision_usd_per_day))
     tokens = f"at most {own.decision_tokens_per_minute:,.0f} a minute on this host"
     yield Finding(True, "tokens", tokens)
 
@@ -658,7 +681,7 @@ def run(args: argparse.Namespace) -> int:
         "Evaluators": list(evaluators(settings)),
         "Store": [store(settings)],
         "Escalation": list(rules(settings)),
-        "Judge model": list(_judge(settings, offline=args.offline)),
+        "Judge model": [*_judge(settings, offline=args.offline), price_list()],
         "Decision model": list(decision_model(settings, offline=args.offline)),
         "Calibrations": list(calibrated(settings)),
         **_of_plugins(settings, offline=args.offline, wanted={"Judge fleet"} if args.fleet else ()),
@@ -720,6 +743,9 @@ def _on(settings: Settings, sections: dict[str, list[Finding]]) -> str:
         parts.append("no judge runs, because LLMEVAL_JUDGE_MODEL is not set")
         if settings.judge_api_key is not None:
             parts[-1] += " (a key alone starts none)"
+    dated = sections["Judge model"][-1]
+    if dated.ok is None:
+        parts.append(f"the price list is old ({dated.words})")
     return "; ".join(parts)
 
 

@@ -7,7 +7,7 @@ table of its own, ``settings.of(PhoenixSettings)``.
 The table in the reference is printed from here: ``python -m llmeval_sdk.config``.
 """
 
-from llmeval_sdk.config.reading import SCORES, Secret, price_table, prices, setting
+from llmeval_sdk.config.reading import SCORES, DefaultLimit, Secret, price_table, prices, setting
 from llmeval_sdk.config.settings import (
     Settings,
     areas,
@@ -24,7 +24,7 @@ from llmeval_sdk.config.settings import (
 
 
 __all__ = [
-    "SCORES", "Secret", "Settings", "areas", "from_environment",
+    "SCORES", "DefaultLimit", "Secret", "Settings", "areas", "from_environment",
     "hidden", "in_experiment", "openai_headers", "price_table", "prices", "read", "rows", "setting",
     "source_of", "value_of", "variables",
 ]  # fmt: skip

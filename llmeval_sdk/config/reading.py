@@ -160,6 +160,12 @@ def long_secret(text: str) -> Secret:
 
 
 @allows("`model=in,out[,cache read[,cache write]];…` or JSON")
+class DefaultLimit(float):
+    """A limit that holds because nobody has set one."""
+
+    __slots__ = ()
+
+
 def prices(text: str) -> Mapping[str, tuple[float, ...]]:
     """Read prices by model: JSON, or ``model=in,out;model=in,out``."""
     if text.lstrip().startswith("{"):

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from llmeval_sdk import registry
 from llmeval_sdk.config.reading import (
+    DefaultLimit,
     Secret,
     allows,
     concealed,
@@ -173,10 +174,10 @@ class JudgingSettings:
         doc="Judge calls a minute, over the processes of this host.",
     )
     usd_per_day: float = setting(
-        5.0,
+        DefaultLimit(5.0),
         "LLMEVAL_BUDGET_USD_PER_DAY",
         read=positive,
-        doc="Judge money a day (UTC), where the model's price is known.",
+        doc="Judge money a day (UTC). Where it is set, a model of unknown price does not run.",
     )
     tokens_per_minute: float | None = setting(
         None,
@@ -455,10 +456,11 @@ class DecisionSettings:
         "Default: 0.5. `llmeval agreement` proposes one.",
     )
     decision_usd_per_day: float = setting(
-        1.0,
+        DefaultLimit(1.0),
         "LLMEVAL_DECISION_USD_PER_DAY",
         read=positive,
-        doc="Money that decisions may cost a day (UTC), beside that of the judges.",
+        doc="Money that decisions may cost a day (UTC), beside that of the judges. Where it is "
+        "set, a decision model of unknown price does not run.",
     )
     decision_tokens_per_minute: float = setting(
         1_000_000.0,

@@ -272,6 +272,12 @@ class BudgetLimiter:
         """Return what all judges used in the last ``seconds``, or one that has its own limits."""
         return self._change(partial(books.used, name=judge, seconds=seconds), lambda _: False)
 
+    def limits_dollars(self, judge: str, tags: Mapping[str, str] = NO_TAGS) -> bool:
+        """Say whether the app has set a limit in dollars for a judgement with these tags."""
+        groups = () if judge in self.apart else self.budget.groups
+        about = [budget for budget in groups if budget.account_of(tags) is not None]
+        return any(budget.limits_dollars for budget in (*self._limits(judge).values(), *about))
+
     def _limits(self, judge: str) -> dict[str, Budget]:
         if judge in self.apart:
             return {judge: self.apart[judge]}

@@ -19,7 +19,7 @@ from llmeval_sdk.evaluation.backoff import AdaptiveLimit
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.groups import NO_TAGS
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.judges.models.prices import cost
+from llmeval_sdk.judges.models.prices import cost, price_of
 from llmeval_sdk.judges.prompt import fair_limit, shortened
 from llmeval_sdk.model import Completion, Decision, Message, ModelCall, Usage, total_usage
 from llmeval_sdk.model.protocols import LLM, Judge, further_request, refuse_in_loop
@@ -137,7 +137,7 @@ class RateLimiter:
             self._freed.notify(max(self.limit.limit - self.limit.in_flight, 0))
 
     def _report(self, probe: int, passing: Permit) -> None:
-        if passing.is_unused or passing.failure == "over_budget":
+        if passing.is_unused or passing.failure in ("over_budget", "no_price"):
             self.breaker.unused(probe)
         elif passing.failure in _TRANSIENT:
             self.breaker.failed(probe)
@@ -157,7 +157,15 @@ class RateLimiter:
 
         Raises `JudgeError` with the counted reason where the budget refuses.
         """
-        usd = self.cost(model, most)
+        price = price_of(model, own=self._prices)
+        if price is None and self.limiter.limits_dollars(judge, tags):
+            raise JudgeError(
+                "no_price",
+                f"a limit in dollars is set, and the price of {model} is not known: set "
+                f"LLMEVAL_PRICES='{model}=in,out' in USD per million tokens, or '{model}=0,0' "
+                "where it costs nothing",
+            )
+        usd = None if price is None else price.most(most, requests=calls)
         reserved: Reservation = _granted(
             self.limiter.reserve(
                 judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True, tags=tags

@@ -19,7 +19,7 @@ from llmeval_sdk.model import NOTHING, SpanData, Usage
 
 MILLION = 1_000_000
 MAX_AGE_DAYS = 120
-"""After so many days the list is too old to be trusted without a look."""
+"""After so many days the list should be looked at before it is trusted."""
 Prices: TypeAlias = Mapping[str, tuple[float, ...]]
 """Prices by model: of input, output, and input that a cache had and that it keeps."""
 
@@ -103,6 +103,11 @@ def _or(price: float | None, other: float) -> float:
     return other if price is None else price
 
 
+def today() -> date:
+    """Return the day by UTC, by which prices begin."""
+    return datetime.now(timezone.utc).date()
+
+
 def price_of(model: str, *, own: Prices | None = None, on: date | None = None) -> Price | None:
     """Return a model's price on a day (by default today), or ``None`` if it is unknown.
 
@@ -112,7 +117,9 @@ def price_of(model: str, *, own: Prices | None = None, on: date | None = None) -
     name without a host has the price of the model's maker, and else the dearest of those who serve
     it. The prices in ``own`` (US dollars per million tokens) come first.
     """
-    day = on or datetime.now(timezone.utc).date()
+    if len(model) > MAX_NAME:
+        return None
+    day = on or today()
     if own:
         listed = {name.lower(): price for name, price in own.items()}
         for name in (name for names, _ in _readings(model) for name in names):
@@ -167,7 +174,7 @@ def _priced(
 # How a name of a model is read.
 
 
-MAX_NAME = 200
+MAX_NAME = 500
 """Characters of a name; a longer one is no model's."""
 _HOSTS = {
     "azure_ai": "azure", "bedrock": "aws", "bedrock_converse": "aws", "fireworks_ai": "fireworks",
@@ -192,7 +199,7 @@ def _readings(model: str) -> Iterator[tuple[list[str], str]]:
     front of it, which is empty where nothing does.
     """
     name, host = model.lower(), ""
-    while name and len(model) <= MAX_NAME:
+    while name:
         kind, _, rest = name.partition(":")
         names = [name, f"ft:{rest.partition(':')[0]}"] if kind == "ft" else [name]
         while (behind := _BEHIND.search(names[-1])) is not None:
@@ -219,10 +226,9 @@ class PriceList(NamedTuple):
     hosts: Mapping[str, Mapping[str, Any]]
     """By those who serve the models of others."""
 
-    @property
-    def is_old(self) -> bool:
-        """Whether it should be looked at before it is trusted."""
-        return (datetime.now(timezone.utc).date() - self.as_of).days > MAX_AGE_DAYS
+    def age(self, on: date) -> int:
+        """Return how many days old it is on a day."""
+        return (on - self.as_of).days
 
     def price(self, model: str, day: date) -> Price | None:
         """Return the price of a model on a day; ``None`` if it is unknown."""
