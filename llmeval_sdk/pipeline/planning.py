@@ -401,9 +401,16 @@ def make_plan(
     escalations = escalations_in_force(escalations, settings, spending=spending)
     judges = considered_judges(requested, escalations, settings)
     sampling = _rules(rules, settings, problems)
-    _check_rules(sampling, rules, [*requested, *judges], settings, problems, spending=spending)
-    sampling = replace(sampling, rules=(*written.closing, *sampling.rules))
-    read = read_by([*requested, *judges], escalations, settings)
+    planned = [*requested, *judges]
+    nobodys = _check_rules(sampling, rules, planned, settings, problems, spending=spending)
+    sampling = replace(
+        sampling,
+        rules=(*written.closing, *sampling.rules),
+        nobodys=nobodys,
+        awaited=written.nobodys,
+    )
+    escalations = [*escalations, *written.awaiting]
+    read = read_by(planned, escalations, settings)
     inline, background = _divided([*requested, *read], settings)
     for change in planning.prepared:
         background = list(map(change, background))
@@ -420,6 +427,7 @@ def make_plan(
         inline=Heuristics(inline, asked_for={evaluator.name for evaluator in requested}),
         background=Heuristics(background, asked_for={evaluator.name for evaluator in requested}),
         judges=judges,
+        awaited=frozenset(each.name for each in written.awaiting),
         find=finder((*inline, *background, *judges, *requested), settings),
         gate=JudgeGate(sampling, escalations),
         llm=partial(configured_model, llm, settings),
@@ -568,14 +576,17 @@ def _check_rules(
     problems: list[str],
     *,
     spending: bool,
-) -> None:
+) -> frozenset[str]:
     """Tell each sampling rule that limits nothing, where a judge may run.
+
+    Returns the names in rules that nobody has.
 
     Raises `ConfigurationError` where one that names no evaluator is an object that ``configure()``
     was given.
     """
     if not sampling.rules:
-        return
+        return frozenset()
+    nobodys = set[str]()
     named = [name for _, names in list(state.requested.values()) for name in names]
     find = finder(planned, settings)
     by_spans = [evaluator for name in named if (evaluator := find(name)) is not None]
@@ -584,3 +595,6 @@ def _check_rules(
             raise ConfigurationError(finding.words)
         if finding.unknown or spending:
             problems.append(finding.words)
+        if finding.unknown:
+            nobodys.add(finding.unknown)
+    return frozenset(nobodys)

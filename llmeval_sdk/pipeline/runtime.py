@@ -269,9 +269,12 @@ def _put_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> No
 
 
 def _registered(evaluator: Heuristic | Judge) -> None:
-    """Add a heuristic that was declared after configure() to the plan in force."""
+    """Add what was declared after configure() to the plan: heuristics, and awaited judges."""
     current = in_force.pipeline
-    if current is None or evaluator.kind != "heuristic":
+    if current is None:
+        return
+    if evaluator.kind == "judge":
+        current.plan.add_awaited(evaluator)
         return
     settings = in_force.settings_or_default()
     place = place_of(evaluator, settings, requested=evaluator.name in settings.evaluators)
