@@ -169,8 +169,13 @@ def main(path: Path) -> None:
     before = json.loads(path.read_text("utf-8")) if path.exists() else {}
     is_known = before.get("version") == version(SOURCE)
     day = date.fromisoformat(before["date"]) if is_known else datetime.now(timezone.utc).date()
-    path.write_text(text(table(day)), "utf-8")
-    print(f"{path}: {SOURCE} {version(SOURCE)} of {day}")
+    prices = table(day)
+    path.write_text(text(prices), "utf-8")
+    hosts = {**prices["makers"], **prices["hosts"]}.values()
+    names = {name for priced in hosts for known in priced for name in known.split()}
+    print(
+        f"{SOURCE} {version(SOURCE)} of {day}: {len(names)} names at {len(hosts)} vendors and hosts"
+    )
 
 
 if __name__ == "__main__":
