@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, requires
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener, getproxies, proxy_bypass
@@ -26,12 +26,15 @@ from llmeval_sdk.cli.output import columns, heading, say, say_json, say_wrapped,
 from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.evaluation.budget import UNPRICED_TOKENS_PER_MINUTE, Budget
 from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.state import state_path
 from llmeval_sdk.text.terminal import plural
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.budget import Budget
 
 
 # The checks of `llmeval doctor`. Each of them answers; none raises an error or shows a key.
@@ -315,6 +318,7 @@ def extras() -> Iterator[Finding]:
 
 def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
     """Say which limits hold the judges' spending, by what is known of the model's price."""
+    from llmeval_sdk.evaluation.budget import UNPRICED_TOKENS_PER_MINUTE, Budget
     from llmeval_sdk.evaluation.json_rules import parse_budgets
 
     yield Finding(True, "calls", f"at most {settings.calls_per_minute:g} a minute on this host")
@@ -330,6 +334,7 @@ def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
 
 def _dollars(settings: Settings, model: str, budget: Budget) -> Finding:
     """Say whether a limit in dollars holds, and how to set the price that it needs."""
+    from llmeval_sdk.evaluation.budget import limits_dollars
     from llmeval_sdk.judges.models.prices import price_of
 
     price = price_of(model, own=settings.prices)
@@ -340,10 +345,10 @@ def _dollars(settings: Settings, model: str, budget: Budget) -> Finding:
         f"the price of {model} is unknown; set LLMEVAL_PRICES='{model}=in,out' (USD per million "
         f"tokens), or '{model}=0,0' where it costs nothing"
     )
-    if budget.limits_dollars:
+    if limits_dollars(budget):
         words = f"{model} is not asked (no_price), because a limit is set: {how}"
         return Finding(False, "dollars", words)
-    if any(group.limits_dollars for group in budget.groups):
+    if any(map(limits_dollars, budget.groups)):
         words = f"{model} is not asked for groups with a limit (no_price): {how}"
         return Finding(False, "dollars", words)
     return Finding(None, "dollars", f"NO limit: {how}")
@@ -537,6 +542,8 @@ def _judges(settings: Settings, own: DecisionSettings) -> Iterator[Finding]:
 
 
 def _ceilings(settings: Settings, own: DecisionSettings, model: str) -> Iterator[Finding]:
+    from llmeval_sdk.evaluation.budget import Budget
+
     yield _dollars(settings, model, Budget(usd_per_day=own.decision_usd_per_day))
     tokens = f"at most {own.decision_tokens_per_minute:,.0f} a minute on this host"
     yield Finding(True, "tokens", tokens)

@@ -159,13 +159,13 @@ def long_secret(text: str) -> Secret:
     return Secret(text.strip())
 
 
-@allows("`model=in,out[,cache read[,cache write]];…` or JSON")
 class DefaultLimit(float):
     """A limit that holds because nobody has set one."""
 
     __slots__ = ()
 
 
+@allows("`model=in,out[,cache read[,cache write]];…` or JSON")
 def prices(text: str) -> Mapping[str, tuple[float, ...]]:
     """Read prices by model: JSON, or ``model=in,out;model=in,out``."""
     if text.lstrip().startswith("{"):

@@ -111,11 +111,6 @@ class Budget:
             )
 
     @property
-    def limits_dollars(self) -> bool:
-        """Whether the app has set a limit in dollars, which needs the price of each model."""
-        return bool(self.usd_per_day) and not isinstance(self.usd_per_day, DefaultLimit)
-
-    @property
     def is_of_group(self) -> bool:
         """Whether it is about some requests only, or about each group of them."""
         return bool(self.tests or self.per)
@@ -134,6 +129,11 @@ class Budget:
         tests = [f"tag:{tag}={'|'.join(sorted(listed))}" for tag, listed in self.tests]
         where = f"where {' and '.join(tests)}" if tests else ""
         return ", ".join(filter(None, (where, self.per and f"{self.per}=")))
+
+
+def limits_dollars(budget: Budget) -> bool:
+    """Say whether the app has set a limit in dollars, which needs the price of each model."""
+    return bool(budget.usd_per_day) and not isinstance(budget.usd_per_day, DefaultLimit)
 
 
 def _is_number(value: object) -> bool:

@@ -19,7 +19,7 @@ from llmeval_sdk.evaluation import books
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
 from llmeval_sdk.evaluation.books import BookState, Reservation, Used, Want
-from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.budget import Budget, limits_dollars
 from llmeval_sdk.evaluation.groups import NO_TAGS
 from llmeval_sdk.process.forks import Locked
 
@@ -276,7 +276,7 @@ class BudgetLimiter:
         """Say whether the app has set a limit in dollars for a judgement with these tags."""
         groups = () if judge in self.apart else self.budget.groups
         about = [budget for budget in groups if budget.account_of(tags) is not None]
-        return any(budget.limits_dollars for budget in (*self._limits(judge).values(), *about))
+        return any(map(limits_dollars, (*self._limits(judge).values(), *about)))
 
     def _limits(self, judge: str) -> dict[str, Budget]:
         if judge in self.apart:

@@ -182,14 +182,17 @@ _HOSTS = {
 }  # fmt: skip
 """What gateways call some hosts, by the names of these in the list."""
 _IN_FRONT = re.compile(r"(?:([^/]*)/|([a-z-]+)\.)(?=.)")
-_BEHIND = re.compile(
-    r"""[-@:](?:latest
-      | 20[2-9]\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])
-      | (?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))$
-    | -v\d+:\d+$  # of Bedrock
-    """,
-    re.VERBOSE,
+_BEHIND = (
+    re.compile(r"-v\d+:\d+$"),  # of Bedrock
+    re.compile(
+        r"""[-@:](?:latest
+        | 20[2-9]\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])
+        | (?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))$
+        """,
+        re.VERBOSE,
+    ),
 )
+"""What may stand behind a name, the last part first."""
 
 
 def _readings(model: str) -> Iterator[tuple[list[str], str]]:
@@ -202,8 +205,9 @@ def _readings(model: str) -> Iterator[tuple[list[str], str]]:
     while name:
         kind, _, rest = name.partition(":")
         names = [name, f"ft:{rest.partition(':')[0]}"] if kind == "ft" else [name]
-        while (behind := _BEHIND.search(names[-1])) is not None:
-            names.append(names[-1][: behind.start()])
+        for pattern in _BEHIND:
+            if behind := pattern.search(names[-1]):
+                names.append(names[-1][: behind.start()])
         yield names, host
         in_front = _IN_FRONT.match(name)
         if in_front is None:
