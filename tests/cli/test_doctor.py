@@ -339,7 +339,8 @@ def test_a_sampling_rule_that_names_no_evaluator_is_broken(llmeval):
     assert done.returncode == 1
     assert line(done, "limits no evaluator") == (
         "BROKEN LLMEVAL_SAMPLING_RULES sampling rule 1: the rule limits no evaluator: unknown"
-        " evaluator 'groundednes': did you mean 'groundedness'?"
+        " evaluator 'groundednes': did you mean 'groundedness'?; until a judge has that name,"
+        " 'groundedness' does not run"
     )
 
 
