@@ -333,7 +333,7 @@ def test_escalations_and_budgets_of_groups_that_cannot_be_read_are_broken(llmeva
 
 
 def test_a_sampling_rule_that_names_no_evaluator_is_broken(llmeval):
-    """The judge that was meant would run without a limit: the consequence comes first."""
+    """The judge that was meant does not run either: the consequence comes first."""
     one = '[{"sample_rate": 0, "evaluator_label": "groundednes"}]'
     done = llmeval("doctor", "--offline", LLMEVAL_SAMPLING_RULES=one)
     assert done.returncode == 1

@@ -34,7 +34,7 @@ from llmeval_sdk.evaluation import (
     not_applicable,
     run_heuristic,
 )
-from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.budget import Budget, limits_dollars
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
 from llmeval_sdk.evaluation.resolve import load, resolve, resolve_all, standing_heuristics
 from llmeval_sdk.evaluation.running import record_for, without_answer
@@ -659,8 +659,11 @@ def _is_named(llm: object, settings: Settings) -> bool:
 
 
 def _has_ceiling(budget: Budget | None) -> bool:
-    return budget is not None and any(
-        part.usd_per_day is not None for part in (budget, *budget.judges.values())
+    if budget is None:
+        return False
+    parts = (budget, *budget.judges.values())
+    return any(part.usd_per_day is not None for part in parts) or any(
+        map(limits_dollars, budget.groups)
     )
 
 
