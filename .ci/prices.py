@@ -119,10 +119,10 @@ def at(model: types.ModelInfo, day: date) -> Any:
     if "input_mtok" not in kinds:
         return None
     base = row(kinds, 0)
-    starts = {tier.start for value in kinds.values() for tier in getattr(value, "tiers", ())}
-    if not starts:
+    steps = {tier.start for value in kinds.values() for tier in getattr(value, "tiers", ())}
+    if not steps:
         return base
-    return {**full(base), "above": {str(start): row(kinds, start + 1) for start in sorted(starts)}}
+    return {**full(base), "above": {str(step): row(kinds, step + 1) for step in sorted(steps)}}
 
 
 def row(kinds: Mapping[str, Any], tokens: int) -> Any:

@@ -25,6 +25,10 @@ from llmeval_sdk.model import Usage
         ("claude-3-5-sonnet@20240620", "claude-3-5-sonnet"),
         ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet"),
         ("bedrock/eu.anthropic.claude-sonnet-4-6-v1:0", "bedrock/anthropic.claude-sonnet-4-6"),
+        (
+            "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-opus-4-6-v1:0",
+            "bedrock/us.anthropic.claude-opus-4-6",
+        ),
         ("models/gemini-2.5-flash", "gemini-2.5-flash"),
         ("vertex_ai/gemini-2.5-pro-latest", "gemini-2.5-pro"),
         ("ft:gpt-4o-mini-2024-07-18:acme::abc", "ft:gpt-4o-mini"),
