@@ -61,8 +61,11 @@ def dearest(provider, model, day, **usage):
     """Return what genai-prices asks for a usage, at the dearest time of a day."""
     used = genai_prices.Usage(**usage)
     morning = datetime.combine(day, time(0, 15), timezone.utc)
-    times = (morning + timedelta(minutes=30 * count) for count in range(48))
-    costs = (model.calc_price(used, provider, genai_request_timestamp=each) for each in times)
+    times = [morning + timedelta(minutes=30 * count) for count in range(48)]
+    of_each_price = {id(model.get_prices(each)): each for each in times}.values()
+    costs = [
+        model.calc_price(used, provider, genai_request_timestamp=each) for each in of_each_price
+    ]
     return float(max(each.total_price for each in costs))
 
 
