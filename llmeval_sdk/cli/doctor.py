@@ -492,7 +492,7 @@ def decision_model(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     words = f"asked by POST {address(model.base_url)}{model.path}, {_with(key)}"
     yield Finding(True, own.decision_model, f"wire {model.wire.name}; {words}")
     yield from _judges(settings, own)
-    yield from _ceilings(settings, own, model.model)
+    yield from _ceilings(settings, own, f"{model.price_host}{model.model}")
     if not offline:
         yield endpoint(model.base_url, key, DECISIONS)
 

@@ -58,7 +58,7 @@ class RateLimiter:
         prices: the user's own prices by model, in USD per million input and output tokens.
         patience: for how many seconds a call waits for a model that is down. Above 0 a call also
             waits for the next minute's budget; with 0 it is refused at once.
-        model: what is called, for its breaker.
+        model: what is called, for its breaker and its prices.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class RateLimiter:
         self.breaker = limiter.breaker(model)
         self.limit = AdaptiveLimit(concurrency)
         self._prices = prices
+        self._price_host: str = getattr(model, "price_host", "")
         self._patience = patience
         self._freed = asyncio.Condition()
         self._down_since: float | None = None
@@ -157,7 +158,7 @@ class RateLimiter:
 
         Raises `JudgeError` with the counted reason where the budget refuses.
         """
-        price = price_of(model, own=self._prices)
+        price = price_of(f"{self._price_host}{model}", own=self._prices)
         if price is None and self.limiter.limits_dollars(judge, tags):
             raise JudgeError(
                 "no_price",
@@ -175,7 +176,7 @@ class RateLimiter:
 
     def cost(self, model: str, used: Usage) -> float | None:
         """Return what a use costs in USD; ``None`` where the price is unknown."""
-        return cost(model, used, own=self._prices)
+        return cost(f"{self._price_host}{model}", used, own=self._prices)
 
     async def wait(self, refusal: JudgeError) -> None:
         """Sleep until a refused call may be tried again.

@@ -174,6 +174,7 @@ class _CostSum:
         decider = self._work.decider
         assert decider is not None
         total = self._total(decider.model.model, is_decisions=True)
+        price = self._price(f"{getattr(decider.model, 'price_host', '')}{total.model}")
         inquiry = decider.prepared(record, judges).inquiry
         total.cached += inquiry.cached
         count = len(inquiry.questions)
@@ -181,7 +182,7 @@ class _CostSum:
             limits = getattr(decider.model, "limits", None)
             requests = -(-count // getattr(limits, "questions", count))
             tokens = inquiry.most(requests).total_tokens
-            total.add(Usage(tokens, 0, tokens), self._price(total.model), requests=requests)
+            total.add(Usage(tokens, 0, tokens), price, requests=requests)
 
     async def _add_judgement(self, record: Record, judge: Judge) -> None:
         if _runs_own_code(judge):

@@ -37,6 +37,8 @@ class CallUsage:
 
     prices: Prices | None = None
     """Own prices by model, as ``configure(prices=…)`` takes them."""
+    host: str = ""
+    """What stands in front of the models' names in the list of prices."""
     _requests: list[tuple[Usage, Mapping[str, float]]] = field(default_factory=list)
 
     def add(self, usage: Usage | None, cached: Mapping[str, float]) -> None:
@@ -53,7 +55,7 @@ class CallUsage:
         is_cached = any(any(cached.values()) for _, cached in self._requests)
         if used is None or not (is_cached or len(self._requests) > 1):
             return used
-        prices = (price_of(model, own=self.prices) for model in models)
+        prices = (price_of(f"{self.host}{model}", own=self.prices) for model in models)
         price = next((price for price in prices if price is not None), None)
         usd = price and sum(price.cost(*request) for request in self._requests)
         return replace(used, cost_usd=usd)
