@@ -161,10 +161,7 @@ class RateLimiter:
         price = price_of(f"{self._price_host}{model}", own=self._prices)
         if price is None and self.limiter.limits_dollars(judge, tags):
             raise JudgeError(
-                "no_price",
-                f"a limit in dollars is set, and the price of {model} is not known: set "
-                f"LLMEVAL_PRICES='{model}=in,out' in USD per million tokens, or '{model}=0,0' "
-                "where it costs nothing",
+                "no_price", f"a limit in dollars is set, and no price of {model} is known"
             )
         usd = None if price is None else price.most(most, requests=calls)
         reserved: Reservation = _granted(

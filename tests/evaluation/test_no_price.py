@@ -85,12 +85,13 @@ def test_a_limit_of_the_environment_counts_as_set(monkeypatch, variable, text):
 
 
 def test_the_log_says_how_to_set_the_price(caplog):
-    """Once, with the name of the model and what to write where it costs nothing."""
+    """Once, with the name of the model, and what to write where it costs nothing."""
     with caplog.at_level(logging.WARNING, logger="llmeval_sdk"):
         judged(Budget(usd_per_day=1))
     (line,) = [each.getMessage() for each in caplog.records if "no_price" in each.getMessage()]
-    assert "LLMEVAL_PRICES='fake=in,out'" in line
-    assert "'fake=0,0' where it costs nothing" in line
+    assert "no price of fake is known" in line
+    assert "LLMEVAL_PRICES='name=in,out'" in line
+    assert "'name=0,0' where it costs nothing" in line
 
 
 def test_the_breaker_learns_nothing_of_a_call_that_is_not_made():
