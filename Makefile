@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage mutants demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows pin valgrind instructions measurements clean
+.PHONY: help environment core coverage mutants demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows prices test-prices pin valgrind instructions measurements clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -79,9 +79,11 @@ HOLDS_quality := what fitting and measuring scores needs
 INSTALLS_quality := -e '.[stats,demo]' --group quality
 HOLDS_docs := Zensical and mkdocstrings
 INSTALLS_docs := --group docs
+HOLDS_prices := genai-prices and the tests
+INSTALLS_prices := -e . --group prices
 HOLDS_workflows := what checks the workflow files
 INSTALLS_workflows := --group workflows
-ENVIRONMENTS := coverage mutants ragas datadog servers fleet ray viewer quality docs release workflows
+ENVIRONMENTS := coverage mutants ragas datadog servers fleet ray viewer quality docs prices release workflows
 
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
@@ -333,6 +335,12 @@ docs: $(VENV)-docs/.ready  ## Build the documentation site into artifacts/site; 
 test-docs: docs $(VENV)/.dev  ## Build the site and run what its pages show.
 	@$(BIN)/python -m pytest tests/docs -n 2 $(ARGS)
 
+prices: $(VENV)-prices/.ready  ## Write the price list of models anew, from the release of genai-prices that constraints.txt names.
+	@$(VENV)-prices/bin/python .ci/prices.py llmeval_sdk/judges/models/prices.json
+
+test-prices: $(VENV)-prices/.ready  ## Compare the price list with genai-prices itself.
+	@$(VENV)-prices/bin/python -m pytest tests/judges/models/test_price_list.py $(ARGS)
+
 sbom: $(VENV)-release/.ready  ## Write sbom.cdx.json, the bill of materials in the wheel: what a plain install brings (CycloneDX).
 	@rm -rf $(VENV)-sbom && $(PYTHON) -m venv $(VENV)-sbom
 	@$(VENV)-sbom/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt .
@@ -381,4 +389,4 @@ pin: $(VENV)-workflows/.ready  ## Write hashes in place of the actions' tags; ne
 	@$(MAKE) --no-print-directory lint-workflows
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-sbom $(VENV)-release $(VENV)-workflows $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build dist
+	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-prices $(VENV)-sbom $(VENV)-release $(VENV)-workflows $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build dist

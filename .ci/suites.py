@@ -111,6 +111,12 @@ SUITES = (
     Suite("guide", "test-guide", "Datadog's Ragas guide, end to end", keeps_time=False),
     Suite("ragas", "test-ragas", "the real Ragas", keeps_time=False),
     Suite(
+        "prices",
+        "test-prices",
+        "the price list of models, beside genai-prices itself",
+        keeps_time=False,
+    ),
+    Suite(
         "docs",
         "test-docs",
         "the site builds without a warning, its pages can be followed",

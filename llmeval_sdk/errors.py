@@ -108,6 +108,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]!r}?" if close else ""
 
 
+def is_like(name: str, other: str) -> bool:
+    """Say whether two edits at most, whatever the case of letters, make one name of the other.
+
+    An edit adds, drops or changes a letter, or swaps two neighbours.
+    """
+    from rapidfuzz.distance import OSA
+
+    return OSA.distance(name.casefold(), other.casefold(), score_cutoff=2) <= 2
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `did_you_mean`, or else all known names, as the end of an error message."""
     return did_you_mean(name, names := sorted(known)) or f"known: {', '.join(names)}"

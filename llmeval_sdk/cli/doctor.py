@@ -11,10 +11,10 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from http.client import HTTPException
 from importlib.metadata import PackageNotFoundError, requires
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener, getproxies, proxy_bypass
@@ -31,6 +31,10 @@ from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.state import state_path
 from llmeval_sdk.text.terminal import plural
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.evaluation.budget import Budget
 
 
 # The checks of `llmeval doctor`. Each of them answers; none raises an error or shows a key.
@@ -317,21 +321,53 @@ def extras() -> Iterator[Finding]:
 
 def ceilings(settings: Settings, model: str) -> Iterator[Finding]:
     """Say which limits hold the judges' spending, by what is known of the model's price."""
-    from llmeval_sdk.evaluation.budget import UNPRICED_TOKENS_PER_MINUTE
-    from llmeval_sdk.judges.models.prices import price_of
+    from llmeval_sdk.evaluation.budget import UNPRICED_TOKENS_PER_MINUTE, Budget
+    from llmeval_sdk.evaluation.json_rules import parse_budgets
 
     yield Finding(True, "calls", f"at most {settings.calls_per_minute:g} a minute on this host")
-    price = price_of(model, own=settings.prices)
+    groups = parse_budgets(settings.budget_groups).groups
+    dollars = _dollars(settings, model, Budget(usd_per_day=settings.usd_per_day, groups=groups))
+    yield dollars
     tokens = settings.tokens_per_minute
-    if price is not None:
-        words = f"at most {settings.usd_per_day:g} a day, at {price.input:g} in and "
-        yield Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
-    else:
-        words = f"NO limit: the price of {model} is unknown; set LLMEVAL_PRICES='{model}=IN,OUT'"
-        yield Finding(None, "dollars", words)
-        tokens = UNPRICED_TOKENS_PER_MINUTE if tokens is None else tokens
+    if dollars.ok is None and tokens is None:
+        tokens = UNPRICED_TOKENS_PER_MINUTE
     if tokens is not None:
         yield Finding(True, "tokens", f"at most {tokens:,.0f} a minute on this host")
+
+
+def _dollars(settings: Settings, model: str, budget: Budget) -> Finding:
+    """Say whether a limit in dollars holds, and how to set the price that it needs."""
+    from llmeval_sdk.evaluation.budget import limits_dollars
+    from llmeval_sdk.judges.models.prices import price_of
+
+    price = price_of(model, own=settings.prices)
+    if price is not None:
+        words = f"at most {budget.usd_per_day:g} a day, at {price.input:g} in and "
+        return Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
+    how = (
+        f"the price of {model} is unknown; set LLMEVAL_PRICES='{model}=in,out' (USD per million "
+        f"tokens), or '{model}=0,0' where it costs nothing"
+    )
+    if limits_dollars(budget):
+        words = f"{model} is not asked (no_price), because a limit is set: {how}"
+        return Finding(False, "dollars", words)
+    if any(map(limits_dollars, budget.groups)):
+        words = f"{model} is not asked for groups with a limit (no_price): {how}"
+        return Finding(False, "dollars", words)
+    return Finding(None, "dollars", f"NO limit: {how}")
+
+
+def price_list(on: date | None = None) -> Finding:
+    """Say from when the prices of models are that come along, and how old they are on a day."""
+    from llmeval_sdk.judges.models import prices
+
+    listed = prices.price_list()
+    words = f"{listed.source} {listed.version} of {listed.as_of}"
+    age = listed.age(on or prices.today())
+    if age <= prices.MAX_AGE_DAYS:
+        return Finding(True, "price list", words)
+    words += f", {age} days old: a later {DISTRIBUTION} has later prices; LLMEVAL_PRICES wins"
+    return Finding(None, "price list", words)
 
 
 def greenlets() -> Iterator[Finding]:
@@ -456,7 +492,7 @@ def decision_model(settings: Settings, *, offline: bool) -> Iterator[Finding]:
     words = f"asked by POST {address(model.base_url)}{model.path}, {_with(key)}"
     yield Finding(True, own.decision_model, f"wire {model.wire.name}; {words}")
     yield from _judges(settings)
-    yield from _ceilings(settings, model.model)
+    yield from _ceilings(settings, f"{model.price_host}{model.model}")
     if not offline:
         yield endpoint(model.base_url, key, DECISIONS)
 
@@ -504,15 +540,8 @@ def _judges(settings: Settings) -> Iterator[Finding]:
 
 def _ceilings(settings: Settings, model: str) -> Iterator[Finding]:
     from llmeval_sdk.evaluation.budget import DECISION_BUDGET
-    from llmeval_sdk.judges.models.prices import price_of
 
-    price = price_of(model, own=settings.prices)
-    if price is None:
-        words = f"NO limit: the price of {model} is unknown; set LLMEVAL_PRICES='{model}=IN,OUT'"
-        yield Finding(None, "dollars", words)
-    else:
-        words = f"at most {DECISION_BUDGET.usd_per_day:g} a day, at {price.input:g} in and "
-        yield Finding(True, "dollars", f"{words}{price.output:g} out per million tokens")
+    yield _dollars(settings, model, DECISION_BUDGET)
     tokens = f"at most {DECISION_BUDGET.tokens_per_minute:,.0f} a minute on this host"
     yield Finding(True, "tokens", tokens)
 
@@ -656,7 +685,7 @@ def run(args: argparse.Namespace) -> int:
         "Evaluators": list(evaluators(settings)),
         "Store": [store(settings)],
         "Escalation": list(rules(settings)),
-        "Judge model": list(_judge(settings, offline=args.offline)),
+        "Judge model": [*_judge(settings, offline=args.offline), price_list()],
         "Decision model": list(decision_model(settings, offline=args.offline)),
         "Calibrations": list(calibrated(settings)),
         **_of_plugins(settings, offline=args.offline, wanted={"Judge fleet"} if args.fleet else ()),
@@ -715,6 +744,9 @@ def _on(settings: Settings, sections: dict[str, list[Finding]]) -> str:
         parts.append("no judge runs, because LLMEVAL_JUDGE_MODEL is not set")
         if settings.judge_api_key is not None:
             parts[-1] += " (a key alone starts none)"
+    dated = sections["Judge model"][-1]
+    if dated.ok is None:
+        parts.append(f"the price list is old ({dated.words})")
     return "; ".join(parts)
 
 

@@ -11,6 +11,7 @@ from llmeval_sdk.config.reading import (
     IDS,
     JUDGES,
     SCORES,
+    DefaultLimit,
     Row,
     Secret,
     Table,
@@ -35,7 +36,8 @@ from llmeval_sdk.config.settings import (
 
 
 __all__ = [
-    "IDS", "JUDGES", "SCORES", "Row", "Secret", "Settings", "Table", "areas", "from_environment",
+    "IDS", "JUDGES", "SCORES", "DefaultLimit", "Row", "Secret", "Settings", "Table", "areas",
+    "from_environment",
     "hidden", "in_experiment", "openai_headers", "price_table", "prices", "read", "rows", "setting",
     "snapshot", "source_of", "value_of", "variables",
 ]  # fmt: skip

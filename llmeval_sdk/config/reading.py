@@ -437,6 +437,12 @@ def long_secret(value: object) -> Secret:
     return read
 
 
+class DefaultLimit(float):
+    """A limit that holds because nobody has set one."""
+
+    __slots__ = ()
+
+
 @allows("`model=in,out[,cache read[,cache write]];…` or JSON")
 def prices(value: object) -> Mapping[str, tuple[float, ...]]:
     """Read prices by model: a mapping, JSON, or ``model=in,out;model=in,out``."""

@@ -13,6 +13,7 @@ from llmeval_sdk.config.reading import (
     DEFAULT,
     IDS,
     JUDGES,
+    DefaultLimit,
     Row,
     Secret,
     Table,
@@ -199,10 +200,10 @@ class JudgingSettings(Table):
         careful=0.0,
     )
     usd_per_day: float = setting(
-        5.0,
+        DefaultLimit(5.0),
         "LLMEVAL_BUDGET_USD_PER_DAY",
         read=positive,
-        doc="Judge money a day (UTC), where the model's price is known.",
+        doc="Judge money a day (UTC). Where it is set, a model of unknown price does not run.",
         careful=0.0,
     )
     tokens_per_minute: float | None = setting(

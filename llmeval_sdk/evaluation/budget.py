@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 
+from llmeval_sdk.config import DefaultLimit
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.groups import (
     TagTest,
@@ -30,10 +31,10 @@ class Budget:
             ``60 / calls_per_minute`` seconds.
         tokens_per_minute: Tokens in any 60 seconds.
         unpriced_tokens_per_minute: Tokens in any 60 seconds, for a model whose price is unknown: it
-            replaces ``usd_per_day``, unless ``tokens_per_minute`` is set or ``usd_per_day`` is
-            ``None``. A judgement that needs more tokens takes the whole minute.
-        usd_per_day: Dollars in a UTC day, for models whose price is known. 0 also refuses models
-            whose price is unknown.
+            replaces the default of ``usd_per_day``, unless ``tokens_per_minute`` is set or
+            ``usd_per_day`` is ``None``. A judgement that needs more tokens takes the whole minute.
+        usd_per_day: Dollars in a UTC day. Where the app sets it, a model whose price is unknown
+            does not run.
         concurrency: Calls at the same time, in each process.
         judges: Further limits for single judges, by name, inside this budget. Their
             ``concurrency`` is not used.
@@ -61,7 +62,7 @@ class Budget:
     calls_per_minute: float | None = 60
     tokens_per_minute: float | None = None
     unpriced_tokens_per_minute: float | None = UNPRICED_TOKENS_PER_MINUTE
-    usd_per_day: float | None = 5.0
+    usd_per_day: float | None = DefaultLimit(5.0)
     concurrency: int = 8
     judges: Mapping[str, Budget] = field(default_factory=dict, hash=False)
     groups: Sequence[Budget] = field(default=(), hash=False)
@@ -130,12 +131,20 @@ class Budget:
         return ", ".join(filter(None, (where, self.per and f"{self.per}=")))
 
 
+def limits_dollars(budget: Budget) -> bool:
+    """Say whether the app has set a limit in dollars, which needs the price of each model."""
+    return bool(budget.usd_per_day) and not isinstance(budget.usd_per_day, DefaultLimit)
+
+
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 DECISION_BUDGET = Budget(
-    calls_per_minute=None, tokens_per_minute=1_000_000, usd_per_day=1.0, concurrency=16
+    calls_per_minute=None,
+    tokens_per_minute=1_000_000,
+    usd_per_day=DefaultLimit(1.0),
+    concurrency=16,
 )
 """What a decision model may use by default, apart from the judge models: as many requests as USD 1
 a day and a million tokens a minute pay for."""

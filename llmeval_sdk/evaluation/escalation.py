@@ -695,9 +695,11 @@ class JudgeGate:
         sampled, rate = self._rules.decide(judge.name, record)
         if not sampled:
             problems = self._rules.problems
-            return Refused(
-                "not_sampled", f"sample_rate {rate:g}" + (f" ({problems[0]})" if problems else "")
-            )
+            why = f" ({problems[0]})" if problems else ""
+            name = self._rules.misspelling(judge.name, record)
+            if name is not None:
+                why = f" (a rule names {name!r}, which nobody has: {judge.name!r} may be meant)"
+            return Refused("not_sampled", f"sample_rate {rate:g}{why}")
         if escalated is None:
             return Admitted(rate, f"sample_rate {rate:g}" if rate < 1 else "every record")
         why = escalated.why if rate >= 1 else f"{escalated.why}; sample_rate {rate:g}"

@@ -26,6 +26,10 @@ class EscalationRules:
 
     escalations: Sequence[Escalation] | None = None
     """``None`` where the setting has no text, so that the default applies."""
+    awaiting: tuple[Escalation, ...] = ()
+    """Those of judges that nobody has declared, or not yet."""
+    nobodys: frozenset[str] = frozenset()
+    """The names of judges in escalations that nobody has."""
     closing: tuple[SamplingRule, ...] = ()
     """Sampling rules of rate 0, one for each escalation that cannot be read."""
     problems: tuple[str, ...] = ()
@@ -137,7 +141,8 @@ def parse_escalations(text: str | None) -> EscalationRules:
     try:
         entries = _entries(text, "escalations")
     except ValueError as error:
-        return EscalationRules((), (SamplingRule(0.0),), (f"{error}; the paid judges are off",))
+        line = f"{error}; the paid judges are off"
+        return EscalationRules((), closing=(SamplingRule(0.0),), problems=(line,))
     if entries is None:
         return EscalationRules()
     escalations, closing, problems = [], [], []
@@ -150,7 +155,7 @@ def parse_escalations(text: str | None) -> EscalationRules:
             closing.append(SamplingRule(0.0, evaluator=name))
             stays_off = f"{name!r} does not run" if name else "no judge runs"
             problems.append(_line(f"escalation {place}: {error}; {stays_off}"))
-    return EscalationRules(tuple(escalations), tuple(closing), tuple(problems))
+    return EscalationRules(tuple(escalations), closing=tuple(closing), problems=tuple(problems))
 
 
 def parse_budgets(text: str | None) -> BudgetRules:

@@ -19,7 +19,7 @@ from llmeval_sdk.evaluation import books
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import Breaker
 from llmeval_sdk.evaluation.books import BookState, Reservation, Used, Want
-from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.budget import Budget, limits_dollars
 from llmeval_sdk.evaluation.groups import NO_TAGS
 from llmeval_sdk.process.forks import Locked
 
@@ -271,6 +271,12 @@ class BudgetLimiter:
     def used(self, judge: str = "", seconds: float = books.MINUTE) -> Used:
         """Return what all judges used in the last ``seconds``, or one that has its own limits."""
         return self._change(partial(books.used, name=judge, seconds=seconds), lambda _: False)
+
+    def limits_dollars(self, judge: str, tags: Mapping[str, str] = NO_TAGS) -> bool:
+        """Say whether the app has set a limit in dollars for a judgement with these tags."""
+        groups = () if judge in self.apart else self.budget.groups
+        about = [budget for budget in groups if budget.account_of(tags) is not None]
+        return any(map(limits_dollars, (*self._limits(judge).values(), *about)))
 
     def _limits(self, judge: str) -> dict[str, Budget]:
         if judge in self.apart:

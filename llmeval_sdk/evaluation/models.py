@@ -19,7 +19,7 @@ from llmeval_sdk.evaluation.backoff import AdaptiveLimit
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.groups import NO_TAGS
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
-from llmeval_sdk.judges.models.prices import cost
+from llmeval_sdk.judges.models.prices import cost, price_of
 from llmeval_sdk.judges.prompt import fair_limit, shortened
 from llmeval_sdk.model import Completion, Decision, Message, ModelCall, Usage, total_usage
 from llmeval_sdk.model.protocols import LLM, Judge, further_request, refuse_in_loop
@@ -58,7 +58,7 @@ class RateLimiter:
         prices: the user's own prices by model, in USD per million input and output tokens.
         patience: for how many seconds a call waits for a model that is down. Above 0 a call also
             waits for the next minute's budget; with 0 it is refused at once.
-        model: what is called, for its breaker.
+        model: what is called, for its breaker and its prices.
     """
 
     def __init__(
@@ -74,6 +74,7 @@ class RateLimiter:
         self.breaker = limiter.breaker(model)
         self.limit = AdaptiveLimit(concurrency)
         self._prices = prices
+        self._price_host: str = getattr(model, "price_host", "")
         self._patience = patience
         self._freed = asyncio.Condition()
         self._down_since: float | None = None
@@ -137,7 +138,7 @@ class RateLimiter:
             self._freed.notify(max(self.limit.limit - self.limit.in_flight, 0))
 
     def _report(self, probe: int, passing: Permit) -> None:
-        if passing.is_unused or passing.failure == "over_budget":
+        if passing.is_unused or passing.failure in ("over_budget", "no_price"):
             self.breaker.unused(probe)
         elif passing.failure in _TRANSIENT:
             self.breaker.failed(probe)
@@ -157,7 +158,12 @@ class RateLimiter:
 
         Raises `JudgeError` with the counted reason where the budget refuses.
         """
-        usd = self.cost(model, most)
+        price = price_of(f"{self._price_host}{model}", own=self._prices)
+        if price is None and self.limiter.limits_dollars(judge, tags):
+            raise JudgeError(
+                "no_price", f"a limit in dollars is set, and no price of {model} is known"
+            )
+        usd = None if price is None else price.most(most, requests=calls)
         reserved: Reservation = _granted(
             self.limiter.reserve(
                 judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True, tags=tags
@@ -167,7 +173,7 @@ class RateLimiter:
 
     def cost(self, model: str, used: Usage) -> float | None:
         """Return what a use costs in USD; ``None`` where the price is unknown."""
-        return cost(model, used, own=self._prices)
+        return cost(f"{self._price_host}{model}", used, own=self._prices)
 
     async def wait(self, refusal: JudgeError) -> None:
         """Sleep until a refused call may be tried again.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk import registry
 from llmeval_sdk.config import Settings
-from llmeval_sdk.errors import ConfigurationError, did_you_mean
+from llmeval_sdk.errors import ConfigurationError, did_you_mean, is_like
 from llmeval_sdk.evaluation.escalation import Escalation, default_escalation
 from llmeval_sdk.evaluation.json_rules import EscalationRules, parse_escalations
 from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
@@ -98,22 +98,55 @@ def escalations_in_force(
 def escalations_as_written(settings: Settings) -> EscalationRules:
     """Read the escalations that the settings hold as JSON.
 
-    One that names an unknown evaluator becomes a problem, and its judge does not run.
+    One that names an unknown evaluator becomes a problem, and its judge does not run. Where nobody
+    has the judge's name, those whose names are like it do not run either, until somebody has it.
     """
     written = parse_escalations(settings.escalations)
     if written.escalations is None:
         return written
-    escalations, problems = [], list(written.problems)
+    escalations, awaiting, nobodys, problems = [], [], set(), list(written.problems)
     closing = list(written.closing)
     for escalation in written.escalations:
+        name, stays_off = escalation.name, "it does not run"
         try:
             considered_judges((), [escalation], settings)
         except ConfigurationError as error:
-            problems.append(f"escalation of {escalation.name!r}: {error}; it does not run")
-            closing.append(SamplingRule(0.0, evaluator=escalation.name))
+            if not _is_nobodys(name):
+                closing.append(SamplingRule(0.0, evaluator=name))
+            else:
+                nobodys.add(name)
+                if not any(map(_is_nobodys, _names_read([escalation]))):
+                    awaiting.append(escalation)
+                if near := _names_like(name, ()):
+                    stays_off += f", and until a judge has its name, neither does {near}"
+            problems.append(f"escalation of {name!r}: {error}; {stays_off}")
         else:
             escalations.append(escalation)
-    return EscalationRules(tuple(escalations), tuple(closing), tuple(problems))
+    return EscalationRules(
+        tuple(escalations),
+        awaiting=tuple(awaiting),
+        nobodys=frozenset(nobodys),
+        closing=tuple(closing),
+        problems=tuple(problems),
+    )
+
+
+def _is_nobodys(name: str) -> bool:
+    """Say whether no evaluator has a name; one that cannot be loaded has it."""
+    try:
+        registry.evaluator(name)
+    except ConfigurationError:
+        return True
+    except Exception:  # another package's entry point
+        return False
+    return False
+
+
+def _names_like(name: str, planned: Iterable[str]) -> str:
+    """List the judges that may have been meant by a name; empty if no name is like it."""
+    own = [each.name for each in registry.own_evaluators() if each.kind == "judge"]
+    known = dict.fromkeys((*registry.judges(), *registry.table("library_judges"), *own, *planned))
+    return ", ".join(repr(judge) for judge in known if is_like(name, judge))
 
 
 def _sharing_judges() -> list[tuple[str, str]]:
@@ -201,8 +234,8 @@ def finder(
 class IdleRule(NamedTuple):
     """A sampling rule that limits nothing."""
 
-    unknown: bool
-    """Whether nothing has the name in it: a mistake. Otherwise another app may be meant."""
+    unknown: str | None
+    """The name in it that nothing has: a mistake. Otherwise another app may be meant."""
     words: str
     """Which rule it is, that it limits nothing, and why."""
 
@@ -225,15 +258,18 @@ def idle_rules(
         try:
             found = resolve(rule.evaluator, settings)
         except ConfigurationError as error:
-            yield IdleRule(unknown=True, words=f"{begin} evaluator: {error}")
+            words = f"{begin} evaluator: {error}"
+            if near := _names_like(rule.evaluator, judges):
+                words += f"; until a judge has that name, {near} does not run"
+            yield IdleRule(unknown=rule.evaluator, words=words)
             continue
         name = f"{rule.evaluator!r}"[:80]
         if found.kind == "judge":
             why = f"{name} is not among those that run (one that a span names is limited)"
-            yield IdleRule(unknown=False, words=f"{begin} judge: {why}")
+            yield IdleRule(unknown=None, words=f"{begin} judge: {why}")
         else:
             why = f"{name} is a heuristic, and rules are for judges"
-            yield IdleRule(unknown=False, words=f"{begin} judge: {why}")
+            yield IdleRule(unknown=None, words=f"{begin} judge: {why}")
 
 
 def _named(name: str) -> Any:

@@ -12,7 +12,8 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk import registry
+from llmeval_sdk.errors import ConfigurationError, is_like
 from llmeval_sdk.evaluation.admission import Ruling
 from llmeval_sdk.evaluation.groups import TagTest, Where, is_about, read_where
 from llmeval_sdk.model import Record
@@ -116,6 +117,10 @@ class SamplingRules:
     rules: tuple[SamplingRule, ...] = ()
     problems: tuple[str, ...] = ()
     """The problems, one line each, as people read them."""
+    nobodys: frozenset[str] = frozenset()
+    """Names in these rules that no judge had when they were read."""
+    awaited: frozenset[str] = frozenset()
+    """Names in escalations that no judge had when they were read."""
 
     @classmethod
     def of(cls, rules: Iterable[SamplingRule]) -> SamplingRules:
@@ -130,15 +135,38 @@ class SamplingRules:
 
     def rate(self, evaluator: str, record: Record) -> float:
         """Return the chance, from 0 to 1, that an evaluator runs on a record."""
+        if self.misspelling(evaluator, record) is not None:
+            return 0.0
         for rule in self.rules:
             if rule.matches(evaluator, record):
                 return float(rule.sample_rate)
         return 1.0
 
+    def misspelling(self, evaluator: str, record: Record) -> str | None:
+        """Return a name that nobody has and that may have meant this evaluator on this record.
+
+        A rule with such a name counts as one of rate 0 until a judge of that name is declared.
+        """
+        for name in self.awaited:
+            if _may_mean(name, evaluator):
+                return name
+        for rule in self.rules if self.nobodys else ():
+            if rule.matches(evaluator, record):
+                return None
+            name = rule.evaluator or ""
+            is_near = name in self.nobodys and _may_mean(name, evaluator)
+            if is_near and rule.matches(name, record):
+                return name
+        return None
+
     def decide(self, evaluator: str, record: Record) -> tuple[bool, float]:
         """Return whether the evaluator runs on a record, and with what chance."""
         rate = self.rate(evaluator, record)
         return rate >= 1 or (rate > 0 and sampling_draw(record.trace_id) < rate), rate
+
+
+def _may_mean(name: str, evaluator: str) -> bool:
+    return is_like(name, evaluator) and registry.known(name) is None
 
 
 def is_rate(rate: Any) -> bool:

@@ -329,6 +329,14 @@ DETAILS = {
 }  # fmt: skip
 """What else is measured of a model call, by its name among a span's metrics, in all spellings."""
 CACHED = ("cache_read_input_tokens", "cache_write_input_tokens")
+_SPECIAL = {
+    "audio_input_tokens": "audio_input_tokens", "input_audio_tokens": "audio_input_tokens",
+    "audio_output_tokens": "audio_output_tokens", "output_audio_tokens": "audio_output_tokens",
+    "audio_cache_read_input_tokens": "audio_cache_read_input_tokens",
+    "cache_write_1h_input_tokens": "cache_write_1h_input_tokens",
+    "ephemeral_1h_input_tokens": "cache_write_1h_input_tokens",
+}  # fmt: skip
+"""Kinds of tokens that few calls have and some models price apart, in all spellings."""
 
 
 def to_usage(value: object) -> Usage | None:
@@ -355,24 +363,31 @@ def to_usage(value: object) -> Usage | None:
 
 
 def to_details(value: object) -> dict[str, float]:
-    """Read cached and reasoning tokens, and the seconds to the first token, by our names."""
+    """Read tokens of special kinds, and the seconds to the first token, by our names."""
     if not value or not isinstance(value, Mapping):
         return {}
     known = dict(value)
     for key, part in value.items():
-        if isinstance(part, Mapping) and str(key).endswith("_details"):
+        if isinstance(part, Mapping) and str(key).endswith(("_details", "cache_creation")):
             known.update(part)  # such as OpenAI's ``prompt_tokens_details``
+            audio = part.get("audio_tokens", part.get("audio"))
+            if audio:
+                side = "output" if str(key).startswith(("completion", "output")) else "input"
+                known[f"audio_{side}_tokens"] = audio
     numbers = {name: _number(known, spellings) for name, spellings in DETAILS.items()}
+    for spelling in _SPECIAL.keys() & known:
+        numbers[_SPECIAL[spelling]] = _number(known, (spelling,))
     return {name: number for name, number in numbers.items() if number is not None}
 
 
 _PRICED_KINDS = frozenset((
     *_INPUT, *_OUTPUT, "total_tokens",
     *(name for spellings in DETAILS.values() for name in spellings),
+    *_SPECIAL, "audio_tokens",
     "text_tokens", "text_prompt_tokens", "text_candidates_tokens",
     "text_input_tokens", "text_output_tokens", "text_cache_read_input_tokens",
     "accepted_prediction_tokens", "rejected_prediction_tokens",
-    "ephemeral_5m_input_tokens", "ephemeral_1h_input_tokens",
+    "ephemeral_5m_input_tokens",
 ))  # fmt: skip
 """Kinds of tokens that have a price of their own, or that of any input or output token."""
 _USUAL = _PRICED_KINDS | {

@@ -14,7 +14,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation.verdicts import Verdicts, key_of
 from llmeval_sdk.judges import BaseJudge, FunctionJudge
 from llmeval_sdk.judges.models import sources
-from llmeval_sdk.judges.models.prices import cost
+from llmeval_sdk.judges.models.prices import Price, price_of
 from llmeval_sdk.model import Completion, Message, Record, Usage
 from llmeval_sdk.model.protocols import LLM, Judge
 from llmeval_sdk.offline.data.record import mapped
@@ -104,10 +104,13 @@ class ModelCost:
     cached: int = 0
     usage: Usage = field(default_factory=Usage)
 
-    def add(self, requests: int, tokens: int, written: int = 0) -> None:
-        """Add requests with all their tokens."""
+    def add(self, used: Usage, price: Price | None, *, requests: int = 1) -> None:
+        """Add equal requests that use so much together."""
         self.requests += requests
-        self.usage += Usage(tokens, written, tokens + written)
+        if price is not None:
+            of_one = price.at(used.input_tokens / requests)
+            used = replace(used, cost_usd=of_one.cost(used, requests=requests))
+        self.usage += used
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,22 +168,21 @@ class _CostSum:
             for judge in judges:
                 if judge.name not in chosen.decided:
                     await self._add_judgement(item.record, judge)
-        for total in self._costs.values():
-            usd = cost(total.model, total.usage, own=self._work.settings.prices)
-            total.usage = replace(total.usage, cost_usd=usd)
         return CostEstimate(rows, tuple(self._costs.values()), dict(self._unknown))
 
     def _add_decision(self, record: Record, judges: Sequence[Judge]) -> None:
         decider = self._work.decider
         assert decider is not None
         total = self._total(decider.model.model, is_decisions=True)
+        price = self._price(f"{getattr(decider.model, 'price_host', '')}{total.model}")
         inquiry = decider.prepared(record, judges).inquiry
         total.cached += inquiry.cached
         count = len(inquiry.questions)
         if count:
             limits = getattr(decider.model, "limits", None)
             requests = -(-count // getattr(limits, "questions", count))
-            total.add(requests, inquiry.most(requests).total_tokens)
+            tokens = inquiry.most(requests).total_tokens
+            total.add(Usage(tokens, 0, tokens), price, requests=requests)
 
     async def _add_judgement(self, record: Record, judge: Judge) -> None:
         if _runs_own_code(judge):
@@ -194,11 +196,19 @@ class _CostSum:
             return
         prompts = _Prompts(model.model)
         await judge.evaluate(record, prompts)
-        count = len(prompts.tokens)
-        total.add(count, sum(prompts.tokens), TOKENS_PER_VERDICT * count)
+        for tokens in prompts.tokens:
+            used = Usage(tokens, TOKENS_PER_VERDICT, tokens + TOKENS_PER_VERDICT)
+            total.add(used, self._price(total.model))
+
+    def _price(self, model: str) -> Price | None:
+        return price_of(model, own=self._work.settings.prices)
 
     def _total(self, model: str, *, is_decisions: bool) -> ModelCost:
-        return self._costs.setdefault((model, is_decisions), ModelCost(model, is_decisions))
+        key = model, is_decisions
+        if key not in self._costs:
+            nothing = None if self._price(model) is None else 0.0
+            self._costs[key] = ModelCost(*key, usage=Usage(cost_usd=nothing))
+        return self._costs[key]
 
 
 def _runs_own_code(judge: Judge) -> bool:

@@ -249,10 +249,12 @@ class Evaluating:
 
         Where an ``llm`` span below was judged in its place, those that prefer it are left out.
         """
+        names = {judge.name for judge in named}
+        late = [judge for judge in self._plan.late if judge.name not in names]
         judges: Iterable[Judge] = self._plan.judges
         if ANSWERED in (span.gathered or ()):
             judges = (j for j in judges if j in named or not self._plan.prefers_llm(j))
-        return [*judges, *(judge for judge in named if judge not in self._plan.judges)]
+        return [*judges, *late, *(judge for judge in named if judge not in self._plan.judges)]
 
     def _consider_for_prompt(self, subject: Subject, target: Target) -> None:
         """Consider the judges of ``llm`` spans for a step whose prompt lets them judge it alone."""

@@ -29,7 +29,7 @@ from llmeval_sdk.tracing.internals import off
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from llmeval_sdk.model.protocols import BaseExporter, Evaluator, Heuristic
+    from llmeval_sdk.model.protocols import BaseExporter, Evaluator, Heuristic, Judge
     from llmeval_sdk.pipeline.plan import Plan
     from llmeval_sdk.pipeline.stats import Stats
     from llmeval_sdk.pipeline.work import Work
@@ -157,6 +157,11 @@ class Pipeline:
         if self._work is not None:
             plan = self._work.plan
             (plan.inline if inline else plan.background).add(heuristic)
+
+    def add_judge(self, judge: Judge) -> None:
+        """Add a judge that a rule or an escalation was waiting for; see `add`."""
+        if self._work is not None:
+            self._work.plan.add_awaited(judge)
 
     def say_if_nothing_was_judged(self, stats: Stats) -> None:
         """Leave a line for the log if judges were asked for and none of them gave a verdict."""

@@ -174,6 +174,10 @@ class Plan:
     background: Heuristics
     judges: tuple[Judge, ...] = ()
     """Judges considered for every evaluated span."""
+    awaited: frozenset[str] = frozenset()
+    """Names of judges that escalations ask for and that nobody has declared."""
+    late: list[Judge] = field(default_factory=list)
+    """The judges of these names that were declared since."""
     find: Callable[[object], Evaluator | None]
     """Resolves what a span's own ``evaluators=`` names; ``None`` if unknown, which is counted."""
     gate: JudgeGate
@@ -218,6 +222,13 @@ class Plan:
     """Makes the event loop of the judges; by default a plain one."""
     prices: Mapping[str, tuple[float, ...]] | None = field(default=None)
     """Own prices of models, judges' and the app's: USD per million input and output tokens."""
+
+    def add_awaited(self, judge: Judge) -> None:
+        """Consider a judge from now on, if an escalation asks for one of its name."""
+        if judge.name in self.awaited and judge.per != "session":
+            found = self.find(judge)
+            if found is not None and found.kind == "judge":
+                self.late[:] = [each for each in self.late if each.name != judge.name] + [found]
 
     def close(self) -> None:
         """Let go of files; last of the link to Redis, which takes what the other parts leave."""

@@ -299,10 +299,17 @@ def make_plan(
     judges = considered_judges(requested, escalations, settings)
     pause()
     sampling = _rules(rules, settings, problems)
-    _check_rules(sampling, rules, [*requested, *judges], settings, problems, spending=spending)
+    planned = [*requested, *judges]
+    nobodys = _check_rules(sampling, rules, planned, settings, problems, spending=spending)
     closing = (SamplingRule(0.0),) if config.JUDGES in settings.closed else written.closing
-    sampling = replace(sampling, rules=(*closing, *sampling.rules))
-    read = read_by([*requested, *judges], escalations, settings)
+    sampling = replace(
+        sampling,
+        rules=(*closing, *sampling.rules),
+        nobodys=nobodys,
+        awaited=written.nobodys,
+    )
+    escalations = [*escalations, *written.awaiting]
+    read = read_by(planned, escalations, settings)
     inline, background = _divided([*requested, *read], settings)
     pause()
     budget = budget or _budget(settings, problems)
@@ -319,6 +326,7 @@ def make_plan(
         inline=Heuristics(inline, asked_for={evaluator.name for evaluator in requested}),
         background=Heuristics(background, asked_for={evaluator.name for evaluator in requested}),
         judges=judges,
+        awaited=frozenset(each.name for each in written.awaiting),
         find=finder((*inline, *background, *judges, *requested), settings),
         gate=JudgeGate(sampling, escalations),
         llm=partial(configured_model, llm, settings),
@@ -459,14 +467,17 @@ def _check_rules(
     problems: list[str],
     *,
     spending: bool,
-) -> None:
+) -> frozenset[str]:
     """Tell each sampling rule that limits nothing, where a judge may run.
+
+    Returns the names in rules that nobody has.
 
     Raises `ConfigurationError` where one that names no evaluator is an object that ``configure()``
     was given.
     """
     if not sampling.rules:
-        return
+        return frozenset()
+    nobodys = set[str]()
     named = [name for _, names in list(state.requested.values()) for name in names]
     find = finder(planned, settings)
     by_spans = [evaluator for name in named if (evaluator := find(name)) is not None]
@@ -475,3 +486,6 @@ def _check_rules(
             raise ConfigurationError(finding.words)
         if finding.unknown or spending:
             problems.append(finding.words)
+        if finding.unknown:
+            nobodys.add(finding.unknown)
+    return frozenset(nobodys)

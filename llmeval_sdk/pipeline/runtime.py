@@ -430,9 +430,12 @@ def _identities(resolved: Settings) -> Any:
 
 
 def _registered(evaluator: Heuristic | Judge) -> None:
-    """Add a heuristic that was declared after configure() to the plan in force."""
+    """Add what was declared after configure() to the plan: heuristics, and awaited judges."""
     current = in_force.pipeline
-    if current is None or evaluator.kind != "heuristic":
+    if current is None:
+        return
+    if evaluator.kind == "judge":
+        current.add_judge(evaluator)
         return
     from llmeval_sdk.evaluation.standing import place_of
 

@@ -14,6 +14,7 @@ NotRunReason = Literal[
     "not_escalated",
     "not_sampled",
     "cached",
+    "no_price",
     "over_budget",
     "circuit_open",
     "queue_full",
@@ -69,6 +70,13 @@ REASONS: dict[str, Reason] = {
         "The same judgement was made a moment ago; its result is attached instead.",
         "Nothing to do.",
         misses=None,
+    ),
+    "no_price": Reason(
+        "The price of the judge model is not known, and a limit in dollars is set.",
+        "Say the price in USD per million tokens: LLMEVAL_PRICES='name=in,out', and 'name=0,0' "
+        "where it costs nothing.",
+        misses="budgeted",
+        is_loud=True,
     ),
     "over_budget": Reason(
         "The budget for judge calls or money was used up, or its books could not be read.",

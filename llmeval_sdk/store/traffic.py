@@ -250,8 +250,15 @@ class CallTokens(NamedTuple):
 class ModelPrice(Protocol):
     """Prices calls of one model."""
 
-    def cost(self, usage: Usage, metrics: Mapping[str, float]) -> float:
-        """Return the cost in US dollars; ``metrics`` has the cached tokens."""
+    @property
+    def steps(self) -> Sequence[int]:
+        """The numbers of input tokens of a call above which the price is another."""
+
+    def at(self, input_tokens: float, /) -> ModelPrice:
+        """Return the price of calls with so many input tokens."""
+
+    def cost(self, usage: Usage, metrics: Mapping[str, float], *, requests: int) -> float:
+        """Return the cost of so many calls in US dollars; ``metrics`` has the cached tokens."""
 
 
 class Pricing:
@@ -287,9 +294,10 @@ class Pricing:
 
 
 def cost_of(price: ModelPrice, used: CallTokens) -> float:
-    """Return what calls cost in US dollars."""
+    """Return what calls cost in US dollars, which no step of the price tells apart."""
     usage = Usage(used.input, used.output, used.total)
-    return price.cost(usage, dict(zip(CACHED, (used.cache_read, used.cache_write), strict=True)))
+    cached = dict(zip(CACHED, (used.cache_read, used.cache_write), strict=True))
+    return price.at(used.input / used.calls).cost(usage, cached, requests=used.calls)
 
 
 @dataclass(slots=True)
@@ -508,9 +516,10 @@ class TrafficReading:
             self.pricing.unpriced[group[2] or "-"] += lacking
             return cost, lacking
         about = dict(zip(("name", "kind", "model", "error"), group, strict=True))
-        sql = _of_group_sql(self._spans, self._where, "1" if is_anew else "cost_usd IS NULL")
-        row = self._connection.execute(sql, {**self._arguments, **about}).fetchone()
-        usd = cost_of(price, CallTokens(*map(int, row)))
+        which = "1" if is_anew else "cost_usd IS NULL"
+        sql = _of_group_sql(self._spans, self._where, which, price.steps)
+        rows = self._connection.execute(sql, {**self._arguments, **about})
+        usd = sum(cost_of(price, CallTokens(*map(int, row))) for row in rows)
         return (usd if is_anew else usd + (cost or 0.0)), 0
 
     def _silent(self, model: str | None, calls: int) -> int:
@@ -665,11 +674,14 @@ GROUP BY name, kind, model_name, error_type
 """  # noqa: S608 - constants
 
 
-def _of_group_sql(spans: str, where: str, which: str) -> str:
+def _of_group_sql(spans: str, where: str, which: str, steps: Sequence[int]) -> str:
+    """Sum up calls, apart by how many of these numbers of input tokens they are above."""
+    passed = " + ".join(f"(input_tokens > {int(step)})" for step in steps) or "NULL"
     return f"""
 SELECT {_SUMS} FROM {spans}
 WHERE {where} AND name = :name AND kind = :kind AND model_name IS :model
   AND error_type IS :error AND {which} AND input_tokens IS NOT NULL
+GROUP BY {passed}
 """  # noqa: S608 - constants
 
 

@@ -5,14 +5,17 @@ import re
 import threading
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 
 import pytest
 
 from llmeval_sdk import registry
+from llmeval_sdk.cli import doctor
 from llmeval_sdk.cli.doctor import address
 from llmeval_sdk.evaluation import calibrations
+from llmeval_sdk.judges.models.prices import price_list
 from llmeval_sdk.statistics import Calibration
 from llmeval_sdk.store.state import state_path
 from llmeval_sdk.testing.decision_server import DecisionServer
@@ -63,7 +66,7 @@ def test_it_begins_with_one_line_that_says_whether_all_is_well_and_what_is_on(ll
     first, *rest = well.stdout.splitlines()
     assert re.fullmatch(
         r"ok: scores go to the local store; \d+ heuristics are on; no judge runs, because"
-        r" LLMEVAL_JUDGE_MODEL is not set\.",
+        r" LLMEVAL_JUDGE_MODEL is not set(; the price list is old .*)?\.",
         first,
     )
     assert len(list(filter(None, rest))) == 1
@@ -330,13 +333,14 @@ def test_escalations_and_budgets_of_groups_that_cannot_be_read_are_broken(llmeva
 
 
 def test_a_sampling_rule_that_names_no_evaluator_is_broken(llmeval):
-    """The judge that was meant would run without a limit: the consequence comes first."""
+    """The judge that was meant does not run either: the consequence comes first."""
     one = '[{"sample_rate": 0, "evaluator_label": "groundednes"}]'
     done = llmeval("doctor", "--offline", LLMEVAL_SAMPLING_RULES=one)
     assert done.returncode == 1
     assert line(done, "limits no evaluator") == (
         "BROKEN LLMEVAL_SAMPLING_RULES sampling rule 1: the rule limits no evaluator: unknown"
-        " evaluator 'groundednes': did you mean 'groundedness'?"
+        " evaluator 'groundednes': did you mean 'groundedness'?; until a judge has that name,"
+        " 'groundedness' does not run"
     )
 
 
@@ -449,13 +453,44 @@ def test_it_says_that_an_unknown_price_has_tokens_in_place_of_dollars(llmeval):
     env = {"LLMEVAL_JUDGE_MODEL": "mine", "LLMEVAL_JUDGE_BASE_URL": "http://127.0.0.1:9/v1"}
     done = llmeval("doctor", "--all", "--offline", **env)
     assert line(done, " dollars ") == (
-        "note dollars NO limit: the price of mine is unknown; set LLMEVAL_PRICES='mine=IN,OUT'"
+        "note dollars NO limit: the price of mine is unknown; set LLMEVAL_PRICES='mine=in,out'"
+        " (USD per million tokens), or 'mine=0,0' where it costs nothing"
     )
     assert line(done, " tokens at") == "ok tokens at most 200,000 a minute on this host"
     done = llmeval("doctor", "--all", "--offline", **env, LLMEVAL_PRICES="mine=1,2")
     assert "dollars at most 5 a day" in line(done, " dollars ")
     done = llmeval("doctor", "--all", "--offline", **env, LLMEVAL_BUDGET_TOKENS_PER_MINUTE="5000")
     assert line(done, " tokens at") == "ok tokens at most 5,000 a minute on this host"
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        {"LLMEVAL_BUDGET_USD_PER_DAY": "5"},
+        {"LLMEVAL_BUDGET_GROUPS": '[{"usd_per_day": 0.5, "per": "tag:tenant"}]'},
+    ],
+)
+def test_a_limit_in_dollars_without_a_price_is_broken(llmeval, limit):
+    """No judge runs on that model; the line says what to set, and `0,0` where it costs nothing."""
+    env = {"LLMEVAL_JUDGE_MODEL": "mine", "LLMEVAL_JUDGE_BASE_URL": "http://127.0.0.1:9/v1"}
+    done = llmeval("doctor", "--offline", **env, **limit)
+    assert done.returncode == 1
+    said = line(done, " dollars ")
+    assert "no_price" in said
+    assert "LLMEVAL_PRICES='mine=in,out'" in said
+    assert "'mine=0,0' where it costs nothing" in said
+    assert not llmeval("doctor", "--offline", **env, **limit, LLMEVAL_PRICES="mine=0,0").returncode
+
+
+def test_it_says_of_which_day_the_prices_are(llmeval):
+    """And warns when nobody has looked at them for more than 120 days."""
+    listed = price_list()
+    said = f"price list {listed.source} {listed.version} of {listed.as_of}"
+    assert said in line(llmeval("doctor", "--all", "--offline"), " price list ")
+    good, old = (doctor.price_list(listed.as_of + timedelta(days=days)) for days in (120, 121))
+    assert good.ok
+    assert old.ok is None
+    assert "121 days old" in old.words
 
 
 def test_a_placeholder_for_a_key_does_not_blot_out_the_words(llmeval):

@@ -1,15 +1,12 @@
-"""What stands between an admitted judgement and its call: breaker, concurrency, prices."""
+"""What stands between an admitted judgement and its call: breaker and concurrency."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.backoff import AdaptiveLimit, Breaker
-from llmeval_sdk.judges.models.prices import cost, price_of
-from llmeval_sdk.model import Usage
 
 
 class Clock:
@@ -156,63 +153,3 @@ class TestAdaptiveLimit:
                 limit.leave(running.pop(0), succeeded=move == "ok", rate_limited=move == "429")
             assert 1 <= limit.limit <= 6
             assert limit.in_flight == len(running)
-
-
-class TestPrices:
-    @pytest.mark.parametrize(
-        ("model", "listed"),
-        [
-            ("gpt-4o-mini", "gpt-4o-mini"),
-            ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
-            ("gpt-4o-2024-08-06", "gpt-4o"),
-            ("gpt-4o-2024-05-13", "gpt-4o-2024-05-13"),
-            ("openai/gpt-4.1-nano", "gpt-4.1-nano"),
-            ("claude-3-5-sonnet@20240620", "claude-3-5-sonnet"),
-            ("us.anthropic.claude-3-5-sonnet-20241022-v2:0", "claude-3-5-sonnet"),
-            ("anthropic/claude-sonnet-4-5-20250929", "claude-sonnet-4-5"),
-            ("models/gemini-2.5-flash-preview-05-20", "gemini-2.5-flash"),
-            ("mistral-large-latest", "mistral-large"),
-        ],
-    )
-    def test_versions_of_a_known_model_have_its_price(self, model, listed):
-        """Dates, versions and providers around a name are ignored; the longest known name wins."""
-        assert price_of(model) == price_of(listed) is not None
-
-    @pytest.mark.parametrize(
-        "model", ["", "llama-3", "gpt-4o-audio-preview", "gpt-4ox", "o", "my-gpt-4o"]
-    )
-    def test_an_unknown_model_has_no_price(self, model):
-        """A model that only begins like a known one is not taken for it."""
-        assert price_of(model) is None
-        assert cost(model, Usage(1000, 1000, 2000)) is None
-
-    def test_a_cost_is_tokens_times_price(self):
-        """Input and output are priced apart; tokens of unknown direction count as output."""
-        own = {"m": (2.0, 10.0)}
-        assert cost("m", Usage(1_000_000, 100_000, 1_100_000), own=own) == pytest.approx(3.0)
-        assert cost("m", Usage(total_tokens=100_000), own=own) == pytest.approx(1.0)
-
-    def test_own_prices_win(self):
-        """A deployment's own name and its own price are what counts."""
-        own = {"gpt-4o": (1.0, 1.0), "my/judge": (0.0, 0.0)}
-        assert price_of("gpt-4o-2024-05-13", own=own)[:2] == (1.0, 1.0)
-        assert price_of("my/judge", own=own)[:2] == (0.0, 0.0)
-
-    def test_what_a_cache_had_and_keeps_has_its_own_price(self):
-        """Cached input is priced apart where its price is known, and is dear input elsewhere."""
-        usage = Usage(1_000_000, 0, 1_000_000)
-        metrics = {"cache_read_input_tokens": 400_000, "cache_write_input_tokens": 100_000}
-        assert cost("m", usage, metrics, own={"m": (2, 10)}) == pytest.approx(2.0)
-        assert cost("m", usage, metrics, own={"m": (2, 10, 0.5)}) == pytest.approx(1.4)
-        assert cost("m", usage, metrics, own={"m": (2, 10, 0.5, 4)}) == pytest.approx(1.6)
-
-    def test_more_cached_tokens_than_input_cost_no_less_than_nothing(self):
-        """Numbers that cannot be are bounded by the input, and negative ones count as none."""
-        own = {"m": (2.0, 10.0, 0.0)}
-        usage = Usage(1_000_000, 0, 1_000_000)
-        assert cost("m", usage, {"cache_read_input_tokens": 1e12}, own=own) == 0
-        assert cost("m", usage, {"cache_read_input_tokens": -5}, own=own) == pytest.approx(2.0)
-
-    def test_what_the_provider_says_wins_over_the_list(self):
-        """A known cost is not estimated."""
-        assert cost("gpt-4o", Usage(1, 1, 2, cost_usd=0.5)) == 0.5

@@ -268,8 +268,10 @@ def test_prices_are_an_option_of_evaluate_too(rows):
     """They win over the environment and are checked."""
     options = {"evaluators": ["correctness"], "llm": FakeLLM({"rationale": "r", "rating": "yes"})}
     budget = llmeval.Budget(calls_per_minute=None, usd_per_day=5.0)
-    with pytest.raises(ConfigurationError, match="price of the judge model 'fake'"):
-        llmeval.evaluate(rows, **options, budget=budget)
+    each = llmeval.Budget(usd_per_day=1, per="tag:tenant")
+    for limited in (budget, llmeval.Budget(usd_per_day=None, groups=[each])):
+        with pytest.raises(ConfigurationError, match="price of the judge model 'fake'"):
+            llmeval.evaluate(rows, **options, budget=limited)
     report = llmeval.evaluate(rows, **options, budget=budget, prices={"fake": (1, 1)})
     assert report.judge_usage.cost_usd > 0
     with pytest.raises(ConfigurationError, match="prices: "):

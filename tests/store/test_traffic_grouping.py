@@ -8,7 +8,8 @@ from contextlib import closing
 import pytest
 from raw_store import RawStore
 
-from llmeval_sdk.model import JUDGE_TAG
+from llmeval_sdk.judges.models.prices import Price
+from llmeval_sdk.model import JUDGE_TAG, Usage
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.traffic import Pricing, TrafficScope, traffic
 
@@ -23,13 +24,8 @@ TAGS = (
 GROUPINGS = ("name", "model", "request", "session", "user", "tag:release", 'tag:say "when"')
 
 
-class Price:
-    """Two dollars for a million tokens, and one for each that a cache had."""
-
-    def cost(self, usage, metrics):
-        """Return what calls cost."""
-        cached = metrics["cache_read_input_tokens"]
-        return (2 * (usage.input_tokens - cached + usage.output_tokens) + cached) / 1e6
+PRICE = Price(2.0, 2.0, 1.0, above=((500, Price(3.0, 4.0, 1.5)),))
+"""A request of more than 500 tokens is dearer."""
 
 
 def spans(rng, begun, traces):
@@ -144,7 +140,8 @@ class Group:
         )  # fmt: skip
         usd = row["cost_usd"]
         if model == "own-7b" and (usd is None or anew):
-            usd = (2 * (tokens - read + row["output_tokens"]) + read) / 1e6
+            usage = Usage(tokens, row["output_tokens"], tokens + row["output_tokens"])
+            usd = PRICE.cost(usage, {"cache_read_input_tokens": read})
         if usd is None:
             self.unpriced += 1
             unpriced[model or "-"] += 1
@@ -226,7 +223,7 @@ def store(request, tmp_path_factory):
 def test_each_group_is_what_a_plain_loop_adds_up(store, by, span_name, anew):
     """Latencies, failures, tokens, money and what has no price, of all spans and of a part."""
     path, rows, now = store
-    prices = {"own-7b": Price()}
+    prices = {"own-7b": PRICE}
     for since, until in ((None, None), (now + 60 * SECOND, now + 180 * SECOND)):
         scope = TrafficScope(since, until, span_name)
         pricing = Pricing(prices.get, (lambda _: True) if anew else None)

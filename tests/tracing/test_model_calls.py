@@ -4,6 +4,7 @@ import pytest
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.exporters import memory
+from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model.fields import TRUNCATED
 from llmeval_sdk.process.shield import caught
 from llmeval_sdk.testing import capture
@@ -217,3 +218,57 @@ def test_ten_thousand_tags_are_bounded():
         tags = seen.span("request").tags
     assert 0 < len(tags) <= NODES + 1  # one says that there were more
     assert sum(len(str(text)) for text in tags.values()) <= ROOM + NODES * (len(TRUNCATED) + 20)
+
+
+AUDIO = {
+    "openai": {
+        "prompt_tokens": 1_000, "completion_tokens": 100, "total_tokens": 1_100,
+        "prompt_tokens_details": {"cached_tokens": 0, "audio_tokens": 400},
+        "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 50},
+    },
+    "realtime": {
+        "input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100,
+        "input_token_details": {"text_tokens": 600, "audio_tokens": 400},
+        "output_token_details": {"text_tokens": 50, "audio_tokens": 50},
+    },
+    "langchain": {
+        "input_tokens": 1_000, "output_tokens": 100, "total_tokens": 1_100,
+        "input_token_details": {"audio": 400}, "output_token_details": {"audio": 50},
+    },
+    "flat": {
+        "input_tokens": 1_000, "output_tokens": 100,
+        "input_audio_tokens": 400, "output_audio_tokens": 50,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spelling", AUDIO)
+def test_sound_costs_its_own_price_where_the_list_has_one(spelling, caplog):
+    """In whichever spelling its tokens come; nothing is said of an unknown kind."""
+    with llmeval.llm("gpt-realtime") as span:
+        span.response = {"content": "Slate.", "usage": AUDIO[spelling]}
+    done = only_span()
+    price = price_of("gpt-realtime")
+    text, sound = 600 * price.input + 50 * price.output, 400 * price.input_audio
+    assert done.usage.cost_usd == pytest.approx((text + sound + 50 * price.output_audio) / 1e6)
+    assert price.input < price.input_audio
+    assert not caplog.records
+
+
+def test_what_anthropics_cache_keeps_for_an_hour_costs_its_own_price():
+    """It is part of what the cache keeps."""
+    with llmeval.llm("claude-sonnet-4-6") as span:
+        span.response = {
+            "content": "Slate.",
+            "usage": {
+                "input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 0,
+                "cache_creation_input_tokens": 50,
+                "cache_creation": {"ephemeral_5m_input_tokens": 20, "ephemeral_1h_input_tokens": 30},
+            },
+        }  # fmt: skip
+    done = only_span()
+    price = price_of("claude-sonnet-4-6")
+    kept = 20 * price.cache_write + 30 * price.cache_write_1h
+    assert done.usage.cost_usd == pytest.approx(
+        (100 * price.input + kept + 10 * price.output) / 1e6
+    )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeAlias, TypedDi
 from llmeval_sdk.config import Secret, from_environment
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models.clients import CallFailed, ClientsT, HasClients, name_of
-from llmeval_sdk.judges.models.prices import Prices, cost
+from llmeval_sdk.judges.models.prices import Prices, price_of
 from llmeval_sdk.model import Completion, Message, Usage, total_usage
 from llmeval_sdk.model.fields import CACHED, to_details
 from llmeval_sdk.model.json_object import NoObjectError, only_object
@@ -38,26 +38,28 @@ class CallUsage:
 
     prices: Prices | None = None
     """Own prices by model, as ``configure(prices=…)`` takes them."""
-    _usage: Usage | None = None
-    _cached: dict[str, float] = field(default_factory=dict)
+    host: str = ""
+    """What stands in front of the models' names in the list of prices."""
+    _requests: list[tuple[Usage, Mapping[str, float]]] = field(default_factory=list)
 
     def add(self, usage: Usage | None, cached: Mapping[str, float]) -> None:
         """Add one request; ``cached`` has its input tokens by the names of `CACHED`."""
-        if usage is None:
-            return
-        self._usage = total_usage(self._usage, usage)
-        for name, tokens in cached.items():
-            self._cached[name] = self._cached.get(name, 0) + tokens
+        if usage is not None:
+            self._requests.append((usage, cached))
 
     def usage(self, *models: str) -> Usage | None:
-        """Return the sum, with its cost where a cache changed it. Else the caller knows it.
+        """Return the sum, with its cost where a cache or the number of requests changes that.
 
-        The first model counts that has a price.
+        Else the caller knows it. The first model counts that has a price.
         """
-        if self._usage is None or not any(self._cached.values()):
-            return self._usage
-        costs = (cost(model, self._usage, self._cached, own=self.prices) for model in models)
-        return replace(self._usage, cost_usd=next((usd for usd in costs if usd is not None), None))
+        used = total_usage(*(usage for usage, _ in self._requests))
+        is_cached = any(any(cached.values()) for _, cached in self._requests)
+        if used is None or not (is_cached or len(self._requests) > 1):
+            return used
+        prices = (price_of(f"{self.host}{model}", own=self.prices) for model in models)
+        price = next((price for price in prices if price is not None), None)
+        usd = price and sum(price.cost(*request) for request in self._requests)
+        return replace(used, cost_usd=usd)
 
 
 # The ways to ask for structured output, and which of them a server understood.

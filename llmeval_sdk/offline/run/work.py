@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings, price_table
 from llmeval_sdk.errors import ConfigurationError, DataError, MissingExtraError
-from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.budget import Budget, limits_dollars
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
 from llmeval_sdk.evaluation.models import Models, NoModel, configured_model
 from llmeval_sdk.evaluation.resolve import load, resolve, resolve_all
@@ -653,8 +653,11 @@ def _is_named(llm: object, settings: Settings) -> bool:
 
 
 def _has_ceiling(budget: Budget | None) -> bool:
-    return budget is not None and any(
-        part.usd_per_day is not None for part in (budget, *budget.judges.values())
+    if budget is None:
+        return False
+    parts = (budget, *budget.judges.values())
+    return any(part.usd_per_day is not None for part in parts) or any(
+        map(limits_dollars, budget.groups)
     )
 
 

@@ -123,6 +123,7 @@ def _configure(options: Namespace, answers: Sequence[grading.Key], stack: ExitSt
         judge_api_key=config.Secret(MODEL),
         judge_concurrency=concurrency,
         budget=None if any(config.source_of(name) != "default" for name in _BUDGETS) else free,
+        prices={MODEL: (0, 0), **(settings.prices or {})},
         **common,
     )
     return MODEL

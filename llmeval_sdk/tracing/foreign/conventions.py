@@ -483,13 +483,16 @@ def _kinds(attributes: Attributes) -> Mapping[str, object]:
     """Return the numbers of tokens by their kinds, named as in a client's usage.
 
     ``gen_ai.usage.cache_write.input_tokens`` becomes ``cache_write_input_tokens``, and
-    OpenInference's ``….completion_details.reasoning`` becomes ``reasoning_tokens``.
+    OpenInference's ``….completion_details.reasoning`` becomes ``reasoning_tokens``, and its
+    ``….prompt_details.audio`` becomes ``input_audio_tokens``.
     """
     kinds: dict[str, object] = {}
     for name, number in attributes.items():
         prefix = next((prefix for prefix in _DETAILED if name.startswith(prefix)), None)
         if prefix is not None:
             kind = name[len(prefix) :].replace(".", "_")
+            if kind == "audio":
+                kind = "input_audio" if ".prompt_details." in prefix else "output_audio"
             kinds.setdefault(f"{kind}_tokens" if "token_count" in prefix else kind, number)
     first_part = attributes.get("gen_ai.response.time_to_first_chunk")
     return kinds if first_part is None else {**kinds, "time_to_first_token": first_part}

@@ -1,5 +1,6 @@
 """Each wire asks as its vendor has it, and what comes back is a distribution by name."""
 
+import asyncio
 import json
 import os
 import subprocess
@@ -19,6 +20,7 @@ from decisions_asked import (
     yes_no,
 )
 
+from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import Usage
 from llmeval_sdk.testing.judge_server import ServedAnswer
 
@@ -202,21 +204,36 @@ def test_usage_is_that_of_all_requests(serve, ask, wire):
     assert two.usage.input_tokens > one.usage.input_tokens
 
 
-def test_what_the_cache_of_decisions_keeps_has_its_own_price(serve, ask):
-    """Further requests about the same data find it in the cache, and pay less for it."""
-    server = serve()
+def with_a_cache(server, written=0):
+    """Have a server say that a cache took part in each request."""
     scripted = server.reply
 
-    def with_a_cache(request):
-        answer = scripted(request)
-        body = json.loads(answer.body)
+    def reply(request):
+        body = json.loads(scripted(request).body)
         body["usage"] = {
-            "input_tokens": 1_000, "output_tokens": 0, "total_tokens": 1_000,
+            "input_tokens": 1_000, "output_tokens": written, "total_tokens": 1_000 + written,
             "input_tokens_details": {"cached_tokens": 400, "cache_write_tokens": 100},
         }  # fmt: skip
         return ServedAnswer(200, json.dumps(body).encode())
 
-    server.reply = with_a_cache
+    server.reply = reply
+    return server
+
+
+def test_a_decision_of_openai_has_the_price_of_decisions(serve, model):
+    """The same model costs less in a chat where a cache had the input, and more for its output."""
+    server = with_a_cache(serve(), written=50)
+    asked = model(server, "openai")
+    asked.model = "gpt-6-luna"
+    decision = asyncio.run(asked.decide(DATA, yes_no("a")))
+    price = price_of("openai-decisions/gpt-6-luna")
+    assert (price.output, price.cache_read) == (0, None)
+    assert decision.usage.cost_usd == pytest.approx(1_000 * price.input / 1e6)
+
+
+def test_what_the_cache_of_decisions_keeps_has_its_own_price(serve, ask):
+    """Further requests about the same data find it in the cache, and pay less for it."""
+    server = with_a_cache(serve())
     decision = ask(server, "openai", yes_no("a"), prices={"any": (2.0, 0.0, 0.5, 4.0)})
     usd = (500 * 2 + 400 * 0.5 + 100 * 4) / 1e6
     assert decision.usage.cost_usd == pytest.approx(usd)

@@ -126,6 +126,20 @@ def test_a_worker_keeps_to_the_budget_of_the_tenant_that_it_judges(worker, broke
     assert (now.judged, dict(now.refused)) == (3, {"over_budget": 2})
 
 
+def test_a_worker_asks_no_model_of_unknown_price_where_dollars_are_limited(worker, broker):
+    """By its own settings: the queue knows no prices, so the worker says `no_price`."""
+
+    @llmeval.judge
+    async def polite(record, llm):
+        return bool(await llm.complete([llmeval.Message("user", "Is it polite?")]))
+
+    each = llmeval.Budget(usd_per_day=1, per="tag:tenant")
+    budget = llmeval.Budget(usd_per_day=None, groups=[each])
+    worker(polite, budget=budget).answer(*_message("polite", tenants=["acme"]))
+    now = account(broker)
+    assert (now.judged, dict(now.refused)) == (0, {"no_price": 1})
+
+
 def test_one_verdict_that_cannot_be_written_costs_only_itself(worker, broker):
     """The judgements beside it have their verdicts, and it is counted with its reason."""
 

@@ -15,6 +15,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
 from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter
 from llmeval_sdk.exporters.otlp.exporter import OtlpExporter
+from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.plugins.openinference import otel as source
 from llmeval_sdk.plugins.openinference.otel import EvaluationSpanProcessor
 from llmeval_sdk.store.reader import StoreReader
@@ -209,6 +210,33 @@ def test_what_a_cache_had_and_keeps_has_its_own_price_in_every_dialect(app, dial
     (record,) = RECORDS
     assert record.usage.input_tokens == 1_000
     usd = (500 * 2 + 400 * 0.5 + 100 * 4 + 10 * 10) / 1e6
+    assert record.usage.cost_usd == pytest.approx(usd)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("gen_ai.usage.audio.input_tokens", "gen_ai.usage.audio.output_tokens"),
+        ("llm.token_count.prompt_details.audio", "llm.token_count.completion_details.audio"),
+    ],
+)
+def test_sound_has_its_own_price_in_every_dialect(app, names):
+    """Its tokens are part of the input and of the output."""
+    call = {
+        "gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-realtime",
+        "gen_ai.input.messages": json.dumps(text("user", QUESTION)),
+        "gen_ai.output.messages": json.dumps(text("assistant", ANSWER)),
+        "gen_ai.usage.input_tokens": 1_000, "gen_ai.usage.output_tokens": 10,
+        **dict(zip(names, (400, 4), strict=True)),
+    }  # fmt: skip
+    with capture() as seen:
+        with app.start_as_current_span("ask", attributes=call):
+            pass
+        seen.drain()
+    (record,) = RECORDS
+    price = price_of("gpt-realtime")
+    sound = 400 * price.input_audio + 4 * price.output_audio
+    usd = (600 * price.input + 6 * price.output + sound) / 1e6
     assert record.usage.cost_usd == pytest.approx(usd)
 
 

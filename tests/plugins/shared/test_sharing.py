@@ -5,16 +5,19 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 from machine import is_within
 from shared_hosts import limiter_of
 
+from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.escalation import Escalation, JudgeGate
+from llmeval_sdk.evaluation.models import RateLimiter
 from llmeval_sdk.evaluation.verdicts import VerdictKey
-from llmeval_sdk.model import Chunk, Evaluation, Record
+from llmeval_sdk.model import Chunk, Evaluation, Record, Usage
 from llmeval_sdk.plugins.shared.breaker import SharedBreaker
 from llmeval_sdk.plugins.shared.redis_client import RedisThread
 from llmeval_sdk.plugins.shared.scores import STREAM, SharedGate
@@ -316,6 +319,24 @@ def test_two_apps_on_two_hosts_share_verdicts_and_budget(tmp_path, redis):
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "left for this minute, over all hosts" in doctor.stdout, doctor.stdout + doctor.stderr
+
+
+def test_over_all_hosts_a_limit_in_dollars_that_is_set_needs_a_price(tmp_path, redis):
+    """A model of unknown price is refused before Redis is asked, and one with a price is not."""
+    budget = Budget(usd_per_day=None, groups=[Budget(usd_per_day=1, per="tag:tenant")])
+    limiter = limiter_of(tmp_path, redis.address, budget=budget)
+    calls = RateLimiter(limiter, concurrency=1, prices={"free": (0, 0)})
+    usage, tags = Usage(10, 10, 20), {"tenant": "acme"}
+    with pytest.raises(JudgeError) as refused:
+        calls.reserve("judge", "unknown", usage, tags=tags)
+    assert refused.value.type == "no_price"
+
+    def reserved():
+        with suppress(JudgeError):  # until the budget is open, and Redis is known
+            return calls.reserve("judge", "free", usage, tags=tags)
+
+    assert until(reserved).usd == 0
+    limiter.close()
 
 
 def test_without_the_setting_nothing_of_it_is_loaded():

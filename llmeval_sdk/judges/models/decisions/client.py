@@ -82,7 +82,7 @@ class DecisionCall:
     def __init__(self, client: HttpDecisions, data: Mapping[str, str]) -> None:
         self.answers: dict[str, Answer] = {}
         self.model = ""
-        self.used = CallUsage(client.prices)
+        self.used = CallUsage(client.prices, host=client.price_host)
         self.sender = Sender(
             post=client.post,
             deadline=min(asyncio.get_running_loop().time() + client.timeout, answer_by.get()),
@@ -264,6 +264,7 @@ class HttpDecisions(HasClients[Clients], DecisionModel):
         self._endpoint = endpoint(model, base_url, role=DECISION)
         self._clients = Clients(self._endpoint, key, role=DECISION, of_openai=self.wire.of_openai)
         self.model = self._endpoint.model
+        self.price_host = self.wire.price_host
         self.path = "/" + (path or self.wire.path).lstrip("/")
         self.limits = limits or self.wire.limits
         self.timeout = timeout

@@ -54,6 +54,8 @@ class Wire(Protocol):
     """Whether its servers take the place of OpenAI's."""
     address_needed: ClassVar[str] = ""
     """Which base URLs there are to choose from, for a wire that has no default one."""
+    price_host: ClassVar[str] = ""
+    """What stands in front of a model's name in the list of prices, where it has another here."""
 
     @abstractmethod
     def body(
@@ -225,6 +227,7 @@ class OpenAIWire(Wire):
     name = "openai"
     path = "/decisions"
     limits = Limits(questions=400, options=255, levels=10, tokens=922_000)
+    price_host = "openai-decisions/"
 
     def body(
         self, model: str, data: Mapping[str, str], questions: Sequence[Question], known: Dialect
