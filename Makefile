@@ -259,7 +259,7 @@ valgrind:  # where it cannot be installed, nothing is counted, and the command s
 		{ [ "$$(id -u)" = 0 ] && apt-get install -y -qq valgrind >/dev/null; } || \
 		echo "VALGRIND IS NOT INSTALLED: apt-get install valgrind"
 
-instructions: $(VENV)/.dev valgrind  ## Count the instructions of three main paths; fail above 5 % more than the baseline (2 minutes; ARGS=--accept makes a new one).
+instructions: $(VENV)/.dev valgrind  ## Count the instructions of four main paths; fail above 5 % more than the baseline (2 minutes; ARGS=--accept makes a new one).
 	@$(BIN)/python -m benchmarks.instructions $(ARGS)
 
 measurements: $(VENV)/.dev  ## Write docs/measurements.md from what the benchmarks kept in benchmarks/results/.

@@ -13,6 +13,7 @@ import itertools
 import os
 import random
 import sys
+import threading
 import time
 
 
@@ -97,10 +98,11 @@ def handle(number):
     from llmeval_sdk.tracing import disabled
 
     pipeline = in_force.pipeline
-    pipeline._worker._pace = NoPause
+    worker = pipeline.work().worker
+    worker._pace = NoPause
     with disabled():
         for _ in range(2):
-            pipeline._worker._take(pipeline._span_processor.lane.take())
+            worker._take(pipeline._span_processor.lane.take())
 
 
 class NoPause:
@@ -123,7 +125,7 @@ def store(total, folder):
         ask(number)
         handle(number)
         if ends_a_batch(number):
-            in_force.pipeline._deliveries["keeping"]._drain()
+            in_force.pipeline.work().deliveries["keeping"]._drain()
     exporter, batches = LocalExporter(Settings(store=f"{folder}/store.db")), iter(kept.batches)
 
     def write(number):
@@ -140,6 +142,19 @@ def ends_a_batch(number):
 PATHS = {"call": call, "worker": worker, "store": store}
 
 
+def first_call():
+    """Make the first traced call of a process: what the app's thread imports and does for it."""
+    threading.Thread.start = lambda _: None
+    import llmeval_sdk as llmeval
+
+    @llmeval.workflow
+    def answer(question):
+        return "Slate, says the survey of 1998."
+
+    answer("What covers the roof?")
+    return llmeval
+
+
 def make_clocks_up():
     """Have each look at a clock find it a little later, however slow this process is."""
     ticks = itertools.count(BEGINNING_NS, TICK_NS)
@@ -150,6 +165,12 @@ def make_clocks_up():
 
 def main(path, requests, folder):
     """Run a path for so many requests; fail where a record was lost or a fault swallowed."""
+    if path == "first":
+        llmeval = first_call() if requests else None
+        if llmeval is not None and llmeval.stats().spans != 1:
+            sys.exit("the first call was not recorded")
+        sys.stderr.flush()
+        os._exit(0)
     make_clocks_up()  # before the package is imported, which takes the functions by their names
     import llmeval_sdk as llmeval
     from llmeval_sdk.process.one_thread import OneThread

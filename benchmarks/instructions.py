@@ -1,4 +1,4 @@
-"""Count the instructions of three main paths, so that a regression shows on a noisy machine too.
+"""Count the instructions of four main paths, so that a regression shows on a noisy machine too.
 
 A time depends on what else the machine does, the number of executed instructions hardly at all.
 Each path of `benchmarks.instruction_paths` runs twice under Cachegrind (without its caches: it then
@@ -38,6 +38,7 @@ TITLES = {
     "call": "a scored request, on the app's thread",
     "worker": "the same in the worker: redaction, scores",
     "store": "writing its records to the local store",
+    "first": "the first call of a process (instructions, once)",
 }
 
 
@@ -74,13 +75,15 @@ def main():
 
 
 def measured():
-    """Return the instructions per request of each path."""
-    for name in PATHS:  # bytecode is then there, and a mistake shows at once
+    """Return the instructions per request of each path, and those of the first call."""
+    for name in (*PATHS, "first"):  # bytecode is then there, and a mistake shows at once
         run(name, FEW, [])
     jobs = [(name, requests) for name in PATHS for requests in (FEW, MOST)]
+    jobs += [("first", 0), ("first", 1)]
     with ThreadPoolExecutor(2) as pool:
         counts = dict(zip(jobs, pool.map(lambda job: count(*job), jobs), strict=True))
-    return {name: round((counts[name, MOST] - counts[name, FEW]) / (MOST - FEW)) for name in PATHS}
+    found = {name: round((counts[name, MOST] - counts[name, FEW]) / (MOST - FEW)) for name in PATHS}
+    return {**found, "first": counts["first", 1] - counts["first", 0]}
 
 
 def count(name, requests):
