@@ -25,7 +25,7 @@ ANSWERS = {
     "How old is the roof?": "How old the roof is, nobody knows.",
 }
 store = str(Path(tempfile.mkdtemp()) / "llmeval.db")
-llmeval.configure(exporters=["local"], store=store, heuristics=[wordiness])
+llmeval.configure(exporters=["local"], store=store, evaluators=[wordiness])
 for question, text in ANSWERS.items():
     with llmeval.workflow("answer", request=question) as span:
         span.response = text

@@ -49,7 +49,7 @@ def test_an_address_that_cannot_be_read_is_no_budget_of_its_own(monkeypatch):
     with llmeval.workflow("answer", request="q") as span:
         span.response = "a"
     stats = llmeval.flush(10)
-    assert stats.not_run["safety"] == {"over_budget": 1}
+    assert stats.not_run["safety"] == {"not_sampled": 1}
     assert any("LLMEVAL_SHARED" in site for site in shield._last_told)
 
 
