@@ -21,7 +21,7 @@ from llmeval_sdk.tracing import disabled
 from llmeval_sdk.tracing.internals import new_span_id
 
 
-async def run_judge(judge: Judge, record: Record, llm: Any, *, timeout: float) -> Evaluation:
+async def _run_judge(judge: Judge, record: Record, llm: Any, *, timeout: float) -> Evaluation:
     """Judge a Record within ``timeout`` seconds; every failure is an Evaluation with an error.
 
     ``llm`` may be any LLM. A judge that never calls it needs none.
@@ -108,7 +108,7 @@ async def judge_record(
         if kept.verdict is not None:
             return Judgement(_located(judge, kept.verdict, record), is_kept=True)
     with disabled():  # a judge that calls the app's decorated helpers is no part of its trace
-        verdict = await run_judge(judge, record, llm, timeout=timeout)
+        verdict = await _run_judge(judge, record, llm, timeout=timeout)
     answered = next((call.model for call in llm.calls if call.model and not call.error), llm.model)
     verdict = replace(
         verdict,

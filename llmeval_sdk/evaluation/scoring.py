@@ -23,6 +23,7 @@ from llmeval_sdk.model.fields import (
 )
 from llmeval_sdk.model.placeholders import NOT_READ
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Learner
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.shield import shield, swallow
 from llmeval_sdk.registry import Attachment
 
@@ -204,7 +205,15 @@ class Unloaded:
         self.inline = attachment.inline
         self.per = attachment.per
         self.applies = registry.load(attachment.applies) if attachment.applies else None
-        self.load = load
+        self._load = load
+        self._loaded: Heuristic | None = None
+
+    def load(self) -> Heuristic | None:
+        """Return the heuristic itself, the same one each time."""
+        if self._loaded is None:
+            with loading:
+                self._loaded = self._load()
+        return self._loaded
 
 
 _E = TypeVar("_E", bound=Evaluator)
@@ -383,7 +392,7 @@ class Heuristics:
                 continue
             if isinstance(heuristic, Unloaded):
                 ready = self._load(plan)
-                if ready is None:
+                if ready is None or (ready.applies is not None and not ready.applies(record)):
                     continue
                 heuristic, evaluate, later = ready.own, ready.evaluate, ready.postponed
             if postponed if later is None else later(record) is not postponed:

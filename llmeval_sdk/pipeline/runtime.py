@@ -314,8 +314,8 @@ _STEPS = (
     "llmeval_sdk.judges.prompt", "llmeval_sdk.evaluation.models", "llmeval_sdk.heuristics",
     "llmeval_sdk.evaluation.resolve", "sqlite3", "llmeval_sdk.judges.base",
     "llmeval_sdk.evaluation.verdicts", "llmeval_sdk.pipeline.plan",
-    "llmeval_sdk.pipeline.planning", "llmeval_sdk.exporters._secrets",
-    "llmeval_sdk.exporters.redaction", "llmeval_sdk.pipeline.stats",
+    "llmeval_sdk.pipeline.planning", "llmeval_sdk.exporters.redaction",
+    "llmeval_sdk.pipeline.stats",
     "llmeval_sdk.pipeline.batch_exporter", "llmeval_sdk.pipeline.judging",
     "llmeval_sdk.pipeline.evaluating", "llmeval_sdk.pipeline.work",
 )  # fmt: skip

@@ -11,16 +11,16 @@ repeat leave one only where each round begins or ends with a character of its ow
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 
-try:
-    from re import _parser as _sre  # type: ignore[attr-defined]
-except ImportError:  # Python 3.10
-    import sre_parse as _sre
+_sre: Any = import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")
+"""The reader of patterns that `re` itself uses."""
 
 
 MAX_PATTERN = 2_000

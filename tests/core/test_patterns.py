@@ -70,7 +70,7 @@ MATCHED = dict.fromkeys(
     ("exporters/_secrets.py:_compiled", "exporters/_secrets.py:_value"), frozenset({"match"})
 )
 """Those of them that are tried at one place."""
-OPERATORS = {"heuristics/_reading.py:_matches"}
+OPERATORS = {"heuristics/_reading.py:_matches_pattern", "process/patterns.py:_is_of"}
 """Patterns that the app's operator writes."""
 
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk.evaluation.scoring import run_heuristic
 from llmeval_sdk.model import Chunk, Extraction, Record, Step
 from llmeval_sdk.process.pieces import pause_with
 from llmeval_sdk.text.budget import WorkBudget

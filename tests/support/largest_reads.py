@@ -109,7 +109,7 @@ def main(store: str) -> None:
     watch()
     import llmeval_sdk as llmeval
     from llmeval_sdk import registry
-    from llmeval_sdk.evaluation import run_heuristic
+    from llmeval_sdk.evaluation.scoring import run_heuristic
     from llmeval_sdk.model import Chunk, Extraction, Record
 
     llmeval.configure(exporters=["local"], store=store, redact=["all"], background_share=1.0)

@@ -11,16 +11,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-
-if sys.version_info >= (3, 11):
-    from re import _compiler as sre_compile
-    from re import _parser as sre_parse
-else:
-    import sre_compile
-    import sre_parse
-
 import llmeval_sdk
 
+
+_PREFIX = "re._" if sys.version_info >= (3, 11) else "sre_"
+_PARSER = "parser" if sys.version_info >= (3, 11) else "parse"
+_COMPILER = "compiler" if sys.version_info >= (3, 11) else "compile"
+sre_parse: Any = importlib.import_module(f"{_PREFIX}{_PARSER}")
+sre_compile: Any = importlib.import_module(f"{_PREFIX}{_COMPILER}")
+"""What `re` itself reads and compiles patterns with."""
 
 PACKAGE = Path(llmeval_sdk.__file__).parent
 _FUNCTIONS = {"compile": 1, "match": 2, "fullmatch": 2, "search": 2, "findall": 2, "finditer": 2,

@@ -44,6 +44,7 @@ from llmeval_sdk.model.structure import (
     fields_of,
     general_path,
     is_extraction,
+    is_structured,
     path_of_single,
     records_of_fields,
 )
@@ -592,7 +593,7 @@ class ExtractionRisk:
 
     def learn(self, record: Record, /) -> None:
         """Count a record's value in its field's history. The worker calls it, once per record."""
-        if self.histories is None or is_extraction(record):
+        if self.histories is None or is_structured(record):
             return
         field = _field_of(record)
         if abstained(value_of(record)):

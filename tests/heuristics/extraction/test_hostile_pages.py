@@ -3,7 +3,7 @@
 import pytest
 
 from llmeval_sdk import registry
-from llmeval_sdk.evaluation import run_heuristic
+from llmeval_sdk.evaluation.scoring import run_heuristic
 from llmeval_sdk.model import Chunk, Record
 from llmeval_sdk.text.extraction import MAX_PASSAGE, passages_of
 from llmeval_sdk.text.stated import stated

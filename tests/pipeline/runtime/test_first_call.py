@@ -105,6 +105,7 @@ extract([{"content": "Built in 1932.", "score": 0.5}])
     )
     assert before is False
     assert {"context_relevance", "context_precision", "extraction_risk"} <= set(names)
+    assert "multi_source_agreement" not in names  # it is loaded, and a single value is no agreement
     assert len(names) == len(set(names))
 
 

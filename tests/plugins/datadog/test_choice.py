@@ -4,7 +4,7 @@ import pytest
 
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError, MissingExtraError
-from llmeval_sdk.pipeline.planning import default_exporters
+from llmeval_sdk.pipeline.intake import default_exporters
 from llmeval_sdk.plugins.datadog import library
 
 
