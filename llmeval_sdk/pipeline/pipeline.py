@@ -80,7 +80,7 @@ class Pipeline:
         often: Callable[[], None] = shield.write_notices,
     ) -> None:
         self.intake = intake
-        self._make_plan = make_plan
+        self.make_plan = make_plan
         self._begun = begun
         self._often = often
         self._span_processor = SpanProcessor(intake, self.start, self._find)
@@ -133,7 +133,7 @@ class Pipeline:
 
     def in_child(self) -> Pipeline:
         """Return a pipeline without records and threads, for a forked child, by the same plan."""
-        make_plan, work = self._make_plan, self._work
+        make_plan, work = self.make_plan, self._work
         if work is not None:
             plan = work.plan
             make_plan = lambda _: plan  # noqa: E731
@@ -177,7 +177,7 @@ class Pipeline:
         self._maker = get_ident()
         try:
             with loading:
-                plan = self._make_plan(self._pause)
+                plan = self.make_plan(self._pause)
                 self._pause()
                 from llmeval_sdk.pipeline.work import Work
 

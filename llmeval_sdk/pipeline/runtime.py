@@ -67,13 +67,17 @@ if TYPE_CHECKING:
 
 
 def _connect(exporters: Sequence[BaseExporter], redactor: Any) -> None:
-    """Connect the exporters of a new configuration, and tracing with the libraries behind them."""
+    """Give the exporters of a new configuration what the SDK does for them."""
     from llmeval_sdk.model.protocols import Services
 
     services = Services(redactor, in_force.lost, end=_at_exit)
     for exporter in exporters:
         with shield.shield(f"exporter {exporter.name}", calls_out=True):
             exporter.connect(services)
+
+
+def _bridge(exporters: Sequence[BaseExporter]) -> None:
+    """Connect tracing with the libraries behind the exporters of the configuration in force."""
     bridges = tuple(sink.bridge for sink in exporters if sink.bridge is not None)
     state.neighbours = bridges
     state.ambient_parent = partial(_parent_in, bridges) if bridges else None
@@ -132,6 +136,10 @@ class InForce:
                 shield.write_notices()
             raise
         self.is_refused = False
+
+    def is_made_by(self, make_plan: MakePlan) -> bool:
+        """Return whether the current pipeline is the one whose plan something makes."""
+        return self.pipeline is not None and self.pipeline.make_plan is make_plan
 
     def all(self) -> list[Pipeline]:
         """Return all pipelines, the oldest first."""
@@ -273,19 +281,35 @@ def _put_environment_in_force() -> None:
     Problems are left to the worker too, which reads all settings: the log is none of the app's.
     """
     read = _reader(config.snapshot(), is_refused=in_force.is_refused)
-    resolved = read([], plugins=False)
+    resolved, is_early = read([], plugins=False), acts_early()
     early = NOTHING_EARLY
-    if may_be_live(resolved) or acts_early():
+    if may_be_live(resolved) or is_early:
         resolved = read([])
         early = make_early(resolved)
         _connect(early.exporters, early.redactor)
+        _bridge(early.exporters)
     intake = intake_plan(resolved, early.exporters)
 
     def make(pause: Callable[[], None]) -> Plan:
-        return _make_work_plan(read, early, pause)
+        try:
+            plan, resolved = _make_work_plan(read, early, pause)
+        except Exception:
+            state.enabled = state.enabled and not in_force.is_made_by(make)
+            raise
+        if not early.exporters:
+            _connect(plan.exporters, plan.redactor)
+        with in_force.lock:
+            is_in_force = in_force.is_made_by(make)
+            if is_in_force:
+                in_force.settings = resolved
+                if not early.exporters:
+                    _bridge(plan.exporters)
+        if is_in_force and not is_early:
+            _start_plugins(resolved)
+        return plan
 
     _put_in_force(resolved, intake, make)
-    if acts_early():
+    if is_early:
         _start_plugins(resolved)
     if needs_whole_plan(resolved) and in_force.pipeline is not None:
         in_force.pipeline.work()
@@ -323,7 +347,9 @@ _STEPS = (
 by others comes before them. A name that is missing here makes one step longer, and nothing else."""
 
 
-def _make_work_plan(read: Callable[..., Settings], early: Early, pause: Callable[[], None]) -> Plan:
+def _make_work_plan(
+    read: Callable[..., Settings], early: Early, pause: Callable[[], None]
+) -> tuple[Plan, Settings]:
     """Make the plan of what works in the background, of the environment as it was."""
     for module in _STEPS:
         load_module(module)
@@ -335,18 +361,9 @@ def _make_work_plan(read: Callable[..., Settings], early: Early, pause: Callable
     pause()
     resolved = read(problems)
     pause()
-    try:
-        plan = make_plan(resolved, problems, early=early, pause=pause)
-    except Exception:
-        state.enabled = False
-        raise
+    plan = make_plan(resolved, problems, early=early, pause=pause)
     _tell(problems)
-    if not early.exporters:
-        _connect(plan.exporters, plan.redactor)
-    in_force.settings = resolved
-    if not acts_early():
-        _start_plugins(resolved)
-    return plan
+    return plan, resolved
 
 
 def _tell(problems: Sequence[str]) -> None:
@@ -598,6 +615,7 @@ def _put_plan_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) 
     with in_force.lock:
         _tell(problems)
         _connect(plan.exporters, plan.redactor)
+        _bridge(plan.exporters)
         _put_in_force(resolved, IntakePlan.of(plan), lambda _: plan)
         if in_force.pipeline is not None:
             in_force.pipeline.work()

@@ -162,3 +162,19 @@ def test_what_an_attachment_says_is_what_the_heuristic_says():
             own.needs, own.inline, getattr(own, "per", "answer"),
         ), heuristic.name  # fmt: skip
         assert own.automatic
+
+
+def test_a_configuration_that_comes_meanwhile_stays_in_force(counted):
+    """The plan of the environment is made for the records before it, and changes nothing else."""
+    found = counted("""
+llmeval.configure(exporters=["memory"], judge_timeout=7)
+answer("later")
+complete = llmeval.flush(30).complete
+from llmeval_sdk.exporters import memory
+from llmeval_sdk.pipeline import runtime
+import contextlib, sqlite3
+with contextlib.closing(sqlite3.connect(".llmeval/llmeval.db")) as database:
+    stored = database.execute("SELECT count(*) FROM spans").fetchone()[0]
+print(json.dumps([complete, runtime.settings().judge_timeout, len(memory.spans()), stored]))
+""")
+    assert found == [True, 7.0, 1, 1]
