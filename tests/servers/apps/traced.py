@@ -53,6 +53,7 @@ def serve(name):
     return changed + [number for number, value in _handlers().items() if value != handlers[number]]
 
 
-llmeval.configure()
+if not os.environ.get("WITHOUT_CONFIGURE"):  # then the first call sets up what the worker loads
+    llmeval.configure()
 if os.environ.get("TRACE_AT_IMPORT"):
     answer(f"import-{os.getpid()}")
