@@ -209,6 +209,8 @@ def instructions(baselines: list[dict[str, Any]]) -> Iterator[str]:
     yield f"| instructions per request | {' | '.join(heads)} |"
     yield f"| --- |{' ---: |' * len(heads)}"
     for name, title in TITLES.items():
+        if name == "first":  # it is no request's
+            continue
         counts = [f"{one['instructions'][name]:,}" for one in baselines]
         yield f"| {title} | {' | '.join(counts)} |"
 

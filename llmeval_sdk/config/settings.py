@@ -587,7 +587,7 @@ class Settings(
     def check_readable(self, name: str) -> None:
         """Raise `ConfigurationError` where the variable of a setting cannot be read."""
         if name in self.unreadable:
-            raise ConfigurationError(f"{source_of(name)} cannot be read, so nothing is sent")
+            raise ConfigurationError(f"the setting {name!r} cannot be read, so nothing is sent")
 
 
 @cache
@@ -686,13 +686,14 @@ def _checked(options: Mapping[str, object]) -> dict[str, Any]:
             raise _unknown(name, known)
         if value is None:
             continue
+        if isinstance(value, str) and not value.strip():
+            values[name] = row.default
+            continue
         try:
-            read = row.read(value)
+            values[name] = row.read(value)
         except Exception as problem:
             what = f"{name}={'***' if row.is_secret else shown(value)}"
             raise ConfigurationError(f"{what}: {expected(row.read, value, problem)}") from None
-        is_empty = isinstance(value, str) and not value.strip()
-        values[name] = row.default if is_empty else read
     return values
 
 
@@ -762,7 +763,7 @@ class _Reading:
             )
             row = ours.get(near)
             if row is not None and row.is_guarded and row.name not in settled:
-                self._close(row, variable[:80], line)
+                self._close(row, variable[:80], line, why="is not a setting")
             else:
                 self.problems.append(line)
 
@@ -780,17 +781,17 @@ class _Reading:
         self.problems.append(line)
         return True
 
-    def _close(self, row: Row, variable: str, line: str) -> None:
+    def _close(self, row: Row, variable: str, line: str, *, why: str = "cannot be read") -> None:
         """Give a row its careful value, and say so."""
         given, present = self._env.get(variable), self.values.get(row.name)
         value = row.default if row.careful is DEFAULT else row.careful
         value = value(given, present) if callable(value) else value
         self.values[row.name] = value
         self.unreadable.append(row.name)
-        until = " until it can be read" if row.closes else ""
+        until = " until that is mended" if row.closes else ""
         self.problems.append(f"{line}; {careful_words(row, value)}{until}")
         if row.closes is not None:
-            self.closed[row.closes] = f"{variable} cannot be read"
+            self.closed[row.closes] = f"{variable} {why}"
 
 
 def _closed_words(what: str) -> str:

@@ -226,9 +226,9 @@ class Worker:
         if type(item) is Unread:
             self._read(item)
             return
-        if self._unscored:
+        if self._unscored and type(item) is Span:
             self._unscored -= 1
-            if type(item) is Span and item.is_evaluated:
+            if item.is_evaluated:
                 self._span_processor.score(item)
         kept = item if type(item) is Spooled else None
         missed = self._spooling.missed if kept is not None and self._spooling is not None else 0

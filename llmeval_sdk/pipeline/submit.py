@@ -7,6 +7,7 @@ from time import time_ns
 from typing import Any, Literal
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target, values
+from llmeval_sdk.model.placeholders import plain_text
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.process.shield import caught, swallow
 from llmeval_sdk.tracing import Span, current_span
@@ -191,15 +192,20 @@ def _is_review(source: object) -> bool:
     return type(source) is str and source == values.REVIEW
 
 
+def _plain(value: Any) -> Any:
+    """Capture a value; what stands for one that was not read is a text like any other here."""
+    return plain_text(capture(value))
+
+
 def _captured(values: Mapping[str, Any]) -> dict[str, Any]:
     """Capture what there is of several arguments, whose own code must not run."""
-    captured = {key: capture(item) for key, item in values.items() if item is not None}
+    captured = {key: _plain(item) for key, item in values.items() if item is not None}
     return {key: item for key, item in captured.items() if item}
 
 
 def _mapping(name: str, value: Any) -> dict[str, Any]:
     """Capture a mapping; anything else is counted and left out."""
-    captured = None if value is None else capture(value)
+    captured = None if value is None else _plain(value)
     if type(captured) is dict:
         return captured
     if captured is not None:

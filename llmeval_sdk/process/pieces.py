@@ -25,6 +25,8 @@ OVERLAP = 1 << 10
 SHORT = 1 << 11
 """Characters that are read without a pause: a generator for each passage of ordinary length took a
 tenth of the worker's instructions."""
+_WITHOUT_REFERENCES = 2
+"""The format of ``marshal`` that writes a text as often as it stands there, as JSON does."""
 _ITEMS = 64
 """Matches, or other items, between two pauses: some tens of microseconds."""
 _Item = TypeVar("_Item")
@@ -152,12 +154,14 @@ def json_text(encoder: json.JSONEncoder, value: Any) -> str:
 
     What is neither a text, a list nor a mapping with texts for keys is written in one call.
     """
-    cls, size = type(value), 0
+    cls, size = type(value), MAX_READ + 1
     if cls is str:
         size = len(value)
+    elif cls not in (list, tuple, dict):
+        size = 0
     else:
         with suppress(ValueError):  # it holds more than plain values
-            size = len(marshal.dumps(value))
+            size = len(marshal.dumps(value, _WITHOUT_REFERENCES))
     if size <= MAX_READ:
         return encoder.encode(value)
     pause()

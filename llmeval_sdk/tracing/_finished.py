@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from operator import attrgetter
 from types import FunctionType
-from typing import Any
+from typing import Any, TypeVar
 
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Prompt, SpanData, Step, Usage
 from llmeval_sdk.model.fields import note_kinds, to_chunks, to_details, to_usage
@@ -192,12 +192,17 @@ def _in_plain_texts(data: SpanData) -> SpanData:
             for field in DATA_FIELDS
             if field.form in (Form.VALUE, Form.MAPPING, Form.EXPECTED)
         },
-        retrieved_context=chunks
-        and tuple(replace(each, content=plain_text(each.content)) for each in chunks),
-        extractions=extractions
-        and tuple(replace(each, value=plain_text(each.value)) for each in extractions),
+        retrieved_context=chunks and tuple(map(_in_plain_text, chunks)),
+        extractions=extractions and tuple(map(_in_plain_text, extractions)),
         prompt=prompt and replace(prompt, variables=plain_text(prompt.variables)),
     )
+
+
+_Noun = TypeVar("_Noun", Chunk, Extraction)
+
+
+def _in_plain_text(noun: _Noun) -> _Noun:
+    return type(noun)(**{row.name: plain_text(getattr(noun, row.name)) for row in fields(noun)})
 
 
 def _without_code(config: Mapping[str, object]) -> Mapping[str, object]:

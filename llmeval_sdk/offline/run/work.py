@@ -391,7 +391,9 @@ class Work:
         if self.decider is not None:
             chosen = _with_decided(chosen, has_llm=has_llm)
             if _has_ceiling(self.budget):
-                _check_price("decision", self.decider.model.model, self.settings)
+                model = self.decider.model
+                name = f"{getattr(model, 'price_host', '')}{model.model}"
+                _check_price("decision", name, self.settings)
         others = [judge for judge in chosen.judges if judge.name not in chosen.decided]
         _check_judges(others, self.models, self.llm, self.settings, self.budget)
         return chosen
@@ -655,10 +657,7 @@ def _is_named(llm: object, settings: Settings) -> bool:
 def _has_ceiling(budget: Budget | None) -> bool:
     if budget is None:
         return False
-    parts = (budget, *budget.judges.values())
-    return any(part.usd_per_day is not None for part in parts) or any(
-        map(limits_dollars, budget.groups)
-    )
+    return any(map(limits_dollars, (budget, *budget.judges.values(), *budget.groups)))
 
 
 def _check_price(kind: str, model: str, settings: Settings) -> None:

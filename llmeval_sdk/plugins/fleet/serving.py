@@ -356,7 +356,9 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
         pipeline = current()
         if pipeline is None or not pipeline.start():
             raise GiveBackError("no thread can be started")
-        judging = pipeline._worker.judging
+        if (work := pipeline.work()) is None:
+            raise GiveBackError("the worker cannot be set up; its log has the reason")
+        judging = work.worker.judging
         assert isinstance(judging, FleetWorker)
         judging.answer(body, signed)
 

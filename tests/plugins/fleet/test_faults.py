@@ -133,7 +133,7 @@ def test_a_full_queue_is_no_broker_that_is_away(broker):
     with llmeval.workflow("answer", request="What is it made of?") as span:
         span.response = "Slate."
         span.retrieved_context = ["It is made of slate."]
-    judging = runtime.pipeline()._worker.judging
+    judging = runtime.pipeline().work().worker.judging
     until(lambda: judging._is_away, "an attempt to put the message")
     llmeval.shutdown(5.0)
     (reason,) = (each for each in exporter.not_run if each.evaluator == "groundedness")

@@ -149,7 +149,7 @@ def test_a_hanging_exporter_holds_up_no_judgement(broker):
         evaluators=["groundedness"], escalations=[], exporters=[exporter], heuristics="off",
         judge_queue=broker.address, fleet_key=KEY,
     )  # fmt: skip
-    judging, redis = runtime.pipeline()._worker.judging, broker.client()
+    judging, redis = runtime.pipeline().work().worker.judging, broker.client()
     item = NotRun("polite", Target("t", "s"), "polite", "timeout", "", 7)
     key = judging._own.fleet_key
     redis.rpush(RESULTS + judging._host, JudgementOutcome("0", [item]).text(key))

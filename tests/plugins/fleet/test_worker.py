@@ -38,7 +38,7 @@ def worker(broker, monkeypatch):
     def configured(*judges, exporter=None, **options):
         llmeval.configure(
             evaluators=list(judges), escalations=[], exporters=[exporter or Exporter()],
-            judge_model=lambda *_: "yes", judge_queue=broker.address, fleet_key=KEY, **options,
+            llm=lambda *_: "yes", judge_queue=broker.address, fleet_key=KEY, **options,
         )  # fmt: skip
         pipeline = runtime.pipeline()
         assert pipeline.start()

@@ -52,7 +52,7 @@ def test_sampling_rules_that_crash_ddtrace_do_not_crash_us(agent, tmp_path, rule
     arrived = agent.run(APP, "one_call", folder=tmp_path, DD_LLMOBS_EVALUATOR_SAMPLING_RULES=rules)
     assert arrived.code == 0, arrived.errors[-2_000:]
     assert arrived.span("call")
-    assert "ampling" in arrived.errors
+    assert "sampling" in arrived.errors.lower()
 
 
 def test_ddtraces_own_import_does_crash_on_such_rules(agent, tmp_path):
