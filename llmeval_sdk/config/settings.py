@@ -587,7 +587,9 @@ class Settings(
     def check_readable(self, name: str) -> None:
         """Raise `ConfigurationError` where the variable of a setting cannot be read."""
         if name in self.unreadable:
-            raise ConfigurationError(f"the setting {name!r} cannot be read, so nothing is sent")
+            variable = source_of(name)
+            what = f"the setting {name!r}" if variable == "default" else variable
+            raise ConfigurationError(f"{what} cannot be read, so nothing is sent")
 
 
 @cache

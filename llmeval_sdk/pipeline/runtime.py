@@ -278,10 +278,15 @@ def _configure_from_environment() -> None:
 def _put_environment_in_force() -> None:
     """Make what the app's thread needs of a plan, and leave the rest to the worker.
 
-    Problems are left to the worker too, which reads all settings: the log is none of the app's.
+    Problems of the core's settings are said at once, since one of them may have switched the worker
+    off; those of plugins are left to it.
     """
     read = _reader(config.snapshot(), is_refused=in_force.is_refused)
-    resolved, is_early = read([], plugins=False), acts_early()
+    problems: list[str] = []
+    resolved, is_early = read(problems, plugins=False), acts_early()
+    if problems:
+        _tell(problems)
+        shield.write_notices()
     early = NOTHING_EARLY
     if may_be_live(resolved) or is_early:
         resolved = read([])

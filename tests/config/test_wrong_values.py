@@ -435,11 +435,20 @@ def test_own_settings_are_few():
     assert len(own) <= 52
 
 
+@pytest.mark.parametrize("name", ["exporters", "redact", "judge_share", "enabled", "prices"])
+def test_an_empty_text_is_none_by_both_doors(name):
+    """An app may pass on a variable that nobody has set."""
+    default = getattr(config.from_environment({}), name)
+    variable = ROWS[name].variables[0]
+    assert getattr(config.from_environment({variable: " "}), name) == default
+    assert getattr(config.from_environment({}, **{name: ""}), name) == default
+
+
 ARGUMENTS = {
     "evaluators": (5, object(), {"a": 1}), "escalations": (5, ["x"], [None], "nonsense", "[1]"),
     "sampling_rules": (5, [5], [{"sample_rate": 1}], "nonsense", '[{"sample_rate": 2}]'),
-    "budget": (5, "5", {}, True), "llm": (5, [], object(), True), "exporters": (5, [5], ["oltp"], ""),
-    "redact": (5, True, "", ["emial"], b"x"), "budget_groups": ("[1]", "x", 5, [{}]),
+    "budget": (5, "5", {}, True), "llm": (5, [], object(), True), "exporters": (5, [5], ["oltp"]),
+    "redact": (5, True, ["emial"], b"x"), "budget_groups": ("[1]", "x", 5, [{}]),
     "prices": (5, [], {"m": 1}, "m"), "decisions": (5, object(), "nonsense", "x/y"),
 }  # fmt: skip
 
