@@ -42,7 +42,7 @@ def worker(broker, monkeypatch):
         )  # fmt: skip
         pipeline = runtime.pipeline()
         assert pipeline.start()
-        return pipeline._worker.judging
+        return pipeline.work().worker.judging
 
     yield configured
     llmeval.shutdown(1.0)
