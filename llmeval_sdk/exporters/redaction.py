@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.exporters._secrets import (
@@ -21,6 +21,7 @@ from llmeval_sdk.exporters._secrets import (
     hints,
     redact_secrets,
 )
+from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.pieces import (
     MAX_SEARCHED,
     OVERLAP,
@@ -29,7 +30,10 @@ from llmeval_sdk.process.pieces import (
     replace_all,
     windows,
 )
-from llmeval_sdk.process.threads import HelperThreads, NoAnswerError, NotCalledError
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.process.threads import HelperThreads
 
 
 # Numbers that prove themselves: the Luhn sum of payment cards, ISO 7064 mod 97 of IBANs.
@@ -282,7 +286,7 @@ class Redactor:
         self._reads_names = "api_key" in kinds
         self._custom = custom
         self._timeout = timeout
-        self._helper_threads = HelperThreads("redact")
+        self._helper_threads: HelperThreads | None = None
 
     @property
     def is_needed(self) -> bool:
@@ -321,6 +325,11 @@ class Redactor:
         _collect(value, texts)
         if not texts:
             return value, True
+        with loading:  # threads beside ours bring an event loop, which few need
+            from llmeval_sdk.process.threads import HelperThreads, NoAnswerError, NotCalledError
+
+        if self._helper_threads is None:
+            self._helper_threads = HelperThreads("redact")
         try:
             changed = self._helper_threads.call(
                 _answers, self._custom, texts, patience=lambda: self._timeout

@@ -294,6 +294,20 @@ def _put_environment_in_force() -> None:
         _connect(early.exporters, early.redactor)
         _bridge(early.exporters)
     intake = intake_plan(resolved, early.exporters)
+    make = _plan_maker(read, early, starts_plugins=not is_early)
+    _put_in_force(resolved, intake, make)
+    if is_early:
+        _start_plugins(resolved)
+    if needs_whole_plan(resolved) and in_force.pipeline is not None:
+        in_force.pipeline.work()
+
+
+def _plan_maker(read: Callable[..., Settings], early: Early, *, starts_plugins: bool) -> MakePlan:
+    """Return what makes the plan in the worker, and puts in force what was not made early.
+
+    Where another configuration came meanwhile, the plan serves the records before it and changes
+    nothing else.
+    """
 
     def make(pause: Callable[[], None]) -> Plan:
         try:
@@ -309,15 +323,11 @@ def _put_environment_in_force() -> None:
                 in_force.settings = resolved
                 if not early.exporters:
                     _bridge(plan.exporters)
-        if is_in_force and not is_early:
+        if is_in_force and starts_plugins:
             _start_plugins(resolved)
         return plan
 
-    _put_in_force(resolved, intake, make)
-    if is_early:
-        _start_plugins(resolved)
-    if needs_whole_plan(resolved) and in_force.pipeline is not None:
-        in_force.pipeline.work()
+    return make
 
 
 def _reader(environment: Mapping[str, str], *, is_refused: bool) -> Callable[..., Settings]:
