@@ -72,7 +72,8 @@ def test_phoenix_shows_spans_and_scores(phoenix, answer, screenshot):
     def arrived():
         return {s["name"]: s for s in fetch(f"{project}/spans?limit=100")["data"]}
 
-    spans = eventually(lambda: "invoke_workflow answer" in arrived() and arrived())
+    awaited = {"invoke_workflow answer", "evaluation polite"}
+    spans = eventually(lambda: awaited <= arrived().keys() and arrived())
     kinds = {name: span["span_kind"] for name, span in spans.items()}
     assert kinds["invoke_workflow answer"] == "CHAIN"
     assert kinds["retrieval find"] == "RETRIEVER"
