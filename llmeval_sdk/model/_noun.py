@@ -13,40 +13,35 @@ its own class.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, FrozenInstanceError, dataclass, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TypeVar
 
-    from typing_extensions import dataclass_transform
 
-    _T = TypeVar("_T")
+def noun(*, frozen: bool, slots: bool) -> Callable[[type], type]:
+    """Make a class a frozen dataclass with slots; both are said where it is used.
 
-    @dataclass_transform(frozen_default=True, field_specifiers=(field,))
-    def noun(cls: type[_T]) -> type[_T]:
-        """Make a class a frozen dataclass with slots."""
+    It takes what `dataclasses.field` says but for ``init`` and ``kw_only``, and no ``InitVar``. A
+    ``__post_init__`` is called as usual. Type checkers and the documentation see a dataclass.
+    """
+    assert frozen
+    assert slots
 
-else:
-
-    def noun(cls: Any) -> Any:
-        """Make a class a frozen dataclass with slots.
-
-        It takes what `dataclasses.field` says but for ``init`` and ``kw_only``, and no
-        ``InitVar``. A ``__post_init__`` is called as usual.
-        """
-        made = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
+    def make(cls: type) -> type:
+        made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
         params = made.__dataclass_params__
         params.init = params.repr = params.eq = params.frozen = True  # as subclasses ask
-        compared = [row.name for row in fields(made) if row.compare]
-        made._compared = staticmethod(_values(compared))
+        made._compared = staticmethod(_values([row.name for row in fields(made) if row.compare]))
         for function in (_eq, _hash, _repr, _setattr, _delattr, _getstate, _setstate):
             setattr(made, f"__{function.__name__[1:]}__", function)
         made.__init__ = _Init(made)
-        return made
+        return made  # type: ignore[no-any-return]
+
+    return make
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:

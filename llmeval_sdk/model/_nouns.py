@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from llmeval_sdk.model._noun import noun
+
+if not TYPE_CHECKING:
+    from llmeval_sdk.model._noun import noun
+else:  # last, as what reads the sources for the documentation takes the last one
+    from dataclasses import dataclass as noun
 
 
 SpanKind = Literal["workflow", "task", "retrieval", "llm", "tool", "agent", "embedding"]
@@ -18,7 +22,7 @@ Request = str | Mapping[str, Any]
 NOTHING: Mapping[str, Any] = {}
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Failure:
     """Why something has no result: a low-cardinality type and a message for people."""
 
@@ -26,7 +30,7 @@ class Failure:
     message: str = ""
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Usage:
     """Tokens (and money, where the price is known) that model calls used."""
 
@@ -52,7 +56,7 @@ def total_usage(*usages: Usage | None) -> Usage | None:
     return sum(known[1:], known[0]) if known else None
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Chunk:
     """One retrieved passage, which has a ``content``, a ``doc_uri`` or both.
 
@@ -75,7 +79,7 @@ class Chunk:
     metadata: Mapping[str, Any] | None = None
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Extraction:
     """One value that an LLM took from one chunk.
 
@@ -133,7 +137,7 @@ def _names(given: Sequence[str]) -> tuple[str, ...]:
     return (given,) if isinstance(given, str) else tuple(given)
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Step:
     """One message or tool call in a run of an agent.
 
@@ -165,7 +169,7 @@ class Step:
     span_id: str | None = field(default=None, compare=False, repr=False)
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Record:
     """What an evaluator sees of one request: a live one, or a row of a data set.
 
@@ -231,7 +235,7 @@ class Record:
     tags: Mapping[str, str] = field(default_factory=dict)
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Evaluation:
     """One outcome of one evaluator. The type of ``value`` decides what kind of outcome it is.
 
@@ -299,7 +303,7 @@ def is_stand_in(evaluation: Evaluation) -> bool:
 # What is said to a judge model, and what it answers.
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Message:
     """One turn of a chat with a judge model.
 
@@ -312,7 +316,7 @@ class Message:
     content: str
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Completion:
     """The answer of a judge model.
 
@@ -329,7 +333,7 @@ class Completion:
     finish_reason: str | None = None
 
 
-@noun
+@noun(frozen=True, slots=True)
 class ModelCall:
     """One call of a model that a judgement made elsewhere, for its trace."""
 
@@ -346,7 +350,7 @@ class ModelCall:
 # What the pipeline delivers to exporters: spans, evaluations, and judges that did not run.
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Target:
     """The span that an evaluation is about; all ``None`` when it was submitted outside any."""
 
@@ -358,7 +362,7 @@ class Target:
     """What the metadata of each of its evaluations says beside: such as their scope."""
 
 
-@noun
+@noun(frozen=True, slots=True)
 class EvaluationEvent:
     """An Evaluation on its way to the exporters."""
 
@@ -369,7 +373,7 @@ class EvaluationEvent:
     timestamp_ns: int
 
 
-@noun
+@noun(frozen=True, slots=True)
 class NotRun:
     """A judge that did not run on a span, and why; `statistics.reasons` has the reasons."""
 
@@ -381,7 +385,7 @@ class NotRun:
     timestamp_ns: int
 
 
-@noun
+@noun(frozen=True, slots=True)
 class SpanData:
     """A finished span, as exporters see it."""
 
@@ -427,7 +431,7 @@ class SpanData:
         return self.request if type(self.request) is dict else None
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Batch:
     """What a delivery hands to an exporter at once."""
 
@@ -443,7 +447,7 @@ class Batch:
 # What a decision model is asked and what it answers, in no vendor's words.
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Option:
     """One possible answer to a question.
 
@@ -456,7 +460,7 @@ class Option:
     description: str = ""
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Question:
     """A typed question about a record.
 
@@ -477,7 +481,7 @@ class Question:
     options: tuple[Option, ...] = ()
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Answer:
     """The answer to one question: a probability for each option, or the reason why there is none.
 
@@ -492,7 +496,7 @@ class Answer:
     error: Failure | None = None
 
 
-@noun
+@noun(frozen=True, slots=True)
 class Decision:
     """What came of one call of `DecisionModel.decide`.
 
