@@ -32,6 +32,7 @@ LEFT_OUT = (
     "tests/typing", "tests/viewer", "tests/test_distribution.py",
     "tests/pipeline/spool/test_survival.py", "tests/statistics/test_coverage.py",
     "tests/heuristics/test_work_budget.py", "tests/heuristics/test_contract.py",
+    "tests/heuristics/test_pauses.py", "tests/config/test_wrong_values.py",
 )  # fmt: skip
 """Tests of plugins, of other folders of the repository, of other environments, of the package as a
 whole, or that take minutes each."""
