@@ -45,6 +45,8 @@ _HEURISTICS = {
     "total_output_token_count": "llmeval_sdk.heuristics.usage:total_output_token_count",
     "latency_seconds": "llmeval_sdk.heuristics.usage:latency_seconds",
 }  # fmt: skip
+_CORE = tuple(_HEURISTICS)
+"""The names of those of the core, to which plugins add theirs."""
 
 
 class Attachment(NamedTuple):
@@ -242,21 +244,26 @@ def plugins() -> Sequence[Manifest]:
     """
     global _loaded  # noqa: PLW0603
     if _loaded is None:
-        with loading, _making:
+        # The lock is not held meanwhile: another thread may wait for it inside an import of its
+        # own, for which this one waits.
+        with loading:
+            problems: list[tuple[str, str]] = []
+            found = list(_in_order(_found(problems), problems))
+        with _making:
             if _loaded is None:
-                found: list[Manifest] = []
-                for plugin in _in_order(_found()):
-                    found.append(plugin)
+                for plugin in found:
                     for kind, table in _TABLES.items():
                         for name, address in getattr(plugin, kind).items():
                             table.setdefault(name, plugin.absolute(address))
                     for name, attachment in plugin.attachments.items():
                         _ATTACHMENTS.setdefault(name, attachment)
+                for name, reason in problems:
+                    _leave_out(name, reason)
                 _loaded = found
     return _loaded
 
 
-def _found() -> dict[str, Manifest]:
+def _found(problems: list[tuple[str, str]]) -> dict[str, Manifest]:
     found: dict[str, Manifest] = {}
     for name in _PLUGINS:
         home = f"{__package__}.plugins.{name}"
@@ -264,39 +271,36 @@ def _found() -> dict[str, Manifest]:
             found[name] = load_module(home).plugin
         except ModuleNotFoundError as error:
             if error.name != home:
-                _leave_out(name, f"its import fails: {error}")
+                problems.append((name, f"its import fails: {error}"))
         except Exception as error:
-            _leave_out(name, f"its import fails: {type(error).__name__}: {error}")
+            problems.append((name, f"its import fails: {type(error).__name__}: {error}"))
     for point in _entry_points("plugins") if _some_package_has_plugins() else ():
         plugin = _brought_by(point)
-        if plugin is None:
-            continue
-        if plugin.name in found:
-            _leave_out(point.name, f"another plugin is named {plugin.name!r}: {point.value}")
+        if isinstance(plugin, str):
+            problems.append((point.name, plugin))
+        elif plugin.name in found:
+            words = f"another plugin is named {plugin.name!r}: {point.value}"
+            problems.append((point.name, words))
         else:
             found[plugin.name] = plugin
     return found
 
 
-def _brought_by(point: EntryPoint) -> Manifest | None:
-    """Load the plugin of another package; ``None`` where it cannot be used."""
+def _brought_by(point: EntryPoint) -> Manifest | str:
+    """Load the plugin of another package; say why where it cannot be used."""
     try:
         brought = point.load()
         plugin = brought() if isinstance(brought, type) else brought
     except Exception as error:
-        _leave_out(point.name, f"its import fails: {type(error).__name__}: {error}")
-        return None
+        return f"its import fails: {type(error).__name__}: {error}"
     if not isinstance(plugin, Manifest) or not plugin.name:
-        _leave_out(point.name, f"{point.value} is no llmeval_sdk.Plugin with a name")
-        return None
+        return f"{point.value} is no llmeval_sdk.Plugin with a name"
     if plugin.api > PLUGIN_API:
-        words = f"it needs a newer llmeval_sdk (plugin API {plugin.api}, here {PLUGIN_API})"
-        _leave_out(point.name, words)
-        return None
+        return f"it needs a newer llmeval_sdk (plugin API {plugin.api}, here {PLUGIN_API})"
     return plugin
 
 
-def _in_order(found: Mapping[str, Manifest]) -> Iterator[Manifest]:
+def _in_order(found: Mapping[str, Manifest], problems: list[tuple[str, str]]) -> Iterator[Manifest]:
     """Yield the plugins whose requirements are there, each behind those that it requires."""
     done: dict[str, bool] = {}
 
@@ -308,7 +312,7 @@ def _in_order(found: Mapping[str, Manifest]) -> Iterator[Manifest]:
             if need in found:
                 yield from visit(need)
             if not done.get(need):
-                _leave_out(name, f"it requires the plugin {need!r}, which is not there")
+                problems.append((name, f"it requires the plugin {need!r}, which is not there"))
                 return
         done[name] = True
         yield found[name]
@@ -345,7 +349,7 @@ def attachment(name: str) -> Attachment | None:
 
 def core_attachments() -> Mapping[str, Attachment]:
     """Return those of the core, for what must not wait until the plugins are there."""
-    return {name: _ATTACHMENTS[name] for name in _HEURISTICS if name in _ATTACHMENTS}
+    return {name: _ATTACHMENTS[name] for name in _CORE if name in _ATTACHMENTS}
 
 
 def judges() -> dict[str, str]:
@@ -399,6 +403,9 @@ def evaluator(name: str) -> Evaluator:
     """Find an evaluator by name; raises `ConfigurationError` with the nearest known name."""
     if name in _own:
         return _own[name]
+    if name in _CORE:  # without the plugins: the app's thread may ask before they are there
+        built_in: Evaluator = load(_HEURISTICS[name])
+        return built_in
     family, _, rest = name.partition(":")
     families = table("families")
     if family in families:

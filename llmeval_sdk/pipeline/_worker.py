@@ -106,8 +106,6 @@ class Worker:
         self._pace = Pace(plan.background_share)
         self._due = 0.0
         self._hurry = self._stop = self._over = False
-        self._unscored = 0
-        """How many spans ended before the inline heuristics of the plan were known."""
 
     def stop(self) -> None:
         """Take no further record."""
@@ -134,7 +132,6 @@ class Worker:
     def run(self) -> None:
         """Work until the last barrier; the thread ends then."""
         limit_processor_time(HEURISTIC_SECONDS)
-        self._unscored = len(self._span_processor.lane)
         pause_with(self._rest)
         _warm(self._plan)
         stop = False
@@ -204,11 +201,20 @@ class Worker:
             for _ in range(len(lane) + 1):
                 if self._over or (item := lane.take()) is None:
                     break
+                self._complete_scores(item.item if type(item) is Spooled else item)
                 self._take(item)
                 self._rest()
                 if monotonic() > self._due:
                     self._due = monotonic() + IDLE_SECONDS
                     self._often()
+
+    def _complete_scores(self, item: object) -> None:
+        """Score a span that ended before the inline heuristics of the plan were known."""
+        if type(item) is not Span or item.end_ns > self._span_processor.scored_since:
+            return
+        if item.is_evaluated:
+            with shield("inline heuristics"):
+                self._span_processor.score(item)
 
     def _tend(self) -> None:
         """Settle records in the spool, and deal with those that other processes left."""
@@ -226,10 +232,6 @@ class Worker:
         if type(item) is Unread:
             self._read(item)
             return
-        if self._unscored and type(item) is Span:
-            self._unscored -= 1
-            if item.is_evaluated:
-                self._span_processor.score(item)
         kept = item if type(item) is Spooled else None
         missed = self._spooling.missed if kept is not None and self._spooling is not None else 0
         judgements: list[Future[None]] = []

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from llmeval_sdk import config, registry
+from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.tracing.internals import off
 
@@ -38,6 +39,8 @@ class IntakePlan:
     Args:
         exporters: those that are made already, because they follow open spans.
         names: the exporters that there will be, as far as that is known.
+        is_whole: whether the app's thread needs the whole plan before its first record is taken.
+        may_judge: whether a judge may run.
         make_inline: makes the heuristics of the app's thread.
         reads_anything: whether one of them may have something to say of any record.
         retrieved: see the setting ``retrieved_context``.
@@ -53,6 +56,8 @@ class IntakePlan:
         reads_anything: bool = False,
         exporters: Sequence[BaseExporter] = (),
         names: Sequence[str] = (),
+        is_whole: bool = False,
+        may_judge: bool = False,
         retrieved: str = "last",
         retrieval_limits: Mapping[str, int] | None = None,
         queue_records: int = MAX_QUEUED_RECORDS,
@@ -62,6 +67,8 @@ class IntakePlan:
         self.reads_anything = reads_anything
         self.exporters = tuple(exporters)
         self.names = tuple(names) or tuple(exporter.name for exporter in exporters)
+        self.is_whole = is_whole
+        self.may_judge = may_judge
         self.retrieved = retrieved
         self.retrieval_limits = retrieval_limits
         self.queue_records = queue_records
@@ -95,23 +102,34 @@ def intake_plan(settings: Settings, exporters: Sequence[BaseExporter]) -> Intake
         return inline_heuristics(settings)
 
     own = any(getattr(evaluator, "inline", False) for evaluator in registry.own_evaluators())
+    names = settings.exporters or tuple(exporter.name for exporter in exporters)
     return IntakePlan(
         make_inline=make_inline,
         reads_anything=own and make_inline().reads_anything,
         exporters=exporters,
-        names=settings.exporters,
+        names=names or ("local",),
+        is_whole=_needs_whole_plan(settings),
+        may_judge=_may_judge(settings),
         retrieved=settings.retrieved_context,
         retrieval_limits=settings.retrieval_limits,
     )
 
 
-def needs_whole_plan(settings: Settings) -> bool:
+def _needs_whole_plan(settings: Settings) -> bool:
     """Return whether the app's thread needs the whole plan.
 
     A process that keeps its records in the spool has to write the first one there before it goes
     on.
     """
     return bool(settings.spool) or settings.worker != "thread"
+
+
+def _may_judge(settings: Settings) -> bool:
+    """Return whether a judge may run, as far as the core can tell."""
+    decisions = settings.of(DecisionSettings).decision_model
+    if settings.judge_model or decisions or settings.evaluators or settings.escalations:
+        return True
+    return any(evaluator.kind == "judge" for evaluator in registry.own_evaluators())
 
 
 def may_be_live(settings: Settings) -> bool:

@@ -231,14 +231,14 @@ class JudgesLoop:
 
     def __init__(self, new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
         self._new_loop = new_loop or DaemonLoop
-        self._thread = OneThread(self._serve, name="llmeval-judges")
+        self.thread = OneThread(self._serve, name="llmeval-judges")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
         self._shut = False
 
     def start(self) -> bool:
         """Start the thread if it does not run; False where none can start."""
-        return self._thread.start()
+        return self.thread.start()
 
     def is_ready(self) -> bool:
         """Start the thread and wait for its loop; False where there will be none."""
@@ -316,6 +316,11 @@ class Judging:
     def start(self) -> bool:
         """Start the judges' thread if it does not run; False where none can start."""
         return self._loop.start()
+
+    @property
+    def thread(self) -> OneThread:
+        """The thread that runs judges."""
+        return self._loop.thread
 
     def submit(self, job: Job) -> Future[None] | None:
         """Take a judgement, or emit why it is not made.

@@ -7,6 +7,7 @@ process does not wait for it; see `intake` and `work`.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
@@ -85,6 +86,8 @@ class Pipeline:
         self._often = often
         self._span_processor = SpanProcessor(intake, self.start, self._find)
         self._work: Work | None = None
+        self._late: deque[Callable[[Plan], object]] = deque()
+        """What the app declared while the plan was made, to be added to it."""
         self._making = threading.RLock()
         """Held while the work is made; who waits for it waits here."""
         self._maker: int | None = None
@@ -92,10 +95,15 @@ class Pipeline:
         self._hurry = threading.Event()
         """Set when somebody waits for the work, so that it is made without pauses."""
         self._thread = OneThread(self._run, name="llmeval-worker")
+        self._judges_thread = OneThread(self._judge, name="llmeval-judges")
+        self._made = threading.Event()
+        """Set when the work is made, or cannot be."""
         self._worker_thread: int | None = None
         self._begun_step = 0.0
         self._starting = threading.RLock()
         self._started = False
+        self._is_abandoned = False
+        """Whether the pipeline was shut down before it had anything to work with."""
         self._done = threading.Event()
         self._ending = count()
         self._ender: int | None = None
@@ -148,20 +156,28 @@ class Pipeline:
         return self.intake.exporters if self._work is None else self._work.plan.exporters
 
     def add(self, heuristic: Heuristic, *, inline: bool) -> None:
-        """Add a heuristic that the app declared after the plan was made.
-
-        One that is still to be made will have it.
-        """
+        """Add a heuristic that the app declared after the pipeline was put in force."""
         if inline:
             self._span_processor.inline.add(heuristic)
-        if self._work is not None:
-            plan = self._work.plan
-            (plan.inline if inline else plan.background).add(heuristic)
+        self._change(lambda plan: (plan.inline if inline else plan.background).add(heuristic))
 
     def add_judge(self, judge: Judge) -> None:
         """Add a judge that a rule or an escalation was waiting for; see `add`."""
+        self._change(lambda plan: plan.add_awaited(judge))
+
+    def _change(self, change: Callable[[Plan], object]) -> None:
+        """Change the plan now, or as soon as it is made."""
+        self._late.append(change)
         if self._work is not None:
-            self._work.plan.add_awaited(judge)
+            self._catch_up(self._work.plan)
+
+    def _catch_up(self, plan: Plan) -> None:
+        while self._late:
+            try:
+                change = self._late.popleft()
+            except IndexError:  # another thread makes the last change
+                return
+            change(plan)
 
     def say_if_nothing_was_judged(self, stats: Stats) -> None:
         """Leave a line for the log if judges were asked for and none of them gave a verdict."""
@@ -183,16 +199,19 @@ class Pipeline:
 
                 work = Work(plan, self._span_processor, often=self._often)
             self._span_processor.follow(plan.exporters)
-            self._span_processor.inline = plan.inline
+            self._span_processor.put_in_force(plan.inline)
+            work.worker.judging.thread.rely_on(self._judges_thread)
             self._work = work
+            self._catch_up(plan)
         except Exception as error:
             if not shield.swallow("configure", error):
                 raise
             self._has_failed = True
-            self._span_processor.close()
+            self._span_processor.closed = True  # a successor goes on taking what comes
             self._span_processor.sweep("no_worker")
         finally:
             self._maker = None
+            self._made.set()
 
     def _pause(self) -> None:
         """Let the app's threads, and a fork, go between two steps of loading."""
@@ -208,9 +227,20 @@ class Pipeline:
         self._begun_step = perf_counter()
         with self._making:
             self._make()
+        if self._work is None:
+            return
+        if self._is_abandoned:
+            self._span_processor.sweep()
+            self._work.close(delivered=self._work.stop(monotonic()))
+            return
+        self._work.start()
+        self._work.worker.run()
+
+    def _judge(self) -> None:
+        """Be the judges' thread: from 3.12 on, Python starts none once the script has ended."""
+        self._made.wait()
         if self._work is not None:
-            self._work.start()
-            self._work.worker.run()
+            self._work.worker.judging.thread.take()
 
     def _find(self, name: object) -> Evaluator | None:
         return None if (work := self.work()) is None else work.plan.find(name)
@@ -285,7 +315,9 @@ class Pipeline:
 
     def left(self, stats: Stats) -> str:
         """Say what a flush left undone, and for how long that may take; empty: nothing."""
-        return "" if self._work is None else self._work.left(stats)
+        if self._work is None:
+            return f"{stats.undelivered} records to deliver" if stats.undelivered else ""
+        return self._work.left(stats)
 
     def shutdown(self, timeout: float) -> Stats:
         """Take in nothing more; deliver what is there within ``timeout`` s and count the rest."""
@@ -304,6 +336,7 @@ class Pipeline:
         if self._started:
             work = self.work(seconds_left(deadline))
             if work is None:
+                self._is_abandoned = True  # the worker looks here once it has made the work
                 complete = False
             else:
                 complete &= work.settle(judges_until, deadline, last=True)
@@ -382,14 +415,18 @@ class Pipeline:
 
         The first record does it; calling it earlier takes over what other processes left.
         """
-        if self._work is not None and self._work.plan.role == "off":
+        work = self._work
+        if work is None and (self.intake.is_whole or is_to_be_killed()):
+            work = self.work()
+        if work is not None and work.plan.role == "off":
             return False
         with self._starting:
             if not self._started and not self._span_processor.closed:
-                work = self.work() if is_to_be_killed() else self._work
                 if work is not None:
                     self._prepare_for_the_kill(work)
                     work.start()
+                elif self.intake.may_judge:
+                    self._judges_thread.start()
                 if self._thread.start() and not self._started:  # a finaliser may have got here too
                     self._started = True
                     if self._begun is not None:

@@ -31,7 +31,6 @@ from llmeval_sdk.pipeline.intake import (
     intake_plan,
     make_early,
     may_be_live,
-    needs_whole_plan,
 )
 from llmeval_sdk.pipeline.pipeline import LOADING_SECONDS, MakePlan, Pipeline
 from llmeval_sdk.process import shield
@@ -273,6 +272,8 @@ def _configure_from_environment() -> None:
                 raise
             state.enabled = False
             shield.write_notices()
+    if (current := in_force.pipeline) is not None and current.intake.is_whole:
+        current.work()  # without the lock, which its maker takes
 
 
 def _put_environment_in_force() -> None:
@@ -298,8 +299,6 @@ def _put_environment_in_force() -> None:
     _put_in_force(resolved, intake, make)
     if is_early:
         _start_plugins(resolved)
-    if needs_whole_plan(resolved) and in_force.pipeline is not None:
-        in_force.pipeline.work()
 
 
 def _plan_maker(read: Callable[..., Settings], early: Early, *, starts_plugins: bool) -> MakePlan:
@@ -313,7 +312,8 @@ def _plan_maker(read: Callable[..., Settings], early: Early, *, starts_plugins: 
         try:
             plan, resolved = _make_work_plan(read, early, pause)
         except Exception:
-            state.enabled = state.enabled and not in_force.is_made_by(make)
+            with in_force.lock:
+                state.enabled = state.enabled and not in_force.is_made_by(make)
             raise
         if not early.exporters:
             _connect(plan.exporters, plan.redactor)
@@ -436,12 +436,15 @@ def _put_in_force(resolved: Settings, intake: IntakePlan, make_plan: MakePlan) -
     """Replace the pipeline in force; the old one delivers its records in the background."""
     global _exit_registered  # noqa: PLW0603
     with in_force.lock:
-        old, in_force.settings = in_force.pipeline, resolved
-        new = in_force.pipeline = _make(intake, make_plan)
+        old, new = in_force.pipeline, _make(intake, make_plan)
+        identities = _identities(resolved)
+        in_force.settings = resolved
         state.sample_below = round(resolved.trace_sample_rate * (1 << 64))
         state.enabled = resolved.enabled
         keep_images(resolved.images == "keep")
-        state.identities = _identities(resolved)
+        state.identities = identities
+        # Last: other threads use a pipeline that they see here without the lock.
+        in_force.pipeline = new
         state.recorder = new if resolved.enabled else None
         if not _exit_registered:
             _exit_registered = True

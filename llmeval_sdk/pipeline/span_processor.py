@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sized
 from queue import Empty, SimpleQueue
+from time import time_ns
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
@@ -51,6 +52,8 @@ class SpanProcessor:
         self._wake: SimpleQueue[None] = SimpleQueue()
         self._inline: Heuristics | None = None
         """The inline heuristics, which are loaded for the first span that they can read."""
+        self.scored_since = 0
+        """When the plan's own came in their place: the worker scores what had ended before."""
         self.lane = BoundedQueue(max_records=plan.queue_records, max_bytes=plan.queue_bytes)
         self.reserved = BoundedQueue(max_records=4 * plan.queue_records, max_bytes=plan.queue_bytes)
         """Evaluations have a lane of their own, so that a burst of spans does not drop them."""
@@ -79,9 +82,10 @@ class SpanProcessor:
                 self._inline = self._plan.make_inline()
         return self._inline
 
-    @inline.setter
-    def inline(self, inline: Heuristics) -> None:
+    def put_in_force(self, inline: Heuristics) -> None:
+        """Score by the inline heuristics of a finished plan from now on."""
         self._inline = inline
+        self.scored_since = time_ns()
 
     def on_start(self, span: Span) -> None:
         """Let exporters open their library's own span."""
@@ -103,12 +107,16 @@ class SpanProcessor:
         if not span.flags & 1:  # the sampler of a live library has dropped it
             return
         settle(span)
-        if span.kind == "retrieval" and span.retrieved_context is not None:
-            evaluation = self.early(span)
-            span.scored = None if evaluation is None else [evaluation]
-        roll_up(span)
-        if span.is_evaluated:
-            self.score(span)
+        try:
+            if span.kind == "retrieval" and span.retrieved_context is not None:
+                evaluation = self.early(span)
+                span.scored = None if evaluation is None else [evaluation]
+            roll_up(span)
+            if span.is_evaluated:
+                self.score(span)
+        except (Exception, SystemExit) as error:
+            if not swallow("inline heuristics", error):
+                raise
         taker = self._in_force()
         taker.spans.add()
         taker._put(taker.lane, span, span.size)

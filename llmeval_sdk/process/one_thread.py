@@ -25,7 +25,7 @@ class OneThread:
     def start(self) -> bool:
         """Start the thread unless it was started; False where Python can start none."""
         if not self._threads:
-            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            thread = threading.Thread(target=self.take, name=self._name, daemon=True)
             try:
                 thread.start()
             except RuntimeError:
@@ -39,7 +39,12 @@ class OneThread:
             thread.join(seconds_left(deadline))
         return not any(thread.is_alive() for thread in self._threads)
 
-    def _run(self) -> None:
+    def rely_on(self, other: OneThread) -> None:
+        """Start no thread where another one has been started that is going to call `take`."""
+        self._threads.extend(other._threads)
+
+    def take(self) -> None:
+        """Do the work on the calling thread, unless another thread does it."""
         if next(self._turns) == 0:
             self._threads.append(threading.current_thread())  # `start` may have been interrupted
             self._work()

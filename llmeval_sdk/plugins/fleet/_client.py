@@ -241,6 +241,11 @@ class FleetClient(Judging):
             else VerdictReader(self._own, self._host, dispatcher, self.fleet, self._add_usage)
         )
 
+    @property
+    def thread(self) -> OneThread:
+        """The thread that hands judgements to the fleet."""
+        return self._thread
+
     def start(self) -> bool:
         """Start the thread if it does not run; False where none can start."""
         if self._plan.decisions is not None:

@@ -109,6 +109,21 @@ extract([{"content": "Built in 1932.", "score": 0.5}])
     assert len(names) == len(set(names))
 
 
+def test_a_retrieval_is_scored_at_once_without_the_plugins(counted):
+    """Their manifests are the worker's to load; the app's thread needs one score of the core."""
+    plugins, score = counted("""
+@llmeval.retrieval
+def retrieve(question):
+    return [{"content": "The roof is made of slate.", "score": 0.5}]
+with llmeval.workflow("look up", request="What is the roof made of?") as span:
+    retrieve("What is the roof made of?")
+    score = span.evaluations["context_relevance"].value
+plugins = [name for name in imported if name.startswith("llmeval_sdk.plugins")]
+print(json.dumps([plugins, score]))
+""")
+    assert (plugins, score) == ([], 0.25)
+
+
 def test_a_score_asked_for_by_name_is_there_for_the_first_record(counted):
     """A span that ends before the worker has made its plan gets what the plan asks for."""
     asked = {"LLMEVAL_EVALUATORS": "latency_seconds"}
