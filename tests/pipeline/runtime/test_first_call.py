@@ -1,7 +1,9 @@
 """What the first traced call of a process loads and does, where the environment sets the SDK up."""
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -193,3 +195,29 @@ with contextlib.closing(sqlite3.connect(".llmeval/llmeval.db")) as database:
 print(json.dumps([complete, runtime.settings().judge_timeout, len(memory.spans()), stored]))
 """)
     assert found == [True, 7.0, 1, 1]
+
+
+def test_a_script_that_ends_at_once_is_judged(tmp_path):
+    """From 3.12 on, Python starts no thread for the judges once the script has ended."""
+    script = """
+import llmeval_sdk as llmeval
+@llmeval.judge
+def always_right(record, llm):
+    return 1.0
+@llmeval.workflow(evaluators=["always_right"])
+def answer(question):
+    return "yes"
+answer("q")
+"""
+    own = {
+        "LLMEVAL_JUDGE_MODEL": "gpt-4o", "OPENAI_API_KEY": "no-key",
+        "LLMEVAL_STORE": str(tmp_path / "store.db"), "LLMEVAL_SHUTDOWN_TIMEOUT": "50",
+    }  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **own},
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    with contextlib.closing(sqlite3.connect(tmp_path / "store.db")) as database:
+        names = [name for (name,) in database.execute("SELECT name FROM evaluations")]
+    assert names == ["always_right"]
