@@ -51,7 +51,11 @@ OF_EVERY_PYTHON = (
 )  # fmt: skip
 """What CI runs on each other Python: what depends on the interpreter (wrapped functions, frames,
 threads, forks, exits, pickles, annotations), each command once, and the demo."""
-THREE_FILES, FOUR_TESTS = ("-n", "3", "--dist", "loadfile"), ("-n", "4", "--dist", "load")
+ENDS = "--max-worker-restart=0"
+"""A run ends when a process of its own is killed: with a new one in its place xdist waits for ever
+for the tests of the old one."""
+THREE_FILES = ("-n", "3", "--dist", "loadfile", ENDS)
+FOUR_TESTS = ("-n", "4", "--dist", "load", ENDS)
 """One more than the cores of CI: some tests wait, for deadlines and for other processes."""
 NO_TEST_WAS_CHOSEN = 5
 """What pytest exits with when the arguments name only tests of the other part. Without names both

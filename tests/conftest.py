@@ -19,6 +19,7 @@ hypothesis.settings.register_profile("any machine", deadline=None)  # a busy one
 hypothesis.settings.load_profile("any machine")
 
 
+KILLED = pytest.StashKey[bool]()
 _FOLDERS = itertools.count()
 gc.disable()  # until the tests are collected, of which there is no garbage
 
@@ -45,10 +46,18 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    """Note that a process of xdist was killed: the tests that it had before it did not run."""
+    node.config.stash[KILLED] = node.config.stash.get(KILLED, False) or error is not None
+
+
 def pytest_sessionfinish(session, exitstatus):
     """Leave the exit status where `.ci/suites.py` asks for it; workers of xdist leave none."""
     exits = os.environ.get("TEST_EXITS_FILE")
     if exits and not hasattr(session.config, "workerinput"):
+        if session.config.stash.get(KILLED, False):
+            exitstatus = pytest.ExitCode.INTERNAL_ERROR
         with Path(exits).open("a") as file:
             file.write(f"{int(exitstatus)}\n")
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation.models import Models
-from llmeval_sdk.evaluation.scoring import failed, outcome
+from llmeval_sdk.evaluation.scoring import failed, of_bounded_size, outcome
 from llmeval_sdk.evaluation.verdicts import EarlierVerdict, Verdicts, key_of
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation, EvaluationEvent, ModelCall, Record, Target, values
@@ -29,7 +29,7 @@ async def _run_judge(judge: Judge, record: Record, llm: Any, *, timeout: float) 
     begun = perf_counter()
     try:
         result = await within(timeout, judge.evaluate(record, llm))
-        evaluation = outcome(result, judge)
+        evaluation = of_bounded_size(outcome(result, judge))
     except (TimeoutError, asyncio.TimeoutError):
         evaluation = failed(judge, "timeout", f"no verdict after {timeout:g} s")
     except JudgeError as error:

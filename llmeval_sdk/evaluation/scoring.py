@@ -24,6 +24,7 @@ from llmeval_sdk.model.fields import (
 from llmeval_sdk.model.placeholders import NOT_READ
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Learner
 from llmeval_sdk.process.loading import loading
+from llmeval_sdk.process.pieces import is_larger
 from llmeval_sdk.process.shield import shield, swallow
 from llmeval_sdk.registry import Attachment
 
@@ -32,6 +33,8 @@ from llmeval_sdk.registry import Attachment
 
 
 _MAX_MESSAGE = 2_000
+MAX_METADATA = 1 << 20
+"""Characters of metadata that an evaluator of the app may add to one evaluation."""
 _INFINITY = float("inf")
 
 
@@ -79,6 +82,14 @@ def outcome(result: Any, evaluator: Evaluator) -> Evaluation:
     if number is None:
         return _named(evaluator, error=_not_a_value(result))
     return _named(evaluator, value=number)
+
+
+def of_bounded_size(evaluation: Evaluation) -> Evaluation:
+    """Return the evaluation of an app's evaluator, without metadata of more than a megabyte."""
+    if not evaluation.metadata or not is_larger(evaluation.metadata, MAX_METADATA):
+        return evaluation
+    note = f"the metadata, of more than {MAX_METADATA:,} characters"
+    return replace(evaluation, metadata={"left_out": note})
 
 
 def failed(evaluator: Evaluator, type: str, message: str = "") -> Evaluation:  # noqa: A002
@@ -350,7 +361,7 @@ class Heuristics:
     def run_one(self, name: str, record: Record) -> Evaluation | None:
         """Run the heuristic of a name; ``None`` if it is not among these."""
         heuristic = self.get(name)
-        return None if heuristic is None else run_heuristic(heuristic, record)
+        return None if heuristic is None else of_bounded_size(run_heuristic(heuristic, record))
 
     def run(  # noqa: C901, PLR0912
         self,
@@ -408,6 +419,8 @@ class Heuristics:
             else:
                 run = run_heuristic if built_in and not postponed else by
                 evaluation = run(heuristic, record)
+            if evaluation is not None and not built_in:
+                evaluation = of_bounded_size(evaluation)
             if evaluation is not None and (
                 evaluation.value is not None
                 or evaluation.error is not None

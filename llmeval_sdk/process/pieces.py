@@ -8,11 +8,9 @@ a method of `str` more than `MAX_READ`; longer texts are read in pieces.
 from __future__ import annotations
 
 import json
-import marshal
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import Any, AnyStr, TypeVar
 
 
@@ -25,8 +23,11 @@ OVERLAP = 1 << 10
 SHORT = 1 << 11
 """Characters that are read without a pause: a generator for each passage of ordinary length took a
 tenth of the worker's instructions."""
-_WITHOUT_REFERENCES = 2
-"""The format of ``marshal`` that writes a text as often as it stands there, as JSON does."""
+MAX_WRITTEN = 1 << 26
+"""Characters of one value that are written as JSON: a value of a few lists that stand in each other
+twice would take more than any machine has."""
+_BESIDE = 8
+"""Characters that a value counts as beside its text: signs of JSON, or a number."""
 _ITEMS = 64
 """Matches, or other items, between two pauses: some tens of microseconds."""
 _Item = TypeVar("_Item")
@@ -149,30 +150,58 @@ def read_json(text: str) -> Any:
     return json.loads(text)
 
 
+def is_larger(value: Any, most: int) -> bool:
+    """Return whether the texts and other values in a value come to more characters than ``most``.
+
+    A value is counted as often as it stands there, as JSON writes it, and the counting ends with
+    the first one that is too much.
+    """
+    values, size = [value], 0
+    while values and size <= most:
+        value = values.pop()
+        cls = type(value)
+        size += _BESIDE
+        if cls is str or isinstance(value, str):
+            size += len(value)
+        elif cls is dict or isinstance(value, dict):
+            size += sum([len(key) + _BESIDE for key in value if type(key) is str])
+            values += value.values()
+        elif cls is list or isinstance(value, (list, tuple)):
+            values += value
+    return size > most
+
+
 def json_text(encoder: json.JSONEncoder, value: Any) -> str:
     """Write a value as JSON as an encoder does, but a large one in several calls, with pauses.
 
     What is neither a text, a list nor a mapping with texts for keys is written in one call.
+
+    Raises:
+        ValueError: there is more than `MAX_WRITTEN` to write.
     """
-    cls, size = type(value), MAX_READ + 1
-    if cls is str:
-        size = len(value)
-    elif cls not in (list, tuple, dict):
-        size = 0
-    else:
-        with suppress(ValueError):  # it holds more than plain values
-            size = len(marshal.dumps(value, _WITHOUT_REFERENCES))
-    if size <= MAX_READ:
-        return encoder.encode(value)
+    return _json_text(encoder, value, [MAX_WRITTEN])
+
+
+def _json_text(encoder: json.JSONEncoder, value: Any, room: list[int]) -> str:
+    cls = type(value)
+    if cls not in (str, list, tuple, dict) or not is_larger(value, MAX_READ):
+        text = encoder.encode(value)
+        room[0] -= len(text)
+        if room[0] < 0:
+            raise ValueError(f"more than {MAX_WRITTEN:,} characters of JSON to write")
+        return text
     pause()
     if cls is str:
-        return f'"{"".join([encoder.encode(piece)[1:-1] for piece in pieces(value, MAX_READ)])}"'
+        most = MAX_READ - _BESIDE
+        parts = [_json_text(encoder, piece, room)[1:-1] for piece in pieces(value, most)]
+        return f'"{"".join(parts)}"'
     if cls is list or cls is tuple:
-        return f"[{encoder.item_separator.join([json_text(encoder, item) for item in value])}]"
-    if cls is dict and all(type(key) is str for key in value):
+        parts = [_json_text(encoder, item, room) for item in value]
+        return f"[{encoder.item_separator.join(parts)}]"
+    if all(type(key) is str for key in value):
         fields = sorted(value.items()) if encoder.sort_keys else value.items()
         parts = [
-            f"{encoder.encode(key)}{encoder.key_separator}{json_text(encoder, item)}"
+            f"{encoder.encode(key)}{encoder.key_separator}{_json_text(encoder, item, room)}"
             for key, item in fields
         ]
         return f"{{{encoder.item_separator.join(parts)}}}"

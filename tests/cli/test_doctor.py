@@ -329,7 +329,7 @@ def test_escalations_and_budgets_of_groups_that_cannot_be_read_are_broken(llmeva
         "BROKEN LLMEVAL_ESCALATIONS escalation 1: unknown key 'shar', did you mean 'share'?;"
         " 'safety' does not run"
     )
-    assert "no judge runs until it can be read" in line(done, "BROKEN LLMEVAL_BUDGET_GROUPS")
+    assert "no judge runs until that is mended" in line(done, "BROKEN LLMEVAL_BUDGET_GROUPS")
 
 
 def test_a_sampling_rule_that_names_no_evaluator_is_broken(llmeval):

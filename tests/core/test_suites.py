@@ -164,3 +164,18 @@ def test_a_part_without_tests_has_lost_them(all_tests, tmp_path):
     file.write_text(file.read_text().replace("@pytest.mark.alone('it measures')", ""))
     (tmp_path / "mended").touch()
     assert all_tests() == 1
+
+
+def test_a_killed_process_ends_the_run(all_tests, tmp_path, monkeypatch):
+    """It neither waits for ever nor passes for a run of every test when the test passes alone."""
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path / "tests")
+    monkeypatch.setenv("TEST_EXITS_FILE", str(tmp_path / "exits"))
+    for file in range(6):
+        (tmp_path / "tests" / f"test_{file}.py").write_text(
+            "import os, pytest\n"
+            "@pytest.mark.parametrize('number', range(40))\n"
+            f"def test_killed(number):\n    ({file}, number) == (3, 20) and os.kill(os.getpid(), 9)\n"
+            "@pytest.mark.alone('it measures')\ndef test_alone():\n    pass\n"
+        )
+    assert all_tests("-n3") == 1
+    assert (tmp_path / "exits").read_text().split() == ["3", "0"]

@@ -124,9 +124,10 @@ def test_depth_ends_in_a_marker():
     assert "<too deep>" in dumps(deep())
 
 
-def test_breadth_ends_in_a_marker():
+@pytest.mark.parametrize("leaf", [math.nan, 1.5, "x" * 1_000, {}])
+def test_breadth_ends_in_a_marker(leaf):
     """A small value that unfolds into millions of nodes is cut."""
-    value = [math.nan]
+    value = [leaf]
     for _ in range(40):
         value = [value, value]
     assert len(dumps(value)) < 5_000_000

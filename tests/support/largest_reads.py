@@ -6,7 +6,6 @@ Patterns that the package compiles are wrapped before it is imported, and so are
 
 import base64
 import json
-import marshal
 import random
 import re
 import sys
@@ -69,8 +68,7 @@ def watch() -> None:
     encode, decode = json.JSONEncoder.encode, json.JSONDecoder.raw_decode
 
     def encode_watched(self: Any, value: Any) -> str:
-        size = len(value) if isinstance(value, str) else len(marshal.dumps(value))
-        note(size, MAX_READ)
+        note(characters(value), MAX_READ)
         return encode(self, value)
 
     def decode_watched(self: Any, text: str, idx: int = 0) -> Any:
@@ -79,6 +77,15 @@ def watch() -> None:
 
     json.JSONEncoder.encode = encode_watched  # type: ignore[method-assign]
     json.JSONDecoder.raw_decode = decode_watched  # type: ignore[method-assign]
+
+
+def characters(value: Any) -> int:
+    """Count those of all texts in a value, each as often as it stands there."""
+    if isinstance(value, dict):
+        return sum(len(key) + characters(item) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return sum(map(characters, value))
+    return len(value) if isinstance(value, str) else 0
 
 
 def _watched(function: Callable[..., Any], at: int) -> Callable[..., Any]:
