@@ -9,7 +9,6 @@ functions.
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,7 +32,7 @@ from llmeval_sdk.pipeline.intake import (
     may_be_live,
 )
 from llmeval_sdk.pipeline.pipeline import LOADING_SECONDS, MakePlan, Pipeline
-from llmeval_sdk.process import shield
+from llmeval_sdk.process import forks, shield
 from llmeval_sdk.process.exits import (
     after_children,
     before_hard_exit,
@@ -141,7 +140,11 @@ class InForce:
         return self.pipeline is not None and self.pipeline.make_plan is make_plan
 
     def all(self) -> list[Pipeline]:
-        """Return all pipelines, the oldest first."""
+        """Return all pipelines of this process, the oldest first."""
+        forks.begin_anew()
+        return self._pipelines()
+
+    def _pipelines(self) -> list[Pipeline]:
         return [*self.retired, *([self.pipeline] if self.pipeline is not None else [])]
 
     def newest_first(self) -> list[Pipeline]:
@@ -222,7 +225,7 @@ class InForce:
         """Begin anew in a forked child, without the parent's threads and waiting records."""
         self.lock = threading.RLock()
         # Kept alive: what they hold must not be finalised here, as the parent still uses it.
-        self._inherited.extend(self.all())
+        self._inherited.extend(self._pipelines())
         self.retired.clear()
         if self.pipeline is None:
             return
@@ -536,8 +539,7 @@ def _after_fork() -> None:
     in_force.begin_anew()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+forks.after_in_child(_after_fork)
 
 
 install(
@@ -745,6 +747,7 @@ def settings() -> Settings:
 
 def pipeline() -> Pipeline | None:
     """Return the pipeline in force, setting it up from the environment if there is none."""
+    forks.begin_anew()
     if in_force.pipeline is None and state.enabled:
         _configure_from_environment()
     return in_force.pipeline if state.enabled else None

@@ -19,6 +19,8 @@ from importlib import import_module
 from time import monotonic, sleep
 from types import ModuleType
 
+from llmeval_sdk.process.forks import after_in_child
+
 
 WAIT_SECONDS = 3.0
 """A fork waits for no step longer than this. The longest import of ours, that of a judge's client,
@@ -143,8 +145,8 @@ def watch_forks() -> None:
         os.register_at_fork(
             before=loading.before_fork,
             after_in_parent=loading.after_in_parent,
-            after_in_child=loading.after_in_child,
         )
 
 
+after_in_child(loading.after_in_child)
 watch_forks()

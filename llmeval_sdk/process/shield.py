@@ -9,13 +9,14 @@ The counters are exact with any number of threads, signal handlers and collector
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections import deque
 from itertools import count
 from types import CodeType, FrameType, TracebackType
 from typing import TYPE_CHECKING, NamedTuple
+
+from llmeval_sdk.process.forks import after_in_child
 
 
 if TYPE_CHECKING:
@@ -233,5 +234,4 @@ def _begin_anew() -> None:
     _last_told.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_begin_anew)
+after_in_child(_begin_anew)

@@ -46,6 +46,7 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import JudgeError
+from llmeval_sdk.process.forks import after_in_child
 from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.shield import caught, tell
 
@@ -336,5 +337,4 @@ def _serve(inbox: SimpleQueue[_AppCall]) -> None:
                 call = inbox.get()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)
+after_in_child(_idle.clear)

@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from llmeval_sdk.process.forks import after_in_child
 from llmeval_sdk.process.loading import loading
 
 
@@ -175,5 +176,4 @@ def _after_fork_in_child() -> None:
 
 
 loading.at_fork(before=_before_fork, after=_after_fork_in_parent)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+after_in_child(_after_fork_in_child)

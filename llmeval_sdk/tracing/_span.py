@@ -7,13 +7,13 @@ with the runtime, which installs itself and its recorder here.
 from __future__ import annotations
 
 import atexit
-import os
 import re
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from operator import attrgetter
+from os import getpid
 from time import perf_counter_ns, time_ns
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
@@ -50,6 +50,7 @@ from llmeval_sdk.model.records import (
     paths_not_read,
 )
 from llmeval_sdk.model.span_fields import SPAN_FIELDS
+from llmeval_sdk.process import forks
 from llmeval_sdk.process.shield import caught, swallow, tell_once
 from llmeval_sdk.tracing import ids
 from llmeval_sdk.tracing._capture import Room, capture, name_of, new_room, rows, used
@@ -153,8 +154,7 @@ def _renew_lock() -> None:
     _bootstrap = threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)
+forks.after_in_child(_renew_lock)
 
 
 class _Switching(threading.local):
@@ -225,6 +225,8 @@ def _runtime() -> _Runtime:
 
 def recorder() -> Recorder | None:
     """Return the recorder; configure the SDK from the environment if nothing has so far."""
+    if forks.process != getpid():
+        forks.begin_anew()
     if state.recorder is None and state.enabled:
         with _bootstrap:
             if state.recorder is None and state.enabled:
@@ -723,6 +725,9 @@ def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     A trace that is not sampled has spans too, so that the spans below them and other processes know
     of it; they go nowhere.
     """
+    is_root = type(parent) is not Span
+    if is_root and forks.process != getpid():
+        forks.begin_anew()
     target = state.recorder or recorder()
     if target is None:
         return None
@@ -731,6 +736,8 @@ def start(spec: Spec, parent: Span | Link | None) -> Span | None:
     if type(parent) is Link and not parent.recording:
         return None
     span = Span(spec, parent)
+    if is_root and ids.has_jumped(span.start_ns - span._perf_ns):
+        span = Span(spec, parent)
     if parent is None and (span.trace_number & 0xFFFFFFFFFFFFFFFF) >= state.sample_below:
         span.flags = 0
     if span.flags & 1:

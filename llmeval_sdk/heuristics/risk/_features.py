@@ -8,7 +8,6 @@ is linear in its length.
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from llmeval_sdk.heuristics.risk._text import (
     scaled,
 )
 from llmeval_sdk.heuristics.risk._words import SCALES, STOP_WORDS, SYMBOLS
+from llmeval_sdk.process.forks import after_in_child
 from llmeval_sdk.process.pieces import paced, pause
 from llmeval_sdk.text.budget import WorkBudget
 
@@ -282,8 +282,7 @@ def _renew() -> None:
     _contexts.renew()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew)
+after_in_child(_renew)
 
 
 # The features of one sentence: how much of it the context does not say.

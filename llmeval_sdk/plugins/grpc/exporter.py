@@ -10,7 +10,6 @@ forked in the middle of a call would hang in gRPC now and then, so gRPC is refus
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 from collections.abc import Mapping
@@ -29,6 +28,7 @@ from llmeval_sdk.exporters.http import ServerAnswer
 from llmeval_sdk.exporters.otlp.wire import fields
 from llmeval_sdk.plugins.grpc import GrpcSettings
 from llmeval_sdk.process.exits import thread_deadline
+from llmeval_sdk.process.forks import after_in_child
 
 
 DEFAULT = "http://localhost:4317"
@@ -280,5 +280,4 @@ def _after_fork() -> None:
     _calling.clear()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_in_child(_after_fork)

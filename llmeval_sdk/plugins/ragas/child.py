@@ -29,6 +29,7 @@ from weakref import WeakKeyDictionary, WeakSet
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.plugins.ragas._serve import LINE_BYTES
+from llmeval_sdk.process.forks import after_in_child
 
 
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -346,5 +347,4 @@ def _after_fork() -> None:
 
 _children = WeakKeyDictionary()
 _connections = WeakSet()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_in_child(_after_fork)

@@ -34,6 +34,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.plugins.ragas import RagasSettings
 from llmeval_sdk.plugins.ragas.child import ChildSpec, child, interpreter
+from llmeval_sdk.process.forks import after_in_child
 
 
 MEMORY_BYTES = 1 << 30
@@ -244,8 +245,7 @@ def _after_fork() -> None:
     _loop, _lock = None, threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+after_in_child(_after_fork)
 
 
 LOCKED = Path(__file__).with_name("locked.txt")
