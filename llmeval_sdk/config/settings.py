@@ -317,8 +317,12 @@ class ProcessSettings(Table):
         read=fraction,
         doc="Share of one core that scoring in the background may take.",
     )
-    shutdown_timeout: float = setting(
-        1.0, "LLMEVAL_SHUTDOWN_TIMEOUT", read=positive, doc="Seconds that exit may wait for us."
+    shutdown_timeout: float | None = setting(
+        None,
+        "LLMEVAL_SHUTDOWN_TIMEOUT",
+        read=positive,
+        doc="Seconds that exit may wait for us; unset, it waits while records are delivered, until "
+        "nothing arrives for half a second, and 10 seconds at most.",
     )
 
 

@@ -54,7 +54,14 @@ class LocalExporter(BaseExporter):
         return refused
 
     def _note_losses(self) -> None:
-        lost = self._losses()
+        self._note(self._losses())
+
+    def note(self, lost: Losses, /) -> None:
+        """Note in the store what this process could not deliver."""
+        self._note({name: reasons for name, reasons in lost.items() if reasons})
+        self.store.close()
+
+    def _note(self, lost: Losses) -> None:
         if lost != self._noted:
             with suppress(ExportError):  # the next batch tries again
                 self.store.note_losses(losses_key(_STARTED_NS, os.getpid()), lost)

@@ -470,6 +470,13 @@ class BaseExporter:
     def close(self, timeout: float, /) -> None:
         """See `Exporter.close`."""
 
+    def note(self, lost: Mapping[str, Mapping[str, int]], /) -> None:
+        """Keep a note of what this process could not deliver, by exporter and reason.
+
+        Called as the process ends, after `close`, where something is lost. Does nothing: right
+        where nobody would look for it.
+        """
+
     def after_fork(self) -> None:
         """Begin anew in a forked child: connections, threads and what waits are the parent's.
 

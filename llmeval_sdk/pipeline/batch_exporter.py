@@ -16,7 +16,7 @@ from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.model.protocols import BaseExporter
 from llmeval_sdk.pipeline.queue import BoundedQueue
 from llmeval_sdk.pipeline.stats import ExporterStats
-from llmeval_sdk.process.exits import ending_by, seconds_left
+from llmeval_sdk.process.exits import Ending, ending_by, seconds_left
 from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.process.retries import pauses
 from llmeval_sdk.process.shield import Counts, shield, swallow, tell
@@ -90,6 +90,8 @@ class Delivery:
         self._thread = OneThread(self._run, name=f"llmeval-{self.name}")
         self._barriers = Barriers()
         self._delivered = 0
+        self.progressed = 0.0
+        """The monotonic time at which the far end last took something."""
         self._foreign = 0
         """How many spans of other libraries it took, which only some exporters do."""
         self._unknown = 0
@@ -147,9 +149,9 @@ class Delivery:
         self._urgent.set()
         self._wake.set()
 
-    def join(self, deadline: float) -> bool:
-        """Wait for the thread until a monotonic deadline; return whether it has ended."""
-        return self._thread.join(deadline)
+    def join(self, seconds: float) -> bool:
+        """Wait for the thread for so many seconds; return whether it has ended."""
+        return self._thread.join(monotonic() + seconds)
 
     def clear(self) -> None:
         """Forget what still waits; it stays undelivered in the account."""
@@ -166,16 +168,20 @@ class Delivery:
         waiting = created - gone
         return ExporterStats(created, self._delivered, dropped, waiting, self._unknown, in_memory)
 
-    def work(self, deadline: float) -> None:
+    def work(self, ending: Ending) -> None:
         """Do the thread's work on this one, where no thread can be started: once, without retries.
 
-        No request is begun after a monotonic deadline, and those that were begun end by it.
+        No request is begun after the deadline, or where the far end took nothing for too long, and
+        those that were begun end by then.
         """
         self._closing.set()
-        with shield(f"exporter {self.name}", calls_out=True), ending_by(deadline):
-            self._drain(deadline)
-            if (seconds := seconds_left(deadline)) > 0:
-                self.exporter.flush(min(1.0, seconds))
+        self.progressed = monotonic()
+        with shield(f"exporter {self.name}", calls_out=True):
+            while (until := min(ending.deadline, self.progressed + ending.quiet)) > monotonic():
+                with ending_by(until):
+                    if not self._send_some():
+                        self.exporter.flush(min(1.0, seconds_left(until)))
+                        break
 
     # -- its own thread -------------------------------------------------------------------------
 
@@ -201,17 +207,21 @@ class Delivery:
             with shield(f"exporter {self.name}", on_own_thread=True):
                 self.exporter.close(1.0)
 
-    def _drain(self, deadline: float = float("inf")) -> None:
+    def _drain(self) -> None:
         """Send what waits now; what comes meanwhile waits for the next time."""
-        full = True
-        while full and monotonic() < deadline and (items := self._next_items()):
-            full = len(items) == MAX_BATCH
+        while self._send_some() == MAX_BATCH:
+            pass
+
+    def _send_some(self) -> int:
+        """Send a batch of what waits, and return of how many records."""
+        if items := self._next_items():
             batch = Batch(
                 tuple(item for item in items if type(item) is SpanData),
                 tuple(item for item in items if type(item) is EvaluationEvent),
                 tuple(item for item in items if type(item) is NotRun),
             )
             self._send(batch)
+        return len(items)
 
     def _next_items(self) -> list[object]:
         items: list[object] = []
@@ -235,7 +245,7 @@ class Delivery:
             tell(f"exporter {self.name}", f"{error.reason}; {lost} records are lost")
             for reason, times in error.refused.items():
                 self._dropped.add(reason, times)
-            self._delivered += error.delivered
+            self._count(error.delivered)
             self.missed += lost if error.retryable else 0
             if error.answered:
                 self._dropped.add(error.reason, lost)
@@ -248,7 +258,12 @@ class Delivery:
         else:
             for reason, times in refused.items():
                 self._dropped.add(reason, times)
-            self._delivered += len(batch) - sum(refused.values())
+            self._count(len(batch) - sum(refused.values()))
+
+    def _count(self, delivered: int) -> None:
+        self._delivered += delivered
+        if delivered:
+            self.progressed = monotonic()
 
     def _send_again(self, batch: Batch, error: ExportError) -> Mapping[str, int]:
         """Retry until the far end takes the batch, ten minutes were waited, or `stop` is called.

@@ -20,7 +20,7 @@ from llmeval_sdk.model import DAY_SECONDS, Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.process import shield
-from llmeval_sdk.process.exits import is_to_be_killed, may_have_children, seconds_left
+from llmeval_sdk.process.exits import Ending, is_to_be_killed, may_have_children, seconds_left
 from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.tracing import Span
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from llmeval_sdk.pipeline.work import Work
 
 
-JUDGES_SHARE = 0.6
-"""Share of the time for shutting down that judges may use. The rest is for delivering verdicts."""
 LONGEST_SECONDS = 365 * DAY_SECONDS
 """For this long a flush waits that was given no limit: the system's own waits have one."""
 PATIENCE = 3
@@ -231,7 +229,7 @@ class Pipeline:
             return
         if self._is_abandoned:
             self._span_processor.sweep()
-            self._work.close(delivered=self._work.stop(monotonic()))
+            self._work.close(delivered=self._work.stop(Ending.within(0)))
             return
         self._work.start()
         self._work.worker.run()
@@ -300,16 +298,16 @@ class Pipeline:
 
     # -- the end --------------------------------------------------------------------------------
 
-    def flush(self, timeout: float | None) -> Stats:
-        """Wait, at most ``timeout`` s, until all records so far are scored, judged, delivered.
+    def flush(self, ending: Ending | None) -> Stats:
+        """Wait until all records so far are scored, judged and delivered.
 
         ``None`` waits for as long as judgements come to an end, and deliveries.
         """
-        deadline = monotonic() + (LONGEST_SECONDS if timeout is None else timeout)
+        is_patient, ending = ending is None, ending or Ending.within(LONGEST_SECONDS)
         if self._span_processor.closed:  # another thread is ending this pipeline, or has ended it
-            self._wait_for_end(deadline)
+            self._wait_for_end(ending.deadline)
             return self._outcome()
-        complete = self._finish(deadline, deadline, is_patient=timeout is None)
+        complete = self._finish(ending, is_patient=is_patient)
         shield.write_notices()
         return replace(self.stats(), complete=complete)
 
@@ -319,28 +317,26 @@ class Pipeline:
             return f"{stats.undelivered} records to deliver" if stats.undelivered else ""
         return self._work.left(stats)
 
-    def shutdown(self, timeout: float) -> Stats:
-        """Take in nothing more; deliver what is there within ``timeout`` s and count the rest."""
-        deadline = monotonic() + timeout
+    def shutdown(self, ending: Ending) -> Stats:
+        """Take in nothing more; deliver what is there in time, and count the rest."""
         if next(self._ending) > 0:
-            self._hasten(deadline, timeout)
+            self._hasten(ending)
             return self._outcome()
         self._ender = get_ident()
-        has_left = self._has_left_records(seconds_left(deadline))
+        has_left = self._has_left_records(ending.seconds_left)
         if not self._span_processor.closed:
             self._span_processor.close()
-        judges_until = monotonic() + timeout * JUDGES_SHARE
         complete = delivered = True
         if has_left:
-            complete = self._finish(deadline - 0.1 * timeout, deadline)
+            complete = self._finish(ending.part(0.9))
         if self._started:
-            work = self.work(seconds_left(deadline))
+            work = self.work(ending.seconds_left)
             if work is None:
                 self._is_abandoned = True  # the worker looks here once it has made the work
                 complete = False
             else:
-                complete &= work.settle(judges_until, deadline, last=True)
-                delivered = work.stop(deadline)
+                complete &= work.settle(ending, last=True)
+                delivered = work.stop(ending)
                 work.worker.stop()
         if self._thread.join(monotonic() + 0.25):  # the record in hand is scored and counted first
             self._span_processor.sweep()
@@ -360,18 +356,18 @@ class Pipeline:
         self.start()
         return True
 
-    def _finish(self, judges_until: float, deadline: float, *, is_patient: bool = False) -> bool:
+    def _finish(self, ending: Ending, *, is_patient: bool = False) -> bool:
         """Deal with all records, also with those that children of this process have left."""
-        has_left = self._has_left_records(seconds_left(deadline))
+        has_left = self._has_left_records(ending.seconds_left)
         if not self._started and not has_left:
             return True
-        work = self.work(seconds_left(deadline))
+        work = self.work(ending.seconds_left)
         if work is None:
             return False
         if not self._started:
-            return work.work_here(deadline)
+            return work.work_here(ending)
         patience = PATIENCE * work.plan.judge_timeout if is_patient else inf
-        return work.finish(judges_until, deadline, has_left=has_left, patience=patience)
+        return work.finish(ending, has_left=has_left, patience=patience)
 
     def retire(self, successor: Pipeline) -> None:
         """Leave all further records to another pipeline; exporters that it uses too stay open."""
@@ -380,13 +376,13 @@ class Pipeline:
         if self._work is not None and (work := successor.work()) is not None:
             self._work.retire(work)
 
-    def _hasten(self, deadline: float, timeout: float) -> None:
+    def _hasten(self, ending: Ending) -> None:
         """Wait while another thread ends this pipeline; give up judges after their share."""
-        self._wait_for_end(monotonic() + timeout * JUDGES_SHARE)
+        self._wait_for_end(ending.judges_until)
         if not self._done.is_set():
             if self._work is not None:
                 self._work.worker.judging.shut()
-            self._wait_for_end(deadline)
+            self._wait_for_end(ending.deadline)
 
     def _wait_for_end(self, deadline: float) -> None:
         if self._ender != get_ident():  # a signal handler inside `shutdown` would wait for itself
@@ -447,6 +443,6 @@ class Pipeline:
 
     def _deliver_at_once(self) -> None:
         """Deliver before the task ends, for as long as that works in time."""
-        if not self.flush(TASK_SECONDS).complete:
+        if not self.flush(Ending.within(TASK_SECONDS)).complete:
             self._span_processor.at_task_end = None
             shield.tell("spool", "records are lost when the parent terminates this process")

@@ -34,8 +34,10 @@ from llmeval_sdk.pipeline.intake import (
 from llmeval_sdk.pipeline.pipeline import LOADING_SECONDS, MakePlan, Pipeline
 from llmeval_sdk.process import forks, shield
 from llmeval_sdk.process.exits import (
+    Ending,
     after_children,
     before_hard_exit,
+    is_to_be_killed,
     may_have_children,
     prompt_turns,
     seconds_left,
@@ -97,6 +99,7 @@ def _parent_in(bridges: tuple[ContextBridge, ...]) -> object:
 
 
 REFUSED = "it raised: until a call succeeds, no text is recorded and no judge runs"
+MORE_TIME = "flush(timeout=None) before the end waits for them, stats() counts them"
 RETIRING_SECONDS = 30.0
 """How long a replaced pipeline may take to deliver its records."""
 
@@ -161,21 +164,17 @@ class InForce:
             name: account.lost for name, account in self.stats().exporters.items() if account.lost
         }
 
-    def flush(self, timeout: float | None) -> Stats:
-        """Wait until everything so far is delivered, for at most so many seconds."""
-        deadline = None if timeout is None else monotonic() + timeout
-        return _merged(
-            [
-                pipeline.flush(None if deadline is None else seconds_left(deadline))
-                for pipeline in self.newest_first()
-            ]
-        )
+    def flush(self, ending: Ending | None) -> Stats:
+        """Wait until everything so far is delivered; see `Pipeline.flush`."""
+        return _merged([pipeline.flush(ending) for pipeline in self.newest_first()])
 
-    def shutdown(self, deadline: float) -> Stats:
-        """Deliver what is there until a monotonic deadline, and stop recording."""
-        return _merged(
-            [pipeline.shutdown(seconds_left(deadline)) for pipeline in self.newest_first()]
-        )
+    def shutdown(self, seconds: float | None = None) -> Stats:
+        """Deliver what is there, within so many seconds, and stop recording.
+
+        By default it waits for as long as the end of the process may.
+        """
+        ending = self.ending if seconds is None else Ending.within(seconds)
+        return _merged([pipeline.shutdown(ending) for pipeline in self.newest_first()])
 
     def settings_or_default(self) -> Settings:
         """Return the settings in force, or those of the environment where none are yet."""
@@ -189,9 +188,9 @@ class InForce:
                 pipeline.work(seconds_left(deadline))
 
     @property
-    def exit_seconds(self) -> float:
-        """How long the end of the process may wait."""
-        return (self.settings or Settings()).shutdown_timeout
+    def ending(self) -> Ending:
+        """How long the end of the process may wait, from now on."""
+        return Ending.within((self.settings or Settings()).shutdown_timeout)
 
     def retire(self, old: Pipeline) -> None:
         """Have a replaced pipeline deliver its records in the background."""
@@ -215,7 +214,7 @@ class InForce:
             yield
         finally:
             for inner in self.all():
-                inner.shutdown(5.0)
+                inner.shutdown(Ending.within(5.0))
             with self.lock:
                 self.pipeline, self.settings, self.retired, self.is_refused = configuration
                 for name, value in switches.items():
@@ -239,7 +238,7 @@ class InForce:
 def _end(old: Pipeline, seconds: float) -> None:
     """Shut a replaced pipeline down; nobody waits for it who would hear of an exception."""
     with shield.shield("shutdown", calls_out=True):
-        old.shutdown(seconds)
+        old.shutdown(Ending.within(seconds))
 
 
 def _merged(results: Sequence[Stats]) -> Stats:
@@ -403,14 +402,14 @@ def _start_plugins(resolved: Settings) -> None:
                 plugin.start(resolved)
 
 
-def deliver(timeout: float | None) -> Stats:
+def deliver(ending: Ending | None) -> Stats:
     """Judge and deliver what was recorded so far; ``None`` sets no limit, see `flush`."""
     _set_up_for_children()
-    return in_force.flush(timeout)
+    return in_force.flush(ending)
 
 
 def _deliver_in_time(timeout: float | None) -> bool:
-    return deliver(in_force.exit_seconds if timeout is None else timeout).complete
+    return deliver(in_force.ending if timeout is None else Ending.within(timeout)).complete
 
 
 def _make(intake: IntakePlan, make_plan: MakePlan) -> Pipeline:
@@ -453,6 +452,8 @@ def _put_in_force(resolved: Settings, intake: IntakePlan, make_plan: MakePlan) -
             _exit_registered = True
             registry.subscribe(_registered)
             atexit.register(_at_exit)
+            if not is_to_be_killed():  # its parent delivers what it leaves, and waits for nothing
+                _before_sigterm()
         if old is not None:
             old.retire(new)
             in_force.retire(old)
@@ -506,7 +507,7 @@ def _at_exit() -> None:
     """Deliver what is there, and again after multiprocessing has ended this process's children."""
     if after_children(_end_of_all):
         with shield.shield("exit"), prompt_turns():
-            deliver(in_force.exit_seconds / 2)
+            deliver(in_force.ending.part(0.5))
     else:
         _end_of_all()
 
@@ -514,15 +515,41 @@ def _at_exit() -> None:
 def _end_of_all() -> None:
     """Deliver what is there by the deadline, and tell what was not delivered."""
     with shield.shield("exit"), prompt_turns():
-        in_force.finish_loading()
-        result = in_force.shutdown(monotonic() + in_force.exit_seconds)
-        if losses := result.losses:
-            shield.tell("exit", f"{losses}; see stats()")
+        try:
+            in_force.finish_loading()
+            result = in_force.shutdown()
+        except KeyboardInterrupt:  # whoever pressed Ctrl-C does not want to wait
+            result = in_force.stats()
         if (current := in_force.pipeline) is not None:
             current.say_if_nothing_was_judged(result)
-        shield.write_notices()
+        _tell_losses(result)
         for pipeline in in_force.newest_first():
             pipeline.clear()
+
+
+def _before_sigterm() -> None:
+    """Have what is there delivered before SIGTERM ends the process. Process 1 outlives it."""
+    from llmeval_sdk.process.terminated import DELIVERY_SECONDS, before_sigterm
+
+    def at_sigterm() -> None:
+        ending = in_force.ending
+        until = min(ending.deadline, monotonic() + DELIVERY_SECONDS)
+        with shield.shield("exit"), prompt_turns():
+            _tell_losses(deliver(Ending(until, ending.quiet)))
+
+    before_sigterm(at_sigterm)
+
+
+def _tell_losses(result: Stats) -> None:
+    """Say what was not delivered, in the log and in the note that the store keeps."""
+    if losses := result.losses:
+        shield.tell("llmeval at exit", f"{losses}; {MORE_TIME}")
+        lost = {name: account.given_up for name, account in result.exporters.items()}
+        for pipeline in in_force.all():
+            for exporter in pipeline.exporters:
+                with shield.shield(f"exporter {exporter.name}", calls_out=True):
+                    exporter.note(lost)
+    shield.write_notices()
 
 
 def _at_hard_exit() -> None:
@@ -531,7 +558,7 @@ def _at_hard_exit() -> None:
     if all(thread.daemon or thread is main for thread in threading.enumerate()):
         _at_exit()
     else:
-        deliver(in_force.exit_seconds)
+        deliver(in_force.ending)
 
 
 def _after_fork() -> None:
@@ -665,7 +692,8 @@ def flush(timeout: float | None = FLUSH_SECONDS) -> Stats:
         >>> llmeval.flush(timeout=5.0).complete
         True
     """
-    result = deliver(_seconds(timeout, FLUSH_SECONDS))
+    seconds = _seconds(timeout, FLUSH_SECONDS)
+    result = deliver(None if seconds is None else Ending.within(seconds))
     current = in_force.pipeline
     if current is not None and not result.complete and (left := current.left(result)):
         shield.tell("flush", f"left {left}: flush(timeout=None) waits for that")
@@ -678,7 +706,8 @@ def shutdown(timeout: float | None = None) -> Stats:
 
     Args:
         timeout: How many seconds to wait at most; by default the setting
-            ``LLMEVAL_SHUTDOWN_TIMEOUT``.
+            ``LLMEVAL_SHUTDOWN_TIMEOUT``, and where it is not set, for as long as records are
+            delivered: until nothing arrives for half a second, and 10 seconds at most.
 
     Returns:
         The counters, with what was dropped by reason.
@@ -688,8 +717,9 @@ def shutdown(timeout: float | None = None) -> Stats:
         >>> result.losses
         ''
     """
-    seconds = _seconds(timeout, None)
-    return in_force.shutdown(monotonic() + (in_force.exit_seconds if seconds is None else seconds))
+    result = in_force.shutdown(_seconds(timeout, None))
+    _tell_losses(result)
+    return result
 
 
 def _seconds(timeout: object, default: float | None) -> float | None:

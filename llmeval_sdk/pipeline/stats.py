@@ -39,6 +39,12 @@ class ExporterStats:
         return {reason: n for reason, n in gone.items() if n and reason != "spooled"}
 
     @property
+    def given_up(self) -> Mapping[str, int]:
+        """What is lost, by reason, where the process ends now: also what still waits."""
+        shutdown = self.lost.get("shutdown", 0) + self.undelivered
+        return {**self.lost, "shutdown": shutdown} if shutdown else self.lost
+
+    @property
     def balanced(self) -> bool:
         """Say whether the account adds up."""
         gone = self.delivered + sum(self.dropped.values()) + self.unknown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil, inf
 from time import monotonic, sleep
 
@@ -15,7 +15,7 @@ from llmeval_sdk.pipeline.recovery import Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.process import shield
-from llmeval_sdk.process.exits import seconds_left
+from llmeval_sdk.process.exits import Ending
 
 
 class Work:
@@ -130,56 +130,55 @@ class Work:
         spooling.look()
         return True
 
-    def finish(
-        self, judges_until: float, deadline: float, *, has_left: bool, patience: float = inf
-    ) -> bool:
+    def finish(self, ending: Ending, *, has_left: bool, patience: float = inf) -> bool:
         """Deal with all records, also with those that children of this process have left."""
-        complete = self.settle(judges_until, deadline, patience=patience)
+        complete = self.settle(ending, patience=patience)
         while has_left and complete and self.spooling is not None and not self.spooling.is_idle:
-            complete = self.settle(judges_until, deadline, patience=patience)
+            complete = self.settle(ending, patience=patience)
         return complete
 
-    def settle(
-        self, judges_until: float, deadline: float, *, last: bool = False, patience: float = inf
-    ) -> bool:
-        """Wait until the worker, the judges and then the deliveries are done with all so far."""
-        judging = self.worker.judging
+    def settle(self, ending: Ending, *, last: bool = False, patience: float = inf) -> bool:
+        """Wait until the worker, the judges and then the deliveries are done with all so far.
+
+        At the end of the process, judges get no more than their share of what is left.
+        """
+        judging, bounds = self.worker.judging, ending.quiet == inf
         barrier = self.worker.barrier(stop=last)
-        scored = barrier.done.wait(seconds_left(judges_until))
-        complete = judging.join(judges_until, patience=patience)
+        until = ending.judges_until if last and bounds else ending.deadline
+        scored = ending.wait(barrier.done.wait, self._progressed, until=until)
+        until = ending.judges_until if last or not bounds else ending.deadline
+        complete = judging.join(until, patience=patience)
         if last:
             judging.shut()
-        if not scored:  # only half of the time left, so that what is scored can still be delivered
-            scored = barrier.done.wait(seconds_left(deadline) / 2)
+        if not scored and bounds:  # half of the time, so that what is scored can be delivered
+            scored = barrier.done.wait(ending.seconds_left / 2)
         complete &= scored and not barrier.failed
-        barriers = [delivery.barrier() for delivery in self.deliveries.values()]
-        for delivered in barriers:  # no `all(…)`: each of them may use the time that is left
-            complete &= delivered.done.wait(seconds_left(deadline))
-        return complete
+        waits = [(delivery.barrier().done.wait, delivery) for delivery in self.deliveries.values()]
+        return _wait_for_each(ending, waits) and complete
 
-    def work_here(self, deadline: float) -> bool:
+    def _progressed(self) -> float:
+        return max((delivery.progressed for delivery in self.deliveries.values()), default=0.0)
+
+    def work_here(self, ending: Ending) -> bool:
         """Do the work of the threads on this one: at exit Python 3.12 and later start none."""
         while True:
             self.worker.work()
             for delivery in self.deliveries.values():
-                delivery.work(deadline)
+                delivery.work(ending)
             if self.spooling is None or self.spooling.is_idle:
                 return True
-            if monotonic() > deadline:
+            if not ending.seconds_left:
                 return False
             sleep(0.01)
 
-    def stop(self, deadline: float) -> bool:
-        """Have each delivery send what waits once; return whether all ended by the deadline."""
+    def stop(self, ending: Ending) -> bool:
+        """Have each delivery send what waits once; return whether all ended in time."""
         deliveries = self.deliveries.values()
         for delivery in deliveries:
             if not delivery.start():
-                delivery.work(deadline)
+                delivery.work(ending)
             delivery.stop()
-        delivered = True
-        for delivery in deliveries:
-            delivered &= delivery.join(deadline)
-        return delivered
+        return _wait_for_each(ending, [(delivery.join, delivery) for delivery in deliveries])
 
     def close(self, *, delivered: bool) -> None:
         """Let go of files."""
@@ -192,3 +191,16 @@ class Work:
         for name, delivery in self.deliveries.items():
             other = successor.deliveries.get(name)
             delivery.closes = other is None or other.exporter != delivery.exporter
+
+
+def _wait_for_each(
+    ending: Ending, waits: Sequence[tuple[Callable[[float], bool], Delivery]]
+) -> bool:
+    """Wait for all deliveries, which go on side by side; return whether all of them are done.
+
+    Each of them may use the time that is left, and none lives on what another one delivers.
+    """
+    begun, done = monotonic(), True
+    for wait, delivery in waits:
+        done &= ending.wait(wait, lambda at=delivery: at.progressed, begun=begun)  # type: ignore[misc]
+    return done

@@ -12,8 +12,9 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 
 LAST = -100
@@ -96,6 +97,74 @@ def prompt_turns() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(usual)
+
+
+# How long the end of a process waits.
+
+
+QUIET_SECONDS = 0.5
+"""Where no time is set, exit waits for no destination that takes nothing for so long."""
+MOST_SECONDS = 10.0
+"""Where no time is set, exit waits no longer than this."""
+JUDGES_SHARE = 0.6
+"""Share of the time left that judges may use. The rest is for delivering verdicts."""
+_LOOK_SECONDS = 0.05
+
+
+class Ending(NamedTuple):
+    """How long somebody waits for deliveries: until a deadline, or as long as they go on."""
+
+    deadline: float
+    """The monotonic time by which all of it ends."""
+    quiet: float = inf
+    """For how many seconds a destination may take nothing."""
+
+    @classmethod
+    def within(cls, seconds: float | None) -> Ending:
+        """Return one that ends after so many seconds; ``None``: while something is delivered."""
+        if seconds is None:
+            return cls(monotonic() + MOST_SECONDS, QUIET_SECONDS)
+        return cls(monotonic() + seconds)
+
+    @property
+    def seconds_left(self) -> float:
+        """How many seconds are left until the deadline."""
+        return seconds_left(self.deadline)
+
+    def part(self, share: float) -> Ending:
+        """Return one that may take so much of what is left."""
+        return Ending(monotonic() + share * self.seconds_left, self.quiet)
+
+    @property
+    def judges_until(self) -> float:
+        """Return until when judges may use their share of what is left now."""
+        return monotonic() + JUDGES_SHARE * min(self.seconds_left, 2 * self.quiet)
+
+    def wait(
+        self,
+        wait: Callable[[float], bool],
+        progressed: Callable[[], float],
+        *,
+        until: float = inf,
+        begun: float | None = None,
+    ) -> bool:
+        """Wait for something in small steps, and return whether it came.
+
+        Args:
+            wait: waits for so many seconds, and returns whether it came.
+            progressed: returns when something was last delivered, as a monotonic time.
+            until: gives up at this monotonic time, if it is before the deadline.
+            begun: the monotonic time at which the wait began; by default now.
+        """
+        until = min(until, self.deadline)
+        begun = monotonic() if begun is None else begun
+        if self.quiet == inf:
+            return wait(seconds_left(until))
+        while not wait(min(_LOOK_SECONDS, seconds_left(until))):
+            now = monotonic()
+            if now >= until or now - max(begun, progressed()) > self.quiet:
+                return False
+        return True
 
 
 # A deadline for everything that one thread does, which cuts its usual timeouts short.

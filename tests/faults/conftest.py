@@ -1,6 +1,8 @@
 """Run a piece of an app in a process of its own and count what its store holds afterwards."""
 
+import collections
 import dataclasses
+import json
 import os
 import pathlib
 import sqlite3
@@ -45,6 +47,16 @@ class Ended:
                 row[0]
                 for row in database.execute("SELECT request FROM spans WHERE name = 'answer'")
             ]
+
+    def lost(self):
+        """Return what the store's notes say was lost, by exporter and reason, over all processes."""
+        with closing(sqlite3.connect(self.store)) as database:
+            rows = database.execute("SELECT value FROM meta WHERE key LIKE 'lost:%'").fetchall()
+        lost = collections.defaultdict(collections.Counter)
+        for (note,) in rows:
+            for name, reasons in json.loads(note).items():
+                lost[name].update(reasons)
+        return {name: dict(reasons) for name, reasons in lost.items()}
 
     @property
     def quiet(self):

@@ -113,7 +113,7 @@ def test_a_call_costs_what_it_costs_with_a_healthy_far_end(of, fault):
 def test_the_log_says_it_and_stays_quiet(of, fault):
     """At most three lines in the first minute and one in each later one, and one at the end."""
     app = ran(of)[fault]
-    last = [line for _, line in app.lines if line.startswith("exit: ")]
+    last = [line for _, line in app.lines if line.startswith("llmeval at exit: ")]
     first = [line for at, line in app.lines if at < MINUTE and line not in last]
     later = [line for at, line in app.lines if at >= MINUTE and line not in last]
     minutes = app.told["ended"] - app.told["begun"] + app.exit_seconds - MINUTE
@@ -128,7 +128,7 @@ def test_the_log_says_it_and_stays_quiet(of, fault):
 def test_the_last_line_says_how_much_was_lost(of, fault):
     """The whole number, whatever was said on the way; nothing where nothing was lost."""
     app = ran(of)[fault]
-    last = [line for _, line in app.lines if line.startswith("exit: ")]
+    last = [line for _, line in app.lines if line.startswith("llmeval at exit: ")]
     if fault in TAKEN:
         assert not last
     else:

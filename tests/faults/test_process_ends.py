@@ -1,6 +1,5 @@
 """However a process ends: what was traced is delivered or counted, quietly and in time."""
 
-import signal
 import sqlite3
 from contextlib import closing
 
@@ -48,20 +47,79 @@ def test_an_uncaught_exception_loses_nothing(app):
 
 
 def test_the_apps_signal_handlers_are_untouched(app):
-    """No handler is installed or replaced."""
+    """None is installed or replaced but the default action of SIGTERM; see `test_sigterm`."""
     ended = app(
-        "before = [signal.getsignal(n) for n in signal.valid_signals()]\n"
+        "before = {n: signal.getsignal(n) for n in signal.valid_signals()}\n"
         "trace(10); llmeval.flush(10)\n"
-        "print(before == [signal.getsignal(n) for n in signal.valid_signals()])"
+        "print([n.name for n, was in before.items() if signal.getsignal(n) is not was])"
     )
-    assert ended.out == "True\n"
+    assert ended.out == "['SIGTERM']\n"
 
 
-def test_sigterm_by_default_still_kills(app):
-    """The default action of SIGTERM is the app's choice; what a worker period holds may be lost."""
-    ended = app("trace(10); llmeval.flush(10); os.kill(os.getpid(), signal.SIGTERM)")
-    assert ended.code == -signal.SIGTERM
-    assert len(ended.requests()) == 10
+@pytest.mark.parametrize("judges", ["", "llmeval.configure(evaluators=[slow])"])
+@pytest.mark.parametrize("count", [500, 2_000])
+def test_a_script_that_traces_in_a_loop_loses_nothing(app, count, judges):
+    """Exit waits for as long as records are delivered, also beside a judge that takes seconds."""
+    ended = app(f"""
+@llmeval.judge
+async def slow(record, llm):
+    import asyncio
+    await asyncio.sleep(30)
+{judges}
+@llmeval.workflow
+def answer(question, context=["The roof is made of slate, and the walls of brick. " * 20] * 3):
+    return f"The roof of {{question}} is made of slate."
+trace({count})
+""")
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert len(ended.requests()) == count
+    assert "not delivered" not in ended.err
+
+
+def test_a_dead_destination_does_not_live_on_what_another_one_takes(app):
+    """The store gets everything, the other one is given up, and both are said."""
+    ended = app("""
+class Dead:
+    name = "dead"
+    def export(self, batch): threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters=["local", Dead()])
+trace(1_000)
+begun = time.monotonic()
+atexit.register(lambda: None)
+""")
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert len(ended.requests()) == 1_000
+    assert "1000 records not delivered in time" in ended.err
+    assert ended.lost() == {"dead": {"shutdown": 1_000}}
+
+
+def test_ctrl_c_ends_the_wait_without_a_traceback(app):
+    """Whoever does not want to wait need not, and is told what was lost."""
+    ended = app(
+        """
+class Dead:
+    name = "dead"
+    def export(self, batch):
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+signal.signal(signal.SIGINT, signal.default_int_handler)
+gate = threading.Event()
+class Late(Dead):
+    def export(self, batch):
+        gate.wait()
+        super().export(batch)
+llmeval.configure(exporters=[Late()], shutdown_timeout=60)
+trace(10)
+atexit.register(gate.set)
+""",
+        timeout=50,
+    )
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert "10 records not delivered in time" in ended.err
 
 
 LATE = {

@@ -10,6 +10,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import protocols
 from llmeval_sdk.model.protocols import BaseExporter, ContextBridge, LiveSpans, complete_exporter
 from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.process.exits import Ending
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing import extract, inject
 
@@ -153,7 +154,7 @@ def test_an_exporter_stays_open_when_it_is_configured_again():
         llmeval.flush()
         retired = runtime.pipeline()
         llmeval.configure(exporters=[smallest])
-        retired.shutdown(10)
+        retired.shutdown(Ending.within(10))
         assert not smallest.closed
         request("2")
         llmeval.flush()

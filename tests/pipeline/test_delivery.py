@@ -20,6 +20,7 @@ from llmeval_sdk.model.protocols import complete_exporter
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.batch_exporter import MAX_BATCH, Delivery
 from llmeval_sdk.pipeline.stats import ExporterStats, Stats
+from llmeval_sdk.process.exits import Ending
 
 
 @llmeval.workflow
@@ -327,11 +328,11 @@ def test_without_a_thread_nothing_is_begun_after_the_deadline():
     for number in range(3 * MAX_BATCH):
         delivery.offer(SpanData("t", str(number), None, "n", "task", 1, 2), 100)
     until = time.monotonic() + 0.2
-    delivery.work(until)
+    delivery.work(Ending(until))
     assert late.is_set()
     assert slow.received == MAX_BATCH
     assert flushed == []
-    delivery.work(time.monotonic() + 10)
+    delivery.work(Ending.within(10))
     assert slow.received == 3 * MAX_BATCH
     assert len(flushed) == 1
 

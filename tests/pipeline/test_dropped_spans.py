@@ -9,6 +9,7 @@ from llmeval_sdk.model.protocols import BaseExporter, LiveSpans
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
+from llmeval_sdk.process.exits import Ending
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing.internals import state
 
@@ -54,7 +55,7 @@ def test_every_span_is_exported_or_dropped_and_never_both():
         live.release.set()
         llmeval.flush(10)
         assert pipeline is not None
-        pipeline.shutdown(5)
+        pipeline.shutdown(Ending.within(5))
         call("after the end")
     assert len(live.open) == 501
     assert live.dropped

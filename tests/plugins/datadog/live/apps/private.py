@@ -83,8 +83,8 @@ for span_name in ("span-name", f"span-name late {KEY}"):
         outer()
     stats = llmeval.flush(20)
     print("problems", dict(stats.problems), "dropped", dict(stats.dropped))
-    runtime.pipeline().shutdown(
-        5
+    runtime.in_force.shutdown(
+        5.0
     )  # what comes now is dropped; ddtrace sends its spans all the same
 
 from ddtrace.llmobs import LLMObs  # noqa: E402

@@ -1,0 +1,146 @@
+"""SIGTERM: what the process holds is delivered, the exit status stays, no handler is replaced."""
+
+import signal
+
+import pytest
+
+
+KILL = "os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)"
+WAITS = {
+    "a script": f"trace(300)\n{KILL}",
+    "another thread": "trace(300)\nthreading.Timer(0, os.kill, (os.getpid(), signal.SIGTERM)).start(); time.sleep(60)",
+    "inside a span": f"trace(299)\nwith llmeval.workflow('answer', request='open') as span: answer('300'); {KILL}",
+    "inside flush": "trace(300)\nthreading.Timer(0, os.kill, (os.getpid(), signal.SIGTERM)).start(); llmeval.flush(); time.sleep(60)",
+    "an event loop": f"import asyncio\nasync def main():\n    trace(300)\n    {KILL}\nasyncio.run(main())",
+}
+
+
+@pytest.mark.parametrize("where", WAITS)
+def test_a_process_that_sigterm_ends_delivers(app, where):
+    """With the default action it ends by the signal, and what was traced is in the store."""
+    ended = app(WAITS[where])
+    assert (ended.code, ended.err) == (-signal.SIGTERM, "")
+    assert len(ended.requests()) == 300
+
+
+OWN = {
+    "ignored": ("signal.signal(signal.SIGTERM, signal.SIG_IGN)", 0),
+    "a function": ("signal.signal(signal.SIGTERM, lambda *_: print('own'))", 0),
+    "a handler in C": (
+        "import faulthandler; faulthandler.register(signal.SIGTERM, file=open(os.devnull, 'w'))",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("own", OWN)
+def test_a_handler_of_the_app_is_never_replaced(app, own):
+    """Neither one that Python knows nor one that only the kernel knows."""
+    code, expected = OWN[own]
+    ended = app(f"""{code}
+before = signal.getsignal(signal.SIGTERM)
+trace(10)
+assert signal.getsignal(signal.SIGTERM) is before
+os.kill(os.getpid(), signal.SIGTERM)
+""")
+    assert (ended.code, ended.quiet) == (expected, True), ended.err
+    assert len(ended.requests()) == 10
+
+
+def test_a_second_signal_ends_the_process_at_once(app):
+    """While a destination hangs, nobody has to wait for the deadline."""
+    ended = app("""
+class Hanging:
+    name = "hanging"
+    def export(self, batch):
+        os.kill(os.getpid(), signal.SIGTERM)
+        threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters=[Hanging()], shutdown_timeout=60)
+trace(10)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+""", timeout=50)  # fmt: skip
+    assert ended.code == -signal.SIGTERM
+
+
+def test_a_forked_child_ends_at_once(app):
+    """It inherits the handler, not the records: the parent delivers them, once."""
+    ended = app("""
+trace(50)
+if (pid := os.fork()) == 0:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+print(os.waitpid(pid, 0)[1])
+""")
+    assert (ended.code, ended.quiet, ended.out) == (0, True, f"{int(signal.SIGTERM)}\n"), ended.err
+    assert len(ended.requests()) == 50
+
+
+def test_a_handler_that_calls_the_former_one_goes_on(app):
+    """The former one hurries the delivery, and leaves the end to its caller."""
+    ended = app("""
+trace(50)
+former = signal.getsignal(signal.SIGTERM)
+def own(number, frame):
+    former(number, frame)
+    print("goes on", flush=True)
+    sys.exit(7)
+signal.signal(signal.SIGTERM, own)
+os.kill(os.getpid(), signal.SIGTERM)
+""")
+    assert (ended.code, ended.quiet, ended.out) == (7, True, "goes on\n"), ended.err
+    assert len(ended.requests()) == 50
+
+
+def test_a_wrapper_that_counts_on_the_former_handler_is_ended_by_it(app):
+    """As that of ddtrace does, which is called in the place of ours."""
+    ended = app("""
+trace(50)
+former = signal.getsignal(signal.SIGTERM)
+def wrap_signals(number, frame):
+    former(number, frame)
+wrap_signals.__module__ = "ddtrace.internal.utils.signals"
+signal.signal(signal.SIGTERM, wrap_signals)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+""")
+    assert (ended.code, ended.err) == (-signal.SIGTERM, "")
+    assert len(ended.requests()) == 50
+
+
+def test_process_1_goes_on_recording(app):
+    """Where the system ignores the default action, the signal is taken again."""
+    ended = app("""
+# As in process 1: the signal that is raised again is blocked in each thread, and then it is gone.
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+trace(20)
+handler = signal.getsignal(signal.SIGTERM)
+handler(signal.SIGTERM, None)
+signal.sigwait([signal.SIGTERM])
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+assert signal.getsignal(signal.SIGTERM) is handler
+trace(20, "later")
+""")
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert len(ended.requests()) == 40
+
+
+def test_what_is_lost_is_said_and_counted_in_the_store(app):
+    """A destination that takes nothing costs its records, with a line and a note in the store."""
+    ended = app("""
+class Hanging:
+    name = "hanging"
+    def export(self, batch): threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters=["local", Hanging()])
+trace(10)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+""")
+    assert ended.code == -signal.SIGTERM
+    assert "llmeval at exit: 10 records not delivered in time" in ended.err
+    assert ended.lost() == {"hanging": {"shutdown": 10}}
+    assert len(ended.requests()) == 10
