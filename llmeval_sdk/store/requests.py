@@ -1,0 +1,43 @@
+"""Which span of a trace is its request: the one without a parent in the store.
+
+A span is a request because of how it began and never because its parent is missing: nothing of ours
+was above it. Where something else was, such as another service or another library, the id of that
+parent stands in ``outside_parent``, and ``parent_id`` is null, unless the span is part of a request
+after all: if its parent is stored too, if the trace has a span that nothing is above, or if another
+span with the same outside parent began earlier. Then both columns have the id. So every list of
+requests asks for ``parent_id IS NULL``, and this module alone decides where that holds.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+from llmeval_sdk.store.encode import dumps
+
+
+def settle_requests(connection: sqlite3.Connection, traces: Iterable[str]) -> None:
+    """Take back, inside the caller's transaction, which spans of some traces are no requests.
+
+    A local root is written as a request. What is above it mostly ends later, and so arrives later;
+    whatever arrives can only show that a span is none, so those that are none need no second look.
+    """
+    connection.execute(_SETTLE, {"traces": dumps(list(dict.fromkeys(traces)))})
+
+
+_SETTLE = """
+UPDATE spans SET parent_id = outside_parent WHERE seq IN (
+  SELECT seq FROM spans s INDEXED BY spans_outside
+  WHERE s.trace_id IN (SELECT value FROM json_each(:traces))
+    AND s.parent_id IS NULL AND s.outside_parent IS NOT NULL
+    AND CASE
+      WHEN EXISTS (SELECT 1 FROM spans e INDEXED BY spans_outside
+        WHERE e.trace_id = s.trace_id AND e.outside_parent = s.outside_parent
+          AND e.parent_id IS NULL AND e.outside_parent IS NOT NULL
+          AND (e.start_ns, e.span_id) < (s.start_ns, s.span_id)) THEN 1
+      WHEN EXISTS (SELECT 1 FROM spans p
+        WHERE p.trace_id = s.trace_id AND p.span_id = s.outside_parent) THEN 1
+      ELSE s.trace_id IN (SELECT r.trace_id FROM spans r
+        WHERE r.trace_id IN (SELECT value FROM json_each(:traces))
+          AND r.parent_id IS NULL AND r.outside_parent IS NULL) END)
+"""
