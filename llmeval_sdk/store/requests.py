@@ -41,3 +41,20 @@ UPDATE spans SET parent_id = outside_parent WHERE seq IN (
         WHERE r.trace_id IN (SELECT value FROM json_each(:traces))
           AND r.parent_id IS NULL AND r.outside_parent IS NULL) END)
 """
+
+
+INCOMPLETE = "the span that its request began with was dropped or pruned, or is not yet written"
+"""Why spans are stored of a trace that no list of requests has."""
+
+
+def is_incomplete(connection: sqlite3.Connection, trace_id: str | None = None) -> bool:
+    """Say whether a trace, or else the whole store, has spans and no request."""
+    return bool(connection.execute(_IS_INCOMPLETE, {"trace": trace_id}).fetchone()[0])
+
+
+_IS_INCOMPLETE = """
+SELECT CASE WHEN :trace IS NULL
+  THEN EXISTS (SELECT 1 FROM spans) AND NOT EXISTS (SELECT 1 FROM spans WHERE parent_id IS NULL)
+  ELSE EXISTS (SELECT 1 FROM spans WHERE trace_id = :trace)
+    AND NOT EXISTS (SELECT 1 FROM spans WHERE trace_id = :trace AND parent_id IS NULL) END
+"""

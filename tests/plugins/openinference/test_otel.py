@@ -711,7 +711,7 @@ def test_the_store_keeps_the_spans_it_has_scores_of(kept, dialect, redact):
         by_name = {span.name: span for span in spans}
         assert set(by_name) == {"answer", "find", "ask"}
         root = by_name["answer"]
-        assert root.parent_id is None
+        assert root.is_local_root
         assert {by_name["find"].parent_id, by_name["ask"].parent_id} == {root.span_id}
         assert root.span_id == f"{top.span_id:016x}"
         assert root.response == ANSWER
