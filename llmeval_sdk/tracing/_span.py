@@ -498,7 +498,8 @@ class Span:
         "_field_config", "_metrics", "_perf_ns", "_prompt", "_request", "_response", "_retrieval",
         "_retrieved", "_tags", "_usage", "_value", "context", "end_ns", "flags", "gathered",
         "held", "links", "live", "name", "outside_parent", "owner", "parent", "parent_number",
-        "record", "room", "scored", "scored_for", "session_id", "span_number", "spec", "start_ns", "trace_number",
+        "record", "room", "scored", "scored_for", "session_id", "span_number", "spec", "start_ns",
+        "trace_number",
     )  # fmt: skip
 
     def __init__(self, spec: Spec, parent: Span | Link | None) -> None:  # noqa: PLR0915
