@@ -725,6 +725,26 @@ def test_the_store_keeps_the_spans_it_has_scores_of(kept, dialect, redact):
     assert len(RECORDS) == 1
 
 
+def test_all_that_a_handler_does_is_one_request(app, tmp_path):
+    """Two calls below one span that is not kept are listed once; a call alone is a request."""
+    path = tmp_path / "own" / "llmeval.db"
+    llmeval.configure(store=str(path))
+    with app.start_as_current_span("POST /ask") as outer:
+        with app.start_as_current_span("first", attributes=GEN_AI[2]):
+            pass
+        with app.start_as_current_span("second", attributes=GEN_AI[2]):
+            pass
+    with app.start_as_current_span("alone", attributes=GEN_AI[2]):
+        pass
+    llmeval.flush(20)
+    with StoreReader(path) as reader:
+        trace = reader.trace(f"{outer.get_span_context().trace_id:032x}")
+        page = reader.read(lambda c: list_page(c, Query(order="oldest")))
+    assert {span.parent_id for span in trace} == {f"{outer.get_span_context().span_id:016x}"}
+    assert [span.name for span in trace] == ["first", "second"]
+    assert [item.name for item in page.items] == ["first", "alone"]
+
+
 def test_with_scores_only_the_names_of_others_spans_stay_at_home(kept, tmp_path):
     """``capture_content="scores"`` holds for the spans of other libraries that the store keeps."""
     attributes = {**GEN_AI[0], "session.id": "session-of-theirs"}
