@@ -285,8 +285,8 @@ CREATE INDEX not_run_summed ON not_run (evaluator, span_name, reason, time_ns, t
 _LOCAL_ROOTS = """
 -- The parent of a span that is in another process, or another library's; see `requests`.
 ALTER TABLE spans ADD COLUMN outside_parent TEXT;
-CREATE INDEX spans_outside ON spans (trace_id, outside_parent, start_ns, span_id)
-  WHERE parent_id IS NULL AND outside_parent IS NOT NULL;
+CREATE INDEX spans_requests ON spans (trace_id, outside_parent, start_ns, span_id)
+  WHERE parent_id IS NULL;
 """
 
 STORE = Schema(

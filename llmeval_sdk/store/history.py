@@ -184,7 +184,7 @@ def take_in(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> Take
         _take(arrival, held, taken, rows)
     for table, table_rows in rows.items():
         _insert(connection, table, table_rows)
-    settle_requests(connection, [row[_OF_TRACE] for row in rows["spans"]])
+    settle_requests(connection, rows["spans"])
     _note_imported(connection, before)
     return taken
 

@@ -11,36 +11,47 @@ requests asks for ``parent_id IS NULL``, and this module alone decides where tha
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.encode import COLUMNS, Row, dumps
 
 
-def settle_requests(connection: sqlite3.Connection, traces: Iterable[str]) -> None:
-    """Take back, inside the caller's transaction, which spans of some traces are no requests.
+_COLUMN = {name: place for place, name in enumerate(COLUMNS["spans"])}
+_TRACE, _SPAN, _PARENT, _OUTSIDE = (
+    _COLUMN[name] for name in ("trace_id", "span_id", "parent_id", "outside_parent")
+)
+
+
+def settle_requests(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    """Take back, inside the caller's transaction, which spans are no requests beside new ones.
 
     A local root is written as a request. What is above it mostly ends later, and so arrives later;
     whatever arrives can only show that a span is none, so those that are none need no second look.
     """
-    connection.execute(_SETTLE, {"traces": dumps(list(dict.fromkeys(traces)))})
+    above = {(row[_TRACE], row[_SPAN]) for row in rows}
+    above |= {(row[_TRACE], row[_OUTSIDE]) for row in rows if row[_OUTSIDE] is not None}
+    whole = {row[_TRACE] for row in rows if row[_PARENT] is None and row[_OUTSIDE] is None}
+    connection.execute(_SETTLE, {"above": dumps(list(above)), "whole": dumps(list(whole))})
 
 
 _SETTLE = """
 UPDATE spans SET parent_id = outside_parent WHERE seq IN (
-  SELECT seq FROM spans s INDEXED BY spans_outside
-  WHERE s.trace_id IN (SELECT value FROM json_each(:traces))
-    AND s.parent_id IS NULL AND s.outside_parent IS NOT NULL
-    AND CASE
-      WHEN EXISTS (SELECT 1 FROM spans e INDEXED BY spans_outside
-        WHERE e.trace_id = s.trace_id AND e.outside_parent = s.outside_parent
-          AND e.parent_id IS NULL AND e.outside_parent IS NOT NULL
-          AND (e.start_ns, e.span_id) < (s.start_ns, s.span_id)) THEN 1
-      WHEN EXISTS (SELECT 1 FROM spans p
-        WHERE p.trace_id = s.trace_id AND p.span_id = s.outside_parent) THEN 1
-      ELSE s.trace_id IN (SELECT r.trace_id FROM spans r
-        WHERE r.trace_id IN (SELECT value FROM json_each(:traces))
-          AND r.parent_id IS NULL AND r.outside_parent IS NULL) END)
+  SELECT s.seq FROM json_each(:above) a CROSS JOIN spans s INDEXED BY spans_requests
+  WHERE s.trace_id = json_extract(a.value, '$[0]')
+    AND s.outside_parent = json_extract(a.value, '$[1]') AND s.parent_id IS NULL AND (
+    EXISTS (SELECT 1 FROM spans e INDEXED BY spans_requests
+      WHERE e.trace_id = s.trace_id AND e.outside_parent = s.outside_parent
+        AND e.parent_id IS NULL AND (e.start_ns, e.span_id) < (s.start_ns, s.span_id))
+    OR EXISTS (SELECT 1 FROM spans r INDEXED BY spans_requests
+      WHERE r.trace_id = s.trace_id AND r.outside_parent IS NULL AND r.parent_id IS NULL)
+    OR EXISTS (SELECT 1 FROM spans p
+      WHERE p.trace_id = s.trace_id AND p.span_id = s.outside_parent))
+  UNION ALL
+  SELECT s.seq FROM spans s INDEXED BY spans_requests
+  WHERE s.trace_id IN (SELECT value FROM json_each(:whole))
+    AND s.outside_parent IS NOT NULL AND s.parent_id IS NULL)
 """
+"""It looks at the spans below those that came, and beside them, however many a trace has."""
 
 
 INCOMPLETE = "the span that its request began with was dropped or pruned, or is not yet written"

@@ -283,7 +283,7 @@ def _insert(part: list[tuple[str, list[Row]]], connection: sqlite3.Connection) -
     for table, table_rows in part:
         _insert_rows(connection, table, table_rows)
         if table == "spans":
-            settle_requests(connection, [row[0] for row in table_rows])
+            settle_requests(connection, table_rows)
 
 
 def _insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row]) -> None:

@@ -11,6 +11,7 @@ from llmeval_sdk.cli import main
 from llmeval_sdk.model import Batch
 from llmeval_sdk.store import _schema
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.requests import _SETTLE
 from llmeval_sdk.store.span_lists import Query, listed_spans
 from llmeval_sdk.store.writer import StoreWriter
 
@@ -108,6 +109,20 @@ def test_a_batch_that_is_delivered_twice_changes_nothing(writer, make):
     writer.write(batch)
     writer.write(batch)
     assert requests(writer.location) == ["first"]
+
+
+def test_a_trace_of_any_size_is_not_read_for_each_batch(writer, make):
+    """A client that always sends the same header makes one trace, of all that it asks for."""
+    writer.write(Batch((under(make, "answer", 5),)))
+    with closing(sqlite3.connect(writer.location)) as raw:
+        empty = {"above": "[]", "whole": "[]"}
+        plan = [row[3] for row in raw.execute(f"EXPLAIN QUERY PLAN {_SETTLE}", empty)]
+    of_spans = [
+        step for step in plan if "VIRTUAL TABLE" not in step and step[:4] in ("SCAN", "SEAR")
+    ]
+    assert len(of_spans) == 6
+    assert all(step.startswith("SEARCH") for step in of_spans), plan
+    assert [step for step in of_spans if "spans_by_trace (trace_id=? AND span_id=?)" in step]
 
 
 @pytest.mark.parametrize("form", ["jsonl", "otlp"])
