@@ -677,6 +677,11 @@ class Span:
         return f"{self.parent_number:016x}" if self.parent_number else None
 
     @property
+    def is_local_root(self) -> bool:
+        """Whether no span of ours is above it here, so that it is where a request begins."""
+        return self.outside_parent or not self.parent_number
+
+    @property
     def model_name(self) -> str | None:
         """Return the model that an ``llm`` or ``embedding`` span calls."""
         return self.spec.model_name

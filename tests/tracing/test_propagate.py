@@ -203,8 +203,9 @@ def test_a_local_root_is_marked_when_it_starts():
             thread = threading.Thread(target=wrap_context(step), args=("inside",))
             thread.start()
             thread.join()
-        with extract(headers), llmeval.workflow("called"):
+        with extract(headers), llmeval.workflow("called") as called:
             step("below")
+        assert called.is_local_root
         seen.drain()
     marked = {
         span.request or span.name: (span.is_local_root, span.outside_parent) for span in seen.spans
