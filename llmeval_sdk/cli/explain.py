@@ -15,6 +15,7 @@ from llmeval_sdk.statistics.reasons import FAILED, step_of
 from llmeval_sdk.statistics.reasons import explain as explain_reason
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.requests import INCOMPLETE, is_incomplete
 from llmeval_sdk.store.span_lists import (
     Query,
     listed_spans,
@@ -84,7 +85,11 @@ def run(args: argparse.Namespace) -> int:
 def _pick(reader: StoreReader, worst: str | None) -> int:
     found = worst_spans(reader, worst, 1) if worst else listed_spans(reader, Query(), 1)
     if not found:
-        why = unscored_sentence(reader, worst) if worst else "no request was traced"
+        why = "no request was traced"
+        if worst:
+            why = unscored_sentence(reader, worst)
+        elif reader.read(is_incomplete):
+            why = f"no request, but spans of incomplete traces: {INCOMPLETE}"
         say_wrapped(f"{printable(reader.location)}: {why}")
         return 1
     span = found[0]
@@ -169,6 +174,8 @@ def _explain(reader: StoreReader, ref: SpanRef) -> None:
         say("  the span itself is not in the store; it was dropped, or its trace was pruned")
     else:
         _span(span, _unanswered(reader, ref))
+        if reader.read(lambda store: is_incomplete(store, span.trace_id)):
+            say_wrapped(f"  incomplete trace: {INCOMPLETE}")
     events = reader.evaluations_of(ref.span_id)
     not_run = reader.not_run_of(ref.span_id)
     failed = [event for event in events if event.evaluation.error]

@@ -116,6 +116,7 @@ def write_parquet(
         "start_time": pa.timestamp("ns", tz="UTC"),
         "duration_seconds": pa.float64(),
         "trace_flags": pa.int64(),
+        "outside_parent": pa.bool_(),
         "error_type": pa.string(),
         "error_message": pa.string(),
         **dict.fromkeys(USAGE, pa.int64()),
@@ -147,6 +148,7 @@ def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
         "start_time": span.start_ns,
         "duration_seconds": (span.end_ns - span.start_ns) / 1e9,
         "trace_flags": span.trace_flags,
+        "outside_parent": span.outside_parent,
     }
     if span.error is not None:
         columns |= {"error_type": span.error.type, "error_message": span.error.message}

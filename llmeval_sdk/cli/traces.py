@@ -17,6 +17,7 @@ from llmeval_sdk.model import values
 from llmeval_sdk.store.fields import ScoredField, worst_fields
 from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.requests import INCOMPLETE, is_incomplete
 from llmeval_sdk.store.span_lists import (
     ListedOutcome,
     ListedSpan,
@@ -132,7 +133,10 @@ def _nothing_matches(reader: StoreReader, args: argparse.Namespace) -> str:
     if args.worst and words == "No request":
         return f"{printable(reader.location)}: {unscored_sentence(reader, args.worst)}"
     scored = f" was scored by {printable(args.worst, 80)}" if args.worst else ""
-    return f"{words}{scored} in {printable(reader.location)}."
+    where = f"{words}{scored} in {printable(reader.location)}"
+    if reader.read(is_incomplete):
+        return f"{where}, but spans of incomplete traces: {INCOMPLETE}."
+    return f"{where}."
 
 
 def _show(

@@ -46,7 +46,7 @@ class ConsoleExporter(BaseExporter):
 
 
 def _lines(batch: Batch) -> Iterable[str]:
-    roots = {span.trace_id: span for span in batch.spans if span.parent_id is None}
+    roots = {span.trace_id: span for span in batch.spans if span.is_local_root}
     scores: dict[str | None, list[EvaluationEvent]] = {}
     for event in batch.evaluations:
         scores.setdefault(event.target.trace_id, []).append(event)

@@ -424,6 +424,13 @@ class SpanData:
     confidence: float | str | None = None
     field_config: Mapping[str, Any] | None = None
     retrieval: Mapping[str, Any] | None = None
+    outside_parent: bool = False
+    """Whether the parent is no span of ours: it is in another process, or another library's."""
+
+    @property
+    def is_local_root(self) -> bool:
+        """Whether no span of ours is above it here, so that it is where a request begins."""
+        return self.parent_id is None or self.outside_parent
 
     @property
     def arguments(self) -> Mapping[str, Any] | None:

@@ -282,4 +282,13 @@ DROP INDEX not_run_summed;
 CREATE INDEX not_run_summed ON not_run (evaluator, span_name, reason, time_ns, trace_id);
 """
 
-STORE = Schema(0x6C6C6D65, (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}", _FIELDS, _OF_REQUESTS))
+_LOCAL_ROOTS = """
+-- The parent of a span that is in another process, or another library's; see `requests`.
+ALTER TABLE spans ADD COLUMN outside_parent TEXT;
+CREATE INDEX spans_requests ON spans (trace_id, outside_parent, start_ns, span_id)
+  WHERE parent_id IS NULL;
+"""
+
+STORE = Schema(
+    0x6C6C6D65, (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}", _FIELDS, _OF_REQUESTS, _LOCAL_ROOTS)
+)

@@ -204,12 +204,12 @@ _USAGE = ("input_tokens", "output_tokens", "total_tokens", "cost_usd")
 _TARGET = ("id", "trace_id", "span_id", "span_name", "span_kind")
 
 _PLAIN_FIELDS = tuple(f.name for f in STORED_FIELDS if f.form in (Form.TEXT, Form.NUMBER))
-_NESTED = tuple(
-    f for f in STORED_FIELDS if f.form not in (Form.TEXT, Form.NUMBER, Form.FAILURE, Form.USAGE)
-)
+_APART = (Form.TEXT, Form.NUMBER, Form.FAILURE, Form.USAGE, Form.FLAG)
+_NESTED = tuple(f for f in STORED_FIELDS if f.form not in _APART)
 COLUMNS: dict[str, tuple[str, ...]] = {
     "spans": (
-        *_PLAIN_FIELDS, "error_type", "error_message", *_USAGE, *(f.name for f in _NESTED), *DETAILS
+        *_PLAIN_FIELDS, "error_type", "error_message", *_USAGE, *(f.name for f in _NESTED),
+        *DETAILS, "outside_parent",
     ),
     "evaluations": (
         *_TARGET, "name", "time_ns", "value", "label", "error_type", "error_message",
@@ -231,7 +231,9 @@ _NO_FAILURE: Row = (None, None)
 
 def span_row(span: SpanData) -> Row:
     """Turn a span into its row."""
-    span = _without_blanks(span)
+    span, outside = _without_blanks(span), None
+    if span.outside_parent:  # a request has no parent in the store; see `requests`
+        outside, span = span.parent_id, replace(span, parent_id=None)
     return (
         *_plain_columns(span),
         *_of_failure(span.error),
@@ -241,6 +243,7 @@ def span_row(span: SpanData) -> Row:
             for value, write in zip(_nested(span), _WRITERS, strict=True)
         ],
         *map(to_details(span.metrics).get, DETAILS),
+        outside,
     )
 
 
@@ -253,6 +256,8 @@ def span_of(row: Row) -> SpanData:
             fields[field.name] = _READERS[field.form](loads(text))
     if RETURNED in fields.get("attributes", ()):
         _read_blanks(fields)
+    if (outside := row[-1]) is not None:
+        fields.update(parent_id=outside, outside_parent=True)
     return SpanData(
         **fields, error=_failure(error_type, error_message), usage=_usage(rest[: len(_USAGE)])
     )

@@ -23,6 +23,7 @@ from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.encode import COLUMNS, Row, cell
 from llmeval_sdk.store.files import Unusable, is_locked, open_file, path_of
+from llmeval_sdk.store.requests import settle_requests
 from llmeval_sdk.store.writer import REFUSED
 
 
@@ -183,6 +184,7 @@ def take_in(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> Take
         _take(arrival, held, taken, rows)
     for table, table_rows in rows.items():
         _insert(connection, table, table_rows)
+    settle_requests(connection, rows["spans"])
     _note_imported(connection, before)
     return taken
 

@@ -2,8 +2,9 @@
 
 The first look reads the index that reports sum up; every further one reads only the spans that
 have arrived since. Latencies are kept with three digits, so that a percentile is off by half a
-percent at most. A span that is delivered twice after the first look counts twice, and one that is
-pruned still counts: what is exact is `traffic`.
+percent at most. A span that is delivered twice after the first look counts twice, one that is
+pruned still counts, and so does a request whose caller's span arrives later: what is exact is
+`traffic`.
 """
 
 from __future__ import annotations

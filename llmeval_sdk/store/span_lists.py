@@ -377,6 +377,8 @@ class ListedSpan:
     """The first 300 characters of the request as JSON; of a chat, those of the last message that a
     user wrote. `response` is cut in the same way."""
     response: str | None
+    outside_parent: str | None
+    """The id of a parent that is no span of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -478,7 +480,7 @@ _MAX_CHAT = 200_000
 _ITEMS = f"""
 SELECT seq, trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, session_id,
   CASE WHEN substr(request, 1, 1) IN ('{{', '[') AND length(request) <= {_MAX_CHAT} THEN request
-    ELSE substr(request, 1, {_BEGINNING}) END, substr(response, 1, {_BEGINNING})
+    ELSE substr(request, 1, {_BEGINNING}) END, substr(response, 1, {_BEGINNING}), outside_parent
 FROM spans WHERE seq IN (SELECT value FROM json_each(?))
 """  # noqa: S608 - constants
 

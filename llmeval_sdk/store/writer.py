@@ -23,6 +23,7 @@ from llmeval_sdk.store.files import (
     open_memory,
     path_of,
 )
+from llmeval_sdk.store.requests import settle_requests
 
 
 TRANSACTION_ROWS = 500
@@ -281,6 +282,8 @@ def _built(nouns: Iterable[Any], to_row: Any, refused: dict[str, int]) -> Iterat
 def _insert(part: list[tuple[str, list[Row]]], connection: sqlite3.Connection) -> None:
     for table, table_rows in part:
         _insert_rows(connection, table, table_rows)
+        if table == "spans":
+            settle_requests(connection, table_rows)
 
 
 def _insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row]) -> None:

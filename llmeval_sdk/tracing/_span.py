@@ -499,8 +499,9 @@ class Span:
         "_arguments", "_attributes", "_confidence", "_error", "_expected", "_extractions",
         "_field_config", "_metrics", "_perf_ns", "_prompt", "_request", "_response", "_retrieval",
         "_retrieved", "_tags", "_usage", "_value", "context", "end_ns", "flags", "gathered",
-        "held", "links", "live", "name", "owner", "parent", "parent_number", "record", "room",
-        "scored", "scored_for", "session_id", "span_number", "spec", "start_ns", "trace_number",
+        "held", "links", "live", "name", "outside_parent", "owner", "parent", "parent_number",
+        "record", "room", "scored", "scored_for", "session_id", "span_number", "spec", "start_ns",
+        "trace_number",
     )  # fmt: skip
 
     def __init__(self, spec: Spec, parent: Span | Link | None) -> None:  # noqa: PLR0915
@@ -510,6 +511,8 @@ class Span:
         self.trace_number: int
         self.parent_number: int
         self.flags: int
+        self.outside_parent = False
+        """Whether the parent is no span of ours: the span is then a local root all the same."""
         if parent is None:
             self.trace_number = ids.new_trace_id()
             self.parent_number = 0
@@ -526,6 +529,7 @@ class Span:
             else:
                 self.trace_number = parent.trace_id
                 self.parent_number = parent.span_id
+                self.outside_parent = parent.span_id != 0
                 self.owner = None
         self.span_number: int = ids.new_span_id()
         self.room: Room = new_room()
@@ -673,6 +677,11 @@ class Span:
     def parent_id(self) -> str | None:
         """Return the span id of the parent, 16 hex characters; ``None`` for the root of a trace."""
         return f"{self.parent_number:016x}" if self.parent_number else None
+
+    @property
+    def is_local_root(self) -> bool:
+        """Whether no span of ours is above it here, so that it is where a request begins."""
+        return self.outside_parent or not self.parent_number
 
     @property
     def model_name(self) -> str | None:

@@ -43,6 +43,7 @@ from llmeval_sdk.statistics.reasons import FAILED, Reason, explain
 from llmeval_sdk.store.labelling import add_feedback, human_label
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader, known_names
+from llmeval_sdk.store.requests import INCOMPLETE, is_incomplete
 from llmeval_sdk.store.traces import (
     CallTexts,
     JudgeRun,
@@ -352,9 +353,11 @@ def show(request: Request) -> Response:
         run = read_run(reader, span, events, integer(request.query_params.get("step"), 1))
         known = reader.read(known_names)
         state = reader.read(state_of)
+        incomplete = INCOMPLETE if reader.read(lambda c: is_incomplete(c, trace_id)) else ""
     return page(
         request, "trace.html",
         detail=detail, bars=bars(spans), complete=complete, known=known, state=state,
+        incomplete=incomplete,
         run=run, page_steps=PAGE_STEPS, golden=_kept_in(request, span.span_id),
     )  # fmt: skip
 

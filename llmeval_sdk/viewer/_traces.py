@@ -20,6 +20,7 @@ from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.store.filters import Filter, read_filter
 from llmeval_sdk.store.identities import UNREADABLE, forms, sessions_of, unreadable
 from llmeval_sdk.store.reader import KnownNames, StoreReader, judged_by_stand_in, known_names
+from llmeval_sdk.store.requests import INCOMPLETE, is_incomplete
 from llmeval_sdk.store.span_lists import (
     JUDGE_TAG,
     Judged,
@@ -408,6 +409,7 @@ def show(request: Request) -> Response:
         spans = {item.span_id for item in result.items}
         scores, people = reader.read(lambda c: outcomes_of(c, spans))
         state = reader.read(state_of)
+        incomplete = INCOMPLETE if not result.items and reader.read(is_incomplete) else ""
         judges = [name for name in filters.columns if name in known.judges]
         stood_in = reader.read(lambda c: judged_by_stand_in(c, judges))
     rows = [
@@ -425,6 +427,7 @@ def show(request: Request) -> Response:
         request, "traces.html",
         rows=rows, result=result, filters=filters, known=known, state=state, ranges=RANGES,
         stood_in=stood_in, more=[name for name in MORE if name in filters.params],
+        incomplete=incomplete,
     )  # fmt: skip
 
 

@@ -66,6 +66,13 @@ def test_a_trace_is_one_line_with_its_scores(printed):
     )
 
 
+def test_a_request_below_another_service_has_its_line(printed):
+    """Its parent is not here to print one; its steps print none of their own."""
+    request = span(parent="ee" * 8, outside_parent=True)
+    said = printed(Batch((span("find_chunks", parent="cd" * 8), request)))
+    assert said == f"llmeval extract_field 1.24 s | trace {TRACE}\n"
+
+
 def test_two_traces_are_two_lines(printed):
     """Each with its own scores."""
     batch = Batch(

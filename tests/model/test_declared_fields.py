@@ -35,6 +35,7 @@ LIBRARY = object()
 SAMPLES = {
     Form.TEXT: lambda field: f"some {field.name}",
     Form.NUMBER: lambda field: 7 + len(field.name),
+    Form.FLAG: lambda field: True,
     Form.VALUE: lambda field: {"any": [field.name, 1, None]},
     Form.MAPPING: lambda field: {field.name: 0.5},
     Form.FAILURE: lambda field: Failure("KeyError", "no roof"),

@@ -53,6 +53,7 @@ FULL = {
     "confidence": 0.8,
     "field_config": {"name": "roof", "format": "^t"},
     "retrieval": {"limits": {"bm25": 20}, "total_before_filter": 60},
+    "outside_parent": True,
 }  # fmt: skip
 
 

@@ -35,6 +35,7 @@ from llmeval_sdk.exporters.otlp.app_providers import AppOtelExporter, observe
 from llmeval_sdk.exporters.otlp.exporter import OtlpExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, Failure, Target, Usage
 from llmeval_sdk.testing import FakeLLM, capture
+from llmeval_sdk.tracing import extract
 
 
 TABLE = Path(__file__).with_name("conventions.json")
@@ -354,6 +355,8 @@ def _run_app(exporter):
             )  # fmt: skip
             workflow.response = "Slate."
             llmeval.submit_feedback(label="helpful", value=True, reasoning="it was")
+        with extract({"traceparent": f"00-{'ab' * 16}-{'cd' * 8}-01"}), llmeval.task("called"):
+            pass
         seen.drain()
 
 

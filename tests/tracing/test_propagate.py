@@ -192,3 +192,27 @@ def test_half_of_the_traces_can_be_left_out():
     roots = [span for span in seen.spans if span.name == "w"]
     assert 120 < len(roots) < 280
     assert len(seen.spans) == 2 * len(roots)
+
+
+def test_a_local_root_is_marked_when_it_starts():
+    """No parent, or one in another process, makes a local root; a step, on any thread, is none."""
+    with capture() as seen:
+        with llmeval.workflow("whole"):
+            headers = {}
+            inject(headers)
+            thread = threading.Thread(target=wrap_context(step), args=("inside",))
+            thread.start()
+            thread.join()
+        with extract(headers), llmeval.workflow("called") as called:
+            step("below")
+        assert called.is_local_root
+        seen.drain()
+    marked = {
+        span.request or span.name: (span.is_local_root, span.outside_parent) for span in seen.spans
+    }
+    assert marked == {
+        "whole": (True, False),
+        "inside": (False, False),
+        "called": (True, True),
+        "below": (False, False),
+    }

@@ -4,6 +4,7 @@ import html
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from viewer_store import Store
@@ -493,3 +494,29 @@ def test_hashed_ids_without_the_key_are_no_empty_list(store, site):
         assert "LLMEVAL_HASH_IDS" in site.get(**query).text
     assert "LLMEVAL_HASH_IDS" not in site.get(user=f"hmac-{'1' * 32}").text
     assert "LLMEVAL_HASH_IDS" not in site.get(q="nothing of that kind").text
+
+
+def test_a_request_below_another_service_is_listed_and_its_page_shows_it(store, site):
+    """Of two requests in one trace, each row leads to its own."""
+    spans = [
+        store.span(name, trace="ab" * 16, start_ns=at, request=name)
+        for name, at in (("first", 2_000), ("second", 1_000))
+    ]
+    spans = [
+        replace(span, parent_id=f"{number:016x}", outside_parent=True)
+        for number, span in enumerate(spans, 1)
+    ]
+    store.write(spans=spans)
+    page = site.get()
+    assert shown(page) == ids(*spans)
+    assert all(f"?span={span.span_id}" in page.text for span in spans)
+
+
+def test_a_store_of_incomplete_traces_is_not_called_empty(store, site):
+    """A span whose parent is missing is no request: the list and its own page say what it is."""
+    span = replace(store.span("step", trace="ab" * 16), parent_id="cd" * 8)
+    store.write(spans=[span])
+    page = site.get()
+    assert shown(page) == []
+    assert "Incomplete traces only" in page.text
+    assert "Incomplete trace:" in site.get(f"/traces/{span.trace_id}").text

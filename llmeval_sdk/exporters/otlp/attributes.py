@@ -191,6 +191,8 @@ def attributes_of(span: SpanData) -> dict[str, Attribute]:
         attributes[names.OPERATION] = names.OPERATIONS[kind]
     if kind in names.NAME_OF:
         attributes[names.NAME_OF[kind]] = span.name
+    if span.outside_parent:
+        attributes[names.OUTSIDE_PARENT] = True
     if span.session_id:
         attributes[names.SESSION] = attributes[names.CONVERSATION] = span.session_id
     if kind == "retrieval":

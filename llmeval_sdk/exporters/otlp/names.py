@@ -107,6 +107,8 @@ OI_PROJECT: Final = "openinference.project.name"
 # -- spans: our own -------------------------------------------------------------------------------
 
 KIND: Final = "llmeval.span.kind"
+OUTSIDE_PARENT: Final = "llmeval.span.outside_parent"
+"""Whether the parent is no span of ours; only where it is so."""
 SPAN_NAME: Final = "llmeval.span.name"
 """The app's own name of a span, in exported files only."""
 EXTRACTIONS: Final = "llmeval.extractions"

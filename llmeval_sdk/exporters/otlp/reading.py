@@ -227,6 +227,7 @@ def own_span(span: OtlpSpan) -> SpanData:
         links=span.links,
         trace_flags=span.flags,
         expected=_expected(about),
+        outside_parent=about.get(names.OUTSIDE_PARENT) is True,
     )  # fmt: skip
 
 

@@ -111,6 +111,8 @@ def row_of(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
     """
     span = _sparse(dumped.span)
     expected = span.pop("expected", {})
+    if not span["outside_parent"]:
+        del span["outside_parent"]
     started = datetime.fromtimestamp(dumped.span.start_ns / 1e9, timezone.utc)
     row = {
         "request_id": dumped.span.span_id,  # what `llmeval evaluate` tells rows apart by

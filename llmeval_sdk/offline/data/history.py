@@ -531,7 +531,7 @@ def _trace(items: list[_Foreign]) -> Iterator[Arrival | Unreadable]:
 def _adopted(span: ForeignSpan, top_id: str, family: list[ForeignSpan]) -> SpanData:
     """Return a span as capturing leaves it, the topmost with what its run was asked and said."""
     if span.span_id == top_id:
-        span = replace(span, parent_id=None)
+        span = replace(span, outside_parent=span.parent_id is not None)
         if span.kind in OWNERS:
             span = answered(naming_its_model(span, family), family)
     return _checked_span(span_data(adopted(span)))

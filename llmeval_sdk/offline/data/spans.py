@@ -77,6 +77,7 @@ def _as_it_is(value: object) -> Any:
 _READERS: dict[Form, Callable[[Any], Any]] = {
     Form.TEXT: str,
     Form.NUMBER: int,
+    Form.FLAG: bool,
     Form.VALUE: _as_it_is,
     Form.MAPPING: _mapping,
     Form.FAILURE: _failure,

@@ -223,13 +223,13 @@ def evaluated(  # noqa: C901
         if span_id in below_ours or top.kind not in SCORED:
             above = None
         else:
-            above = scored(replace(top, parent_id=None), family, evaluators)
+            above = scored(_local_root(top), family, evaluators)
             around = (contexts[each.span_id] for each in (top, *family))
             inherit_late(above, next(filter(None, around), ()))
         for data in family:
             if data is not top or above is None:
                 is_root = data is top and span_id not in below_ours
-                inner = adopted(replace(data, parent_id=None) if is_root else data)
+                inner = adopted(_local_root(data) if is_root else data)
                 inherit_late(inner, contexts[data.span_id])
                 inner.owner = above or inner
                 yield inner
@@ -237,6 +237,10 @@ def evaluated(  # noqa: C901
             if top.kind == "llm" and top.prompt is None:
                 above.collect(ANSWERED)  # Datadog's Ragas evaluators look at prompts only
             yield above
+
+
+def _local_root(data: ForeignSpan) -> ForeignSpan:
+    return replace(data, outside_parent=data.parent_id is not None)
 
 
 def _topmost(span_id: str, known: Mapping[str, ForeignSpan]) -> str:

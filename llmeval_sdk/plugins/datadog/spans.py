@@ -367,6 +367,7 @@ class Live(LiveSpans, ContextBridge):
         elif span.parent is None:
             span.trace_number = number
             span.parent_number = getattr(around, "span_id", None) or 0
+            span.outside_parent = span.parent_number != 0
         elif span.trace_number != number:  # a trace of another library or process around ours
             self._traces[span.trace_number] = trace
             if len(self._traces) > KNOWN_TRACES:

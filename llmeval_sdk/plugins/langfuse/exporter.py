@@ -192,7 +192,7 @@ def _own_attributes(span: SpanData) -> dict[str, Attribute]:
     attributes: dict[str, Attribute] = {
         "langfuse.observation.type": "evaluator" if is_judge(span) else _TYPES[span.kind]
     }
-    if span.parent_id is None:
+    if span.is_local_root:
         attributes["langfuse.trace.name"] = span.name
     if span.tags:
         attributes["langfuse.trace.tags"] = [

@@ -141,7 +141,7 @@ class Sessions(Hooks):
             span.kind,
             span.start_ns,
             span.end_ns or span.start_ns,
-            type(span.parent) is not Span,
+            span.is_local_root,
             written(record, content=self._content),
             _user_of(span),
         )

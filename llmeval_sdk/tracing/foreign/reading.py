@@ -169,8 +169,8 @@ def evaluated(
 
     The topmost of a trace holds what those below it tell, and is scored; the others, which have an
     owner, are only kept where the exporter is the store. Their parents are the nearest spans that
-    are kept too; that of a topmost one is ``above``, a span of ours, or none. ``contexts`` has the
-    fields of the annotation contexts that spans began in.
+    are kept too; that of a topmost one is ``above``, a span of ours, or else an outside parent.
+    ``contexts`` has the fields of the annotation contexts that spans began in.
     """
     contexts = contexts or {}
     known: dict[int, ForeignSpan] = {}
@@ -181,8 +181,13 @@ def evaluated(
     families: dict[int, list[ForeignSpan]] = {}
     for here, data in known.items():
         nearest, top = _kept_above(here, known, parents), _topmost(here, known, parents)
-        parent = nearest if here != top else above
-        known[here] = replace(data, parent_id=f"{parent:016x}" if parent else None)
+        kept = nearest if here != top else above
+        parent = kept or parents.get(here, 0)
+        known[here] = replace(
+            data,
+            parent_id=f"{parent:016x}" if parent else None,
+            outside_parent=bool(parent) and not kept,
+        )
         families.setdefault(top, []).append(known[here])
     new = frozenset(new)
     for top, family in families.items():

@@ -17,6 +17,8 @@ import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.pipeline.spool import Folder
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.span_lists import Query, listed_spans
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -321,3 +323,19 @@ def wait_for(condition, seconds=30):
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         time.sleep(0.01)
+
+
+def test_a_request_below_another_service_is_still_one_after_a_kill(folder):
+    """The spool holds how a span began, so that the process that adopts it lists the request."""
+    app(
+        "from llmeval_sdk.tracing import extract\n"
+        "with extract({'traceparent': f\"00-{'ab' * 16}-{'cd' * 8}-01\"}):\n"
+        "    answer('which roof?')\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n",
+        expect=-signal.SIGKILL,
+    )
+    app("work(1)")
+    with closing(StoreReader(folder / "store.db")) as reader:
+        names = [item.request for item in listed_spans(reader, Query(), 10)]
+    assert sum("which roof?" in name for name in names) == 1
+    assert len(names) == 2

@@ -223,6 +223,14 @@ def test_a_call_of_a_model_has_its_cost_and_prompt(langfuse):
     sender.close(1.0)
 
 
+def test_a_request_below_another_service_names_its_trace(langfuse):
+    """Langfuse would list a trace without a name: the service that called is not sent there."""
+    sender = exporter(langfuse)
+    assert not sender.export(Batch((span(parent="c" * 16, outside_parent=True),)))
+    assert langfuse.spans["invoke_workflow answer"]["langfuse.trace.name"] == "answer"
+    sender.close(1.0)
+
+
 @pytest.mark.parametrize(
     ("counts", "expected"),
     [

@@ -35,3 +35,16 @@ def test_a_prompts_context_reaches_the_workflow_above():
     record = record_of(top, top.gathered)
     assert (record.request, record.response) == ("Which roof?", "Slate.")
     assert [chunk.content for chunk in record.retrieved_context] == ["The roof is slate."]
+
+
+def test_a_span_of_ddtraces_below_another_service_is_a_local_root():
+    """Its parent is kept, and said to be no span of ours; a step below it is none."""
+    said = {"value": "Which roof?"}, {"value": "Slate."}
+    flow = event(7, "3", "workflow", "answer", *said)
+    step, alone = event(8, "7", "task", "step", *said), event(9, "undefined", "task", "x", *said)
+    spans = evaluated([(flow, False), (step, False), (alone, False)], ())
+    assert {span.name: (span.parent_id, span.outside_parent) for span in spans} == {
+        "answer": (f"{3:016x}", True),
+        "step": (f"{7:016x}", False),
+        "x": (None, False),
+    }

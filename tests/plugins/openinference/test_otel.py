@@ -711,7 +711,7 @@ def test_the_store_keeps_the_spans_it_has_scores_of(kept, dialect, redact):
         by_name = {span.name: span for span in spans}
         assert set(by_name) == {"answer", "find", "ask"}
         root = by_name["answer"]
-        assert root.parent_id is None
+        assert root.is_local_root
         assert {by_name["find"].parent_id, by_name["ask"].parent_id} == {root.span_id}
         assert root.span_id == f"{top.span_id:016x}"
         assert root.response == ANSWER
@@ -723,6 +723,26 @@ def test_the_store_keeps_the_spans_it_has_scores_of(kept, dialect, redact):
         assert not reader.evaluations_of(by_name["ask"].span_id)
     assert stats.exporters["local"].undelivered == 0
     assert len(RECORDS) == 1
+
+
+def test_all_that_a_handler_does_is_one_request(app, tmp_path):
+    """Two calls below one span that is not kept are listed once; a call alone is a request."""
+    path = tmp_path / "own" / "llmeval.db"
+    llmeval.configure(store=str(path))
+    with app.start_as_current_span("POST /ask") as outer:
+        with app.start_as_current_span("first", attributes=GEN_AI[2]):
+            pass
+        with app.start_as_current_span("second", attributes=GEN_AI[2]):
+            pass
+    with app.start_as_current_span("alone", attributes=GEN_AI[2]):
+        pass
+    llmeval.flush(20)
+    with StoreReader(path) as reader:
+        trace = reader.trace(f"{outer.get_span_context().trace_id:032x}")
+        page = reader.read(lambda c: list_page(c, Query(order="oldest")))
+    assert {span.parent_id for span in trace} == {f"{outer.get_span_context().span_id:016x}"}
+    assert [span.name for span in trace] == ["first", "second"]
+    assert [item.name for item in page.items] == ["first", "alone"]
 
 
 def test_with_scores_only_the_names_of_others_spans_stay_at_home(kept, tmp_path):

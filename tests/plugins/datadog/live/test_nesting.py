@@ -1,6 +1,11 @@
 """Spans finished by the delivery thread nest as if they had been finished at once."""
 
+from contextlib import closing
+
 import pytest
+
+from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.span_lists import Query, list_page
 
 
 CALL = "OpenAI.createChatCompletion"
@@ -82,3 +87,15 @@ def test_every_parent_is_there(arrived):
     """No span points to one that did not arrive."""
     ids = {span["span_id"] for span in arrived.spans} | {"undefined"}
     assert {span["parent_id"] for span in arrived.spans} <= ids
+
+
+def test_what_stands_below_a_span_of_ddtrace_is_a_request_of_the_store(agent, tmp_path):
+    """The store does not have ddtrace's own span: of two below it, which are one, the first is."""
+    found = agent.run("mixed.py", folder=tmp_path)
+    assert found.code == 0, found.errors[-3_000:]
+    with closing(StoreReader(tmp_path / "store.db")) as reader:
+        listed = reader.read(lambda c: list_page(c, Query(order="oldest"))).items
+    theirs = found.roots("theirs")[0]["span_id"]
+    outside = [each.outside_parent for each in listed]
+    assert [each.name for each in listed] == ["answer", "answer"]
+    assert outside == [None, f"{int(theirs):016x}"]
