@@ -15,6 +15,7 @@ import codecs
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -29,7 +30,7 @@ from typing import Any
 from llmeval_sdk.model.fields import TRUNCATED
 from llmeval_sdk.model.placeholders import Placeholder
 from llmeval_sdk.process.loading import loading
-from llmeval_sdk.process.pieces import MAX_SEARCHED, end_of_run
+from llmeval_sdk.process.pieces import MAX_SEARCHED, end_of_run, read_json
 
 
 class _Images:
@@ -399,7 +400,7 @@ def _reader_of(cls: type) -> Reader:
     return reader
 
 
-def _new_reader(cls: type) -> Reader:
+def _new_reader(cls: type) -> Reader:  # noqa: PLR0911
     if (known := known_as(cls, _WEB)) is not None:
         return _web_reader(*_WEB[known])
     bases = mro_of(cls)
@@ -480,7 +481,7 @@ def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:  # noqa: C901
 
 # Reads the body of what a view of a web framework returns, and nothing else of it.
 #
-# Headers and cookies are not the app's answer and hold secrets; a request is hardly more than these.
+# Headers and cookies are no answer and hold secrets, and a request is little more than these.
 
 
 _WEB: dict[str, tuple[str, str]] = {
@@ -528,17 +529,14 @@ _TEXTS = ("json", "jsonl", "xml", "yaml", "javascript")
 def _web_reader(body_at: str, content_type_at: str) -> Reader:
     def read(value: object, room: Room, depth: int) -> object:
         try:
-            body = _at(value, body_at) if body_at else _UNREAD
-            if body is not _UNREAD and content_type_at:
+            body = _at(value, body_at)
+            if content_type_at:
                 body = _decoded(body, _content_type(_at(value, content_type_at)))
-        except AttributeError:  # what streams has no body
-            body = _UNREAD
-        return _stream(value, room, depth) if body is _UNREAD else capture(body, room, depth)
+        except (AttributeError, ValueError):  # what streams has no body
+            return _stream(value, room, depth)
+        return capture(body, room, depth)
 
     return read
-
-
-_UNREAD = object()
 
 
 def _at(value: object, path: str) -> object:
@@ -571,42 +569,32 @@ def _short(header: Any) -> str:
 
 
 def _decoded(body: Any, content_type: str) -> object:
-    """Return the JSON or the text of a body; `_UNREAD` if it is neither, or too large."""
+    """Return the JSON or the text of a body; raises `ValueError` if it is none, or too large."""
     if content_type and not content_type.startswith("text/") and not content_type.endswith(_TEXTS):
-        return _UNREAD
+        raise ValueError(content_type)
     if type(body) is list or type(body) is tuple:
-        parts = body[:MAX_ITEMS]
-        kinds = set(map(type, parts))
-        if len(body) > MAX_ITEMS or not (kinds <= {bytes} or kinds == {str}):
-            return _UNREAD
-        if sum(map(len, parts)) > MAX_BODY:
-            return _UNREAD
-        body = ("" if str in kinds else b"").join(parts)
+        body = _joined(body)
     if body is None:
         return None
-    if type(body) not in _BODIES or len(body) > MAX_BODY:
-        return _UNREAD
-    try:
-        text = body if type(body) is str else codecs.decode(body, "utf-8")
-    except ValueError:
-        return _UNREAD
+    if type(body) not in (bytes, str, bytearray, memoryview) or len(body) > MAX_BODY:
+        raise ValueError("body")
+    text = body if type(body) is str else codecs.decode(body, "utf-8")
     if "\0" in text:
-        return _UNREAD
-    return _json_or_text(text) if content_type.endswith("json") else text
+        raise ValueError("NUL")
+    if content_type.endswith("json"):
+        with suppress(ValueError, RecursionError):
+            return read_json(text)
+    return text
 
 
-_BODIES = (bytes, str, bytearray, memoryview)
-
-
-def _json_or_text(text: str) -> object:
-    if len(text) > MAX_TEXT:
-        return text
-    with loading:
-        import json
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+def _joined(parts: Any) -> bytes | str:
+    kinds = set(map(type, parts[:MAX_ITEMS]))
+    if len(parts) > MAX_ITEMS or not (kinds <= {bytes} or kinds == {str}):
+        raise ValueError("parts")
+    if sum(map(len, parts)) > MAX_BODY:
+        raise ValueError("size")
+    joined: bytes | str = ("" if str in kinds else b"").join(parts)
+    return joined
 
 
 # Markers in the place of images, sounds and files that stand in a text as base64.
