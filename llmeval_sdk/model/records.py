@@ -249,7 +249,7 @@ def _text_of_variable(value: object) -> str | None:
 # same items.
 
 ENDED_WITHOUT_ANSWER = ("cancelled", "control_flow")
-"""Attributes of a span that an exception ended and that did not fail: nobody waits for its answer."""
+"""Attributes of a span that an exception ended without a failure: nobody waits for its answer."""
 OWNERS = ("workflow", "agent")
 """Kinds of spans that are always evaluated; what is below one of them belongs to it."""
 _NOTED = ("value", "confidence", "field_config", "retrieval")

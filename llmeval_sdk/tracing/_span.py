@@ -801,10 +801,10 @@ def finish(span: Span, error: BaseException | None = None, *, perf_ns: int | Non
         span.end_ns = span.start_ns + (perf_ns or perf_counter_ns()) - span._perf_ns
         if error is not None:
             ended = _ended_by(error)
-            if type(ended) is dict:
-                span._attributes = {**(span._attributes or {}), **ended}
-            else:
+            if isinstance(ended, Failure):
                 span._error = ended
+            else:
+                span._attributes = {**(span._attributes or {}), **ended}
         target = state.recorder
         if target is not None and (span.flags & 1 or span.context is not None):
             target.on_end(span)

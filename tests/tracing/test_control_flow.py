@@ -121,23 +121,10 @@ def ended(error):
     return seen.span("view")
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        starlette,
-        django,
-        flask,
-        aiohttp,
-        sanic,
-        litestar,
-        falcon,
-        tornado,
-        celery,
-        dramatiq,
-        click,
-        typer,
-    ],  # fmt: skip
-)
+WEB = [starlette, django, flask, aiohttp, sanic, litestar, falcon, tornado]
+
+
+@pytest.mark.parametrize("make", [*WEB, celery, dramatiq, click, typer])
 def test_control_flow_is_told_as_such_and_a_failure_stays_one(make):
     """The span says by which exception it ended, with its status; from 500 on it has an error."""
     flow, failures = make()
