@@ -93,7 +93,7 @@ def known_as(cls: type, names: Iterable[str]) -> str | None:
 
     A library that is not loaded cannot have instances, so none is imported.
     """
-    for base in mro_of(cls):
+    for base in mro_of(cls) if _is_written_in_python(cls) else ():
         module, name = dict_of(base).get("__module__"), name_of(base)
         if type(module) is str and (full := f"{module}.{name}") in names:
             loaded = sys.modules.get(module)
