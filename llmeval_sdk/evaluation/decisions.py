@@ -59,7 +59,7 @@ def decided(judge: Judge, evaluation: Evaluation, **about: Any) -> Evaluation:
     )
 
 
-def failure_of(judge: Judge, error: BaseException) -> Evaluation:
+def _failure_of(judge: Judge, error: BaseException) -> Evaluation:
     """Return the evaluation of a judge whose question or answer raised an exception."""
     kind = error.type if isinstance(error, JudgeError) else type(error).__name__
     return failed(judge, kind, str(error))
@@ -434,7 +434,7 @@ class Decider:
                 kept = self.verdicts.get(key)
             answers = _unpacked(kept.verdict, form.questions)
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
-            return decided(judge, failure_of(judge, error))
+            return decided(judge, _failure_of(judge, error))
         if kept.verdict is None or answers is None:
             return Asking(judge, form, key, distrusted=kept.is_distrusted)
         known = kept.verdict.metadata
@@ -541,7 +541,7 @@ class Decider:
             calibration = None if known is None else known.of(judge.name, judge.version, model)
             evaluation = read(one.form, answers, threshold, calibration)
         except Exception as error:
-            evaluation = failure_of(judge, error)
+            evaluation = _failure_of(judge, error)
         metadata = {**evaluation.metadata, "threshold": threshold, "model": model, **notes}
         return decided(judge, evaluation, metadata=metadata, **about)
 

@@ -248,6 +248,8 @@ def _text_of_variable(value: object) -> str | None:
 # there at once, such as those of another library or of a store, `rolled_up` collects the
 # same items.
 
+ENDED_WITHOUT_ANSWER = ("cancelled", "control_flow")
+"""Attributes of a span that an exception ended without a failure: nobody waits for its answer."""
 OWNERS = ("workflow", "agent")
 """Kinds of spans that are always evaluated; what is below one of them belongs to it."""
 _NOTED = ("value", "confidence", "field_config", "retrieval")

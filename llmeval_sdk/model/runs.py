@@ -25,6 +25,7 @@ from llmeval_sdk.model.chat import (
     to_text,
 )
 from llmeval_sdk.model.fields import TRUNCATED
+from llmeval_sdk.model.records import ENDED_WITHOUT_ANSWER
 from llmeval_sdk.process.pieces import json_text, read_json
 
 
@@ -159,7 +160,7 @@ class Run:
         return calls, made, [said for said in self.spoken if said.number > since]
 
     def _is_under_way(self, record: Record) -> bool:
-        if record.attributes.get("cancelled") is True:
+        if any(record.attributes.get(name) for name in ENDED_WITHOUT_ANSWER):
             return True
         since = self.spoken[-1].number if self.spoken and record.span_kind != "llm" else 0
         waits = any(call.outcome == "pending" and call.number > since for call in self.turn)

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple, Protocol
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import JUDGE_TAG, Usage, values
 from llmeval_sdk.model.fields import CACHED
-from llmeval_sdk.model.records import OWNERS
+from llmeval_sdk.model.records import ENDED_WITHOUT_ANSWER, OWNERS
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import LIMIT_LENGTH
@@ -134,8 +134,10 @@ the app abstains."""
 _IS_REQUEST = f"""s.kind IN ('workflow', 'agent') AND s.error_type IS NULL
   AND s.start_ns >= :since AND s.start_ns < :until AND (:name IS NULL OR s.name = :name)
   AND (s.tags IS NULL OR instr(s.tags, '"{JUDGE_TAG}"') = 0)"""
-_COMPLETE = """(s.attributes IS NULL OR instr(s.attributes, '"cancelled"') = 0)"""
-"""Nobody waits any more for the answer of a request that was cancelled."""
+_COMPLETE = " AND ".join(
+    f"""(s.attributes IS NULL OR instr(s.attributes, '"{name}"') = 0)"""
+    for name in ENDED_WITHOUT_ANSWER
+)
 
 _STATES = f"""
 SELECT s.name, {_STATE} AS state, count(*) FROM spans s

@@ -11,19 +11,26 @@ file that stands in a text only a marker is kept.
 from __future__ import annotations
 
 import binascii
+import codecs
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
 from functools import lru_cache
 from itertools import islice
-from types import GetSetDescriptorType, MemberDescriptorType, ModuleType
+from types import (
+    GetSetDescriptorType,
+    MemberDescriptorType,
+    MethodDescriptorType,
+    ModuleType,
+)
 from typing import Any
 
 from llmeval_sdk.model.fields import TRUNCATED
 from llmeval_sdk.model.placeholders import Placeholder
 from llmeval_sdk.process.loading import loading
-from llmeval_sdk.process.pieces import MAX_SEARCHED, end_of_run
+from llmeval_sdk.process.pieces import MAX_SEARCHED, end_of_run, read_json
 
 
 class _Images:
@@ -55,6 +62,44 @@ _HEAP_TYPE = 1 << 9
 def _is_written_in_python(cls: type) -> bool:
     """Return whether a class was made by Python code, so that its instances may have fields."""
     return bool(_flags_of(cls) & _HEAP_TYPE)
+
+
+def attribute(value: object, name: str) -> object:
+    """Return an attribute that an object holds itself or has from its class, without running code.
+
+    A property is returned as such. Raises `AttributeError` where there is none of that name.
+    """
+    cls = type(value)
+    bases = mro_of(cls)
+    for base in bases:
+        descriptor = dict_of(base).get("__dict__")
+        if type(descriptor) is GetSetDescriptorType:
+            own: Any = descriptor.__get__(value, cls)
+            for key, item in list(islice(dict.items(own), MAX_ITEMS)) if type(own) is dict else ():
+                if type(key) is str and key == name:
+                    return item
+            break
+    for base in bases:
+        member = dict_of(base).get(name, base)
+        if type(member) is MemberDescriptorType:
+            return member.__get__(value, cls)
+        if member is not base:
+            return member
+    raise AttributeError(name)
+
+
+def known_as(cls: type, names: Iterable[str]) -> str | None:
+    """Return the first name, in the order of resolution, by which a class or a base of it is known.
+
+    A library that is not loaded cannot have instances, so none is imported.
+    """
+    for base in mro_of(cls) if _is_written_in_python(cls) else ():
+        module, name = dict_of(base).get("__module__"), name_of(base)
+        if type(module) is str and (full := f"{module}.{name}") in names:
+            loaded = sys.modules.get(module)
+            if loaded is not None and vars(loaded).get(name) is base:
+                return full
+    return None
 
 
 # Reads dates, numbers and paths of well-known libraries, each by one of its own C methods.
@@ -355,7 +400,9 @@ def _reader_of(cls: type) -> Reader:
     return reader
 
 
-def _new_reader(cls: type) -> Reader:
+def _new_reader(cls: type) -> Reader:  # noqa: PLR0911
+    if (known := known_as(cls, _WEB)) is not None:
+        return _web_reader(*_WEB[known])
     bases = mro_of(cls)
     for base in bases:
         method = _plain_reading(cls, base)
@@ -430,6 +477,124 @@ def _object_reader(cls: type, bases: tuple[type, ...]) -> Reader:  # noqa: C901
         return _dict(fields, room, depth) if fields else _marker(value, room, depth)
 
     return read
+
+
+# Reads the body of what a view of a web framework returns, and nothing else of it.
+#
+# Headers and cookies are no answer and hold secrets, and a request is little more than these.
+
+
+_WEB: dict[str, tuple[str, str]] = {
+    "starlette.responses.Response": ("body", "raw_headers"),
+    "django.http.response.HttpResponse": ("_container", "headers._store"),
+    "rest_framework.response.Response": ("data", ""),
+    "werkzeug.wrappers.response.Response": ("response", "headers._list"),
+    "quart.wrappers.response.Response": ("response.data", "headers._list"),
+    "aiohttp.web_response.Response": ("_body", "_headers"),
+    "sanic.response.types.JSONResponse": ("_body", "content_type"),
+    "sanic.response.types.BaseHTTPResponse": ("body", "content_type"),
+    "litestar.response.base.Response": ("content", ""),
+    **dict.fromkeys(
+        (
+            "aiohttp.web_request.BaseRequest",
+            "aiohttp.web_response.StreamResponse",
+            "django.http.request.HttpRequest",
+            "django.http.response.HttpResponseBase",
+            "django.template.response.SimpleTemplateResponse",  # rendered after the view
+            "falcon.request.Request",
+            "falcon.response.Response",
+            "litestar.connection.base.ASGIConnection",
+            "litestar.response.base.ASGIResponse",
+            "litestar.response.file.File",
+            "litestar.response.redirect.Redirect",
+            "litestar.response.streaming.Stream",
+            "litestar.response.template.Template",
+            "rest_framework.request.Request",
+            "sanic.request.types.Request",
+            "sanic.response.types.ResponseStream",
+            "starlette.requests.HTTPConnection",
+            "werkzeug.sansio.request.Request",
+        ),
+        ("", ""),
+    ),
+}
+"""Where a class keeps its body, and its content type or the headers with that. A body without a
+content type is a value that the framework will write; a class without a body is not read."""
+MAX_BODY = 4 * MAX_TEXT
+"""Bytes of a body that is decoded; of one with more, no answer is known."""
+_TEXTS = ("json", "jsonl", "xml", "yaml", "javascript")
+"""How the types of texts end that do not begin with ``text/``."""
+
+
+def _web_reader(body_at: str, content_type_at: str) -> Reader:
+    def read(value: object, room: Room, depth: int) -> object:
+        try:
+            body = _at(value, body_at)
+            if content_type_at:
+                body = _decoded(body, _content_type(_at(value, content_type_at)))
+        except (AttributeError, ValueError):  # what streams has no body
+            return _stream(value, room, depth)
+        return capture(body, room, depth)
+
+    return read
+
+
+def _at(value: object, path: str) -> object:
+    for name in path.split("."):
+        value = attribute(value, name)
+    return value
+
+
+def _content_type(held: Any) -> str:
+    """Return the type of a body, without its parameters; empty where nothing says it."""
+    cls = type(held)
+    if cls is str:
+        return _short(held)
+    if cls is list or cls is dict:
+        for pair in islice(held if cls is list else list(dict.values(held)), MAX_ITEMS):
+            if type(pair) is tuple and len(pair) == 2 and _short(pair[0]) == "content-type":
+                return _short(pair[1])
+        return ""
+    get = next((dict_of(base)["get"] for base in mro_of(cls) if "get" in dict_of(base)), None)
+    return _short(get(held, "Content-Type")) if type(get) is MethodDescriptorType else ""
+
+
+def _short(header: Any) -> str:
+    """Return the name or the value of a header in small letters, up to its first semicolon."""
+    if type(header) is bytes:
+        header = header[:_MAX_HEAD].decode("latin-1")
+    if type(header) is not str:
+        return ""
+    return header[:_MAX_HEAD].partition(";")[0].strip().lower()
+
+
+def _decoded(body: Any, content_type: str) -> object:
+    """Return the JSON or the text of a body; raises `ValueError` if it is none, or too large."""
+    if content_type and not content_type.startswith("text/") and not content_type.endswith(_TEXTS):
+        raise ValueError(content_type)
+    if type(body) is list or type(body) is tuple:
+        body = _joined(body)
+    if body is None:
+        return None
+    if type(body) not in (bytes, str, bytearray, memoryview) or len(body) > MAX_BODY:
+        raise ValueError("body")
+    text = body if type(body) is str else codecs.decode(body, "utf-8")
+    if "\0" in text:
+        raise ValueError("NUL")
+    if content_type.endswith("json"):
+        with suppress(ValueError, RecursionError):
+            return read_json(text)
+    return text
+
+
+def _joined(parts: Any) -> bytes | str:
+    kinds = set(map(type, parts[:MAX_ITEMS]))
+    if len(parts) > MAX_ITEMS or not (kinds <= {bytes} or kinds == {str}):
+        raise ValueError("parts")
+    if sum(map(len, parts)) > MAX_BODY:
+        raise ValueError("size")
+    joined: bytes | str = ("" if str in kinds else b"").join(parts)
+    return joined
 
 
 # Markers in the place of images, sounds and files that stand in a text as base64.

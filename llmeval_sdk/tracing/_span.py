@@ -53,7 +53,16 @@ from llmeval_sdk.model.span_fields import SPAN_FIELDS
 from llmeval_sdk.process import forks
 from llmeval_sdk.process.shield import caught, swallow, tell_once
 from llmeval_sdk.tracing import ids
-from llmeval_sdk.tracing._capture import Room, capture, name_of, new_room, rows, used
+from llmeval_sdk.tracing._capture import (
+    Room,
+    attribute,
+    capture,
+    known_as,
+    name_of,
+    new_room,
+    rows,
+    used,
+)
 
 
 if TYPE_CHECKING:
@@ -415,13 +424,59 @@ for _name, _field in {**FIELD_OF, "attributes": "metadata", "user": "user_id"}.i
 _CANCELLED = ("CancelledError", "Cancelled", "GeneratorExit")
 """What asyncio and trio throw into a task that is cancelled, and Python into a generator that is
 closed, as when a user closes the tab. The app did nothing wrong, so the span has no error."""
+_CONTROL_FLOW: dict[str, tuple[str, int]] = {
+    **dict.fromkeys(
+        (
+            "celery.exceptions.TaskPredicate",  # Retry, Ignore and Reject
+            "django.core.exceptions.BadRequest",
+            "django.core.exceptions.PermissionDenied",
+            "django.core.exceptions.SuspiciousOperation",
+            "django.http.response.Http404",
+            "dramatiq.errors.Retry",
+            "starlette.requests.ClientDisconnect",
+            "starlette.websockets.WebSocketDisconnect",
+        ),
+        ("", 0),
+    ),
+    **dict.fromkeys(("click.exceptions.Exit", "typer.exceptions.Exit"), ("exit_code", 1)),
+    "aiohttp.web_exceptions.HTTPException": ("_status", 500),
+    "falcon.http_error.HTTPError": ("status", 500),
+    "falcon.http_status.HTTPStatus": ("status", 500),
+    "litestar.exceptions.http_exceptions.HTTPException": ("status_code", 500),
+    "rest_framework.exceptions.APIException": ("status_code", 500),
+    "sanic.exceptions.SanicException": ("status_code", 500),
+    "starlette.exceptions.HTTPException": ("status_code", 500),
+    "tornado.web.HTTPError": ("status_code", 500),
+    "werkzeug.exceptions.HTTPException": ("code", 500),
+}
+"""Exceptions by which an app tells its framework what to do next, and which are no failures: all of
+a class, or those whose status, in the attribute named here, is below a number."""
 
 
-def failure_of(error: BaseException) -> Failure | None:
-    """Describe an exception; ``None`` for what was stopped on purpose."""
-    if not isinstance(error, Exception) and type(error).__name__ in _CANCELLED:
+def _ended_by(error: BaseException) -> Failure | dict[str, object]:
+    """Describe how an exception ends a span: as a failure, or by attributes that say how else."""
+    kind = type(error)
+    if not isinstance(error, Exception) and name_of(kind) in _CANCELLED:
+        return {"cancelled": True}
+    if (known := known_as(kind, _CONTROL_FLOW)) is not None:
+        status_at, failing = _CONTROL_FLOW[known]
+        if not status_at:
+            return {"control_flow": name_of(kind)}
+        status = _status_of(error, status_at)
+        if status is not None and status < failing:
+            return {"control_flow": f"{name_of(kind)} {status}"}
+    return Failure(name_of(kind), _first_text(error))
+
+
+def _status_of(error: BaseException, name: str) -> int | None:
+    """Return a status that is a number or begins with one, as in ``404 Not Found``."""
+    try:
+        status = capture(attribute(error, name))
+        if status is None:  # `flask.abort(redirect(…))` raises a response that the app made
+            status = capture(attribute(attribute(error, "response"), "_status_code"))
+        return int(status[:3] if type(status) is str else status)
+    except (AttributeError, TypeError, ValueError):
         return None
-    return Failure(name_of(type(error)), _first_text(error))
 
 
 _args_of = BaseException.__dict__["args"].__get__
@@ -761,9 +816,11 @@ def finish(span: Span, error: BaseException | None = None, *, perf_ns: int | Non
     try:
         span.end_ns = span.start_ns + (perf_ns or perf_counter_ns()) - span._perf_ns
         if error is not None:
-            span._error = failure_of(error)
-            if span._error is None:
-                span._attributes = {**(span._attributes or {}), "cancelled": True}
+            ended = _ended_by(error)
+            if isinstance(ended, Failure):
+                span._error = ended
+            else:
+                span._attributes = {**(span._attributes or {}), **ended}
         target = state.recorder
         if target is not None and (span.flags & 1 or span.context is not None):
             target.on_end(span)

@@ -67,6 +67,46 @@ def test_threads_keep_it_by_a_helper():
     }
 
 
+def of_asyncio(main):
+    """Run a coroutine as most apps do."""
+    asyncio.run(main())
+
+
+def of_uvloop(main):
+    """Run a coroutine in a loop of uvloop, in each of its releases and on every Python."""
+    loop = pytest.importorskip("uvloop").new_event_loop()
+    try:
+        loop.run_until_complete(main())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    finally:
+        loop.close()
+
+
+@pytest.mark.parametrize("run", [of_asyncio, of_uvloop])
+def test_one_line_keeps_it_in_the_default_executor_of_a_loop(run):
+    """Concurrent requests do not mix, and each loop ends its executor, also one after another."""
+
+    async def request(loop, name):
+        with llmeval.workflow(f"request {name}"):
+            calls = [loop.run_in_executor(None, step, f"{name}{n}") for n in range(20)]
+            await asyncio.gather(*calls)
+
+    async def main():
+        loop = asyncio.get_running_loop()
+        loop.set_default_executor(ContextExecutor(4, thread_name_prefix="kept"))
+        await asyncio.gather(request(loop, "a"), request(loop, "b"))
+
+    for _ in range(2):
+        with capture() as seen:
+            run(main)
+            seen.drain()
+        assert parents(seen) == {
+            f"{name}{n}": f"request {name}" for name in "ab" for n in range(20)
+        }
+        assert len({span.trace_id for span in seen.spans}) == 2
+        assert not [each for each in threading.enumerate() if each.name.startswith("kept")]
+
+
 def test_traceparent_carries_a_trace_to_another_process():
     """What inject wrote, extract makes the parent, flags included."""
     with capture() as seen:
