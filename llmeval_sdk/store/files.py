@@ -155,7 +155,7 @@ def make_folder(folder: Path) -> None:
         with contextlib.suppress(OSError):
             ignored = folder / ".gitignore"
             if private.make_file(ignored):
-                ignored.write_text("*\n")
+                ignored.write_text("*\n", "utf-8")
 
 
 def refusal(path: Path) -> str | None:

@@ -68,10 +68,10 @@ def in_thread(metric: object, address: Mapping[str, object] | None, settings: Se
     if not isinstance(metric, str):
         return True
     own = settings.of(RagasSettings)
-    if own.judge_worker is not None:
-        return own.judge_worker == "thread"
+    if own.judge_worker is not None or not hasattr(socket, "AF_UNIX"):
+        return own.judge_worker != "process"
     imported = "ragas" in sys.modules and own.ragas_python is None
-    return imported or address is None or not hasattr(socket, "AF_UNIX")
+    return imported or address is None
 
 
 def _address_of(llm: object) -> Mapping[str, Any] | None:
@@ -83,6 +83,11 @@ def _address_of(llm: object) -> Mapping[str, Any] | None:
 
 def spec_of(settings: Settings) -> ChildSpec:
     """Say which child runs Ragas; raises `JudgeError` where no interpreter has it."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise JudgeError(
+            "unsupported",
+            "this system has no sockets that are files: set LLMEVAL_JUDGE_WORKER=thread",
+        )
     python = python_of(settings)
     if python is None:
         raise JudgeError("not_installed", _HOW)
