@@ -34,6 +34,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.plugins.ragas import RagasSettings
 from llmeval_sdk.plugins.ragas.child import ChildSpec, child, interpreter
+from llmeval_sdk.process import private
 
 
 MEMORY_BYTES = 1 << 30
@@ -122,7 +123,7 @@ def python_of(settings: Settings) -> str | None:
 
 def default_home() -> Path:
     """Return the folder where ``llmeval ragas setup`` makes its environment."""
-    return Path.home() / ".llmeval" / "ragas"
+    return private.expanded("~/.llmeval/ragas")
 
 
 def python_in(home: Path) -> Path:

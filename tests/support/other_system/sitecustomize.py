@@ -1,6 +1,6 @@
 """Take from this Python what another system lacks, and add what is strict there.
 
-``SIMULATED_SYSTEM`` is ``windows`` or ``macos``. Python imports this file by its name in each
+``SIMULATED_SYSTEM`` is ``windows``, ``macos``, or ``no list of users``. Python imports this file by its name in each
 process whose ``PYTHONPATH`` has the folder, so that children of children are included.
 """
 
@@ -134,8 +134,16 @@ def _other_ways_of_the_library():
     tempfile.TemporaryFile = tempfile.NamedTemporaryFile
 
 
+def _of_no_user(number):
+    raise KeyError(f"getpwuid(): uid not found: {number}")
+
+
 SYSTEM = os.environ.get("SIMULATED_SYSTEM", "")
-if SYSTEM:
+if SYSTEM == "no list of users":
+    import pwd
+
+    pwd.getpwuid = _of_no_user
+elif SYSTEM:
     sys.addaudithook(_without_proc)
     _take_away(LINUX_ONLY)
     tempfile._O_TMPFILE_WORKS = False
