@@ -91,12 +91,15 @@ class OtherSystem:
 
     def __init__(self, name, folder):
         self.folder = folder
+        # What is no terminal has the encoding of the country on Windows.
+        self.encoding = "cp1252" if name == "windows" and not REAL else None
         self.environment = {
             **{
                 name: value for name, value in os.environ.items() if not name.startswith("LLMEVAL_")
             },
             "PYTHONPATH": os.pathsep.join((str(ROOT), str(SIMULATION))),
             "SIMULATED_SYSTEM": "" if REAL else name,
+            **({"PYTHONIOENCODING": self.encoding} if self.encoding else {}),
             # A file that is opened without an encoding would be read in another one on Windows.
             "PYTHONWARNDEFAULTENCODING": "1",
             "PYTHONWARNINGS": "error::EncodingWarning:llmeval_sdk",
@@ -106,7 +109,8 @@ class OtherSystem:
     def python(self, *arguments, **variables):
         return subprocess.run(
             [sys.executable, *map(str, arguments)], cwd=self.folder, stdin=subprocess.DEVNULL,
-            env=self.environment | variables, capture_output=True, text=True, timeout=150,
+            env=self.environment | variables, capture_output=True, text=True,
+            encoding=self.encoding, timeout=150,
         )  # fmt: skip
 
     def script(self, code, **variables):
@@ -225,6 +229,24 @@ def test_a_command_works(traced, words, shows):
     ended = traced.command(words.format(python=sys.executable))
     assert ended.returncode in ((0, 1) if words.startswith("compare") else (0,)), ended.stderr
     assert shows in ended.stdout
+
+
+def test_exported_rows_are_json_of_utf_8(windows):
+    """Also where the encoding of the country has no such characters, and JSON no such escapes."""
+    texts = ["é", "日本", "😀", "\u2028"]
+    windows.script(
+        f"""
+        import llmeval_sdk as llmeval
+
+        for text in {texts!a}:
+            with llmeval.workflow("answer") as span:
+                span.response = text
+        llmeval.flush(timeout=50)
+        """
+    )
+    windows.encoding = "utf-8"
+    rows = [json.loads(line) for line in windows.command("export").stdout.split("\n")[:-1]]
+    assert sorted(row["response"] for row in rows) == sorted(texts)
 
 
 @on_windows
