@@ -344,3 +344,35 @@ def test_the_demo_runs(windows):
     ended = windows.command("demo --limit 2 --store demo.db")
     assert ended.returncode == 0, ended.stderr
     assert "Everything is in demo.db" in ended.stdout
+
+
+@on_windows
+@pytest.mark.plugin("ragas", "datadog")
+def test_a_plugin_refuses_what_the_system_lacks(windows):
+    """A child process for Ragas, or an agent's socket that is a file, is an error that is counted."""
+    ended = windows.script(
+        """
+        from llmeval_sdk import config
+        from llmeval_sdk.errors import ExportError, JudgeError
+        from llmeval_sdk.plugins.datadog.exporter import _sender
+        from llmeval_sdk.plugins.ragas import runner
+
+        address = {"model": "a-model", "base_url": "http://127.0.0.1:1"}
+        print(runner.in_thread("faithfulness", address, config.from_environment()))
+        asked = config.from_environment({"LLMEVAL_JUDGE_WORKER": "process"})
+        print(runner.in_thread("faithfulness", address, asked))
+        try:
+            runner.spec_of(asked)
+        except JudgeError as error:
+            print(error)
+        try:
+            _sender("unix:///var/run/agent.socket", 1.0).post("/", b"", {})
+        except ExportError as error:
+            print(error)
+        """
+    )
+    assert ended.stdout.splitlines() == [
+        "True", "False",
+        "this system has no sockets that are files: set LLMEVAL_JUDGE_WORKER=thread",
+        "this system has no sockets that are files",
+    ]  # fmt: skip
