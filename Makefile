@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage mutants demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows prices test-prices pin valgrind instructions measurements clean
+.PHONY: help environment core coverage mutants demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers test-pyinstaller redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows prices test-prices pin valgrind instructions measurements clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -67,6 +67,8 @@ HOLDS_datadog := ddtrace and the demo
 INSTALLS_datadog := -e '.[datadog,demo,instrument]' --group tests
 HOLDS_servers := gunicorn, uvicorn and Celery
 INSTALLS_servers := -e . --group servers
+HOLDS_pyinstaller := PyInstaller and what a small app needs
+INSTALLS_pyinstaller := -e '.[openai,cli]' --group pyinstaller
 HOLDS_fleet := Celery, the client of Redis and gevent
 INSTALLS_fleet := -e '.[fleet,openai,cli]' --group fleet
 HOLDS_ray := Ray Data and the client of Redis
@@ -83,7 +85,7 @@ HOLDS_prices := genai-prices and the tests
 INSTALLS_prices := -e . --group prices
 HOLDS_workflows := what checks the workflow files
 INSTALLS_workflows := --group workflows
-ENVIRONMENTS := coverage mutants ragas datadog servers fleet ray viewer quality docs prices release workflows
+ENVIRONMENTS := coverage mutants ragas datadog servers pyinstaller fleet ray viewer quality docs prices release workflows
 
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
@@ -188,6 +190,9 @@ faults: $(VENV)/.dev  ## Give every exporter and judge each fault of a network f
 
 test-servers: $(VENV)-servers/.ready  ## Run the tests under gunicorn, uvicorn, Celery and multiprocessing.
 	@$(VENV)-servers/bin/python -m pytest tests/servers --timeout 240 $(ARGS)
+
+test-pyinstaller: $(VENV)-pyinstaller/.ready  ## Freeze an app by PyInstaller and run it (a minute).
+	@$(VENV)-pyinstaller/bin/python -m pytest tests/hosts/pyinstaller $(ARGS)
 
 redis-server:
 	@command -v redis-server >/dev/null || \
@@ -389,4 +394,4 @@ pin: $(VENV)-workflows/.ready  ## Write hashes in place of the actions' tags; ne
 	@$(MAKE) --no-print-directory lint-workflows
 
 clean:  ## Remove the environment and what tools left.
-	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-prices $(VENV)-sbom $(VENV)-release $(VENV)-workflows $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build dist
+	@rm -rf $(VENV) $(VENV)-coverage $(VENV)-ragas $(VENV)-lock $(VENV)-datadog $(VENV)-datadog-agent $(VENV)-servers $(VENV)-pyinstaller $(VENV)-viewer $(VENV)-fleet $(VENV)-ray $(VENV)-3.* $(VENV)-quality $(VENV)-peers $(VENV)-docs $(VENV)-prices $(VENV)-sbom $(VENV)-release $(VENV)-workflows $(BACKENDS) .mypy_cache .ruff_cache .pytest_cache .hypothesis artifacts build dist

@@ -117,6 +117,12 @@ SUITES = (
         keeps_time=False,
     ),
     Suite(
+        "pyinstaller",
+        "test-pyinstaller",
+        "an app that PyInstaller froze: traces, scores, a judge, commands",
+        keeps_time=False,
+    ),
+    Suite(
         "docs",
         "test-docs",
         "the site builds without a warning, its pages can be followed",

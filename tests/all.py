@@ -29,10 +29,11 @@ OWN_SUITES = (
 """What ``make test-faults``, ``test-servers`` and ``test-docs`` run."""
 OWN_ENVIRONMENT = (
     "tests/plugins/fleet", "tests/plugins/shared", "tests/plugins/ray", "tests/workflows",
-    "tests/judges/models/test_price_list.py",
+    "tests/judges/models/test_price_list.py", "tests/hosts/pyinstaller",
 )  # fmt: skip
-"""What only ``make test-fleet``, ``test-ray``, ``test-workflows`` and ``test-prices`` can run: with
-Redis and Celery, with Ray, with what checks the workflow files, or with genai-prices."""
+"""What only ``make test-fleet``, ``test-ray``, ``test-workflows``, ``test-prices`` and
+``test-pyinstaller`` can run: with Redis and Celery, with Ray, with what checks the workflow files,
+with genai-prices, or with PyInstaller."""
 IN_OTHER_PROCESSES = (
     "tests/test_examples.py", "tests/test_peers.py", "tests/plugins/demo", "tests/core",
     "tests/plugins/ragas/child",

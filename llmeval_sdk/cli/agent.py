@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import threading
@@ -54,6 +55,15 @@ def add(subparsers: Commands) -> None:
     parser.set_defaults(run=run)
 
 
+def _check_spool(path: str) -> None:
+    from llmeval_sdk.pipeline.spool import Folder, SpoolError
+
+    try:
+        os.close(Folder(path).descriptor)
+    except SpoolError as error:
+        raise ConfigurationError(f"the spool cannot be used: {error}") from None
+
+
 def run(args: argparse.Namespace) -> int:
     """Drain the folder until told to end."""
     from llmeval_sdk.pipeline import runtime
@@ -61,6 +71,7 @@ def run(args: argparse.Namespace) -> int:
     spool = args.spool or config.from_environment(problems=[]).spool
     if not spool:
         raise ConfigurationError("no spool folder is named: pass --spool DIR or set LLMEVAL_SPOOL")
+    _check_spool(spool)
     for module in args.modules:
         try:
             import_module(module)

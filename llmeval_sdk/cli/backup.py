@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
             " store by --store, or set LLMEVAL_STORE"
         )
     try:
-        target = Path(args.destination).expanduser().absolute()
+        target = private.expanded(args.destination).absolute()
         _check(target, store, force=args.force)
         target.parent.mkdir(parents=True, exist_ok=True)
         with _whole_folder(target) as folder:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -240,6 +241,8 @@ def run(args: argparse.Namespace) -> int:
             return 0
         lines = _otlp_lines(spans) if form == "otlp" else _jsonl_lines(spans, whole)
         if args.out is None:
+            if isinstance(sys.stdout, TextIOWrapper):  # JSON is UTF-8, whatever the country's is
+                sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
             sys.stdout.writelines(map(escaped, lines))
         else:
             with args.out.open("w", encoding="utf-8", errors="backslashreplace") as to:

@@ -71,10 +71,10 @@ def own_signer() -> Signer:
 
     Where none can be kept, the key is of this run alone, which is said.
     """
-    path = Path(state_folder()).expanduser() / "verdict.key"
+    path = private.expanded(state_folder()) / "verdict.key"
     try:
         return Signer(_machine_key(path))
-    except (OSError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         tell(
             "cache of verdicts",

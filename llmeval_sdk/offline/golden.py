@@ -237,7 +237,7 @@ class GoldenSet:
         self.version = None if match[2] is None else int(match[2])
         """The version that was asked for; ``None`` means the newest."""
         self._is_default = folder is None
-        self.folder = _default_folder() if folder is None else Path(folder).expanduser().absolute()
+        self.folder = _default_folder() if folder is None else private.expanded(folder).absolute()
         self._files = Versions(self.folder / self.name)
 
     @property
@@ -409,7 +409,7 @@ class GoldenSet:
 
 def golden_sets(folder: str | os.PathLike[str] | None = None) -> list[GoldenSet]:
     """Return the golden sets of a folder, by name; by default of ``datasets`` beside the store."""
-    place = _default_folder() if folder is None else Path(folder).expanduser()
+    place = _default_folder() if folder is None else private.expanded(folder)
     if not place.is_dir():
         return []
     names = sorted(each.name for each in place.iterdir() if _is_set(each))

@@ -303,6 +303,8 @@ class SpoolFile:
 
 
 FILE_BYTES, MAX_BYTES = 16 << 20, 1 << 30
+IS_SUPPORTED = hasattr(os, "O_NOFOLLOW")
+"""Whether files can be opened without following links, and locked: not on Windows."""
 
 
 class Folder:
@@ -319,7 +321,7 @@ class Folder:
     def __init__(
         self, path: str, *, file_bytes: int = FILE_BYTES, max_bytes: int = MAX_BYTES
     ) -> None:
-        self.path = Path(path).expanduser().absolute()
+        self.path = private.expanded(path).absolute()
         self._file_bytes = max(file_bytes, 1 << 16)
         self._max_bytes = max_bytes
         self._descriptor: int | None = None
@@ -336,10 +338,8 @@ class Folder:
     def descriptor(self) -> int:
         """The open folder; raises `SpoolError` if it cannot be used or is not safe."""
         if self._descriptor is None:
-            try:
-                import fcntl  # noqa: F401
-            except ImportError:
-                raise SpoolError("unsupported", "this system has no file locks") from None
+            if not IS_SUPPORTED:
+                raise SpoolError("unsupported", "this system has no file locks")
             try:
                 self._descriptor = _open_folder(self.path)
             except OSError as error:
@@ -435,15 +435,17 @@ class Folder:
 
 def children_of(store: str) -> Path:
     """Return where multiprocessing's children leave their records: in a folder beside the store."""
-    return Path(store).expanduser().with_name("children")
+    return private.expanded(store).with_name("children")
 
 
-def children_folder(store: str, exporters: Iterable[str]) -> Folder:
+def children_folder(store: str, exporters: Iterable[str]) -> Folder | None:
     """Return the folder in which multiprocessing's children leave what their parent delivers.
 
     There is one for each set of exporters, so that records of one app are not sent to where another
-    sends its own.
+    sends its own. ``None`` where no spool works, and children deliver for themselves.
     """
+    if not IS_SUPPORTED:
+        return None
     names = re.sub(r"[^A-Za-z0-9]+", "-", "-".join(sorted(exporters)))[:100]
     return Folder(str(children_of(store) / (names or "none")), file_bytes=_CHILD_BYTES)
 

@@ -7,12 +7,6 @@ processes begin and end. Nothing here knows spans or evaluators.
 
 from __future__ import annotations
 
-import os
-
-
-PACKAGE_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # noqa: PTH100, PTH120 - no pathlib at import
-"""The folder of this package: a frame whose file lies below it runs our code."""
-
 
 def load_runtime() -> None:
     """Load the runtime, which then installs itself into tracing.

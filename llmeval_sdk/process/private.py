@@ -20,6 +20,19 @@ COMPANIONS = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite keeps beside a database, and reads."""
 
 
+def expanded(path: str | os.PathLike[str]) -> Path:
+    """Return a path with ``~`` expanded.
+
+    For a user without a home, such as the number that a container runs as, it leads to below
+    ``/dev/null``, where even root can make nothing: what would be kept at home then goes the way
+    that it goes where the home cannot be written to.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        return Path(os.devnull, *Path(path).parts[1:])
+
+
 def make_folder(path: Path) -> bool:
     """Make a folder 0700, and 0700 those above it that are missing; return whether it is new.
 

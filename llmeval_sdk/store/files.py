@@ -30,7 +30,7 @@ class Unusable(Exception):  # noqa: N818 - a state, not a mistake
 
 def path_of(store: str | os.PathLike[str]) -> Path:
     """Return the absolute path of a store, ``~`` expanded."""
-    return Path(store).expanduser().absolute()
+    return private.expanded(store).absolute()
 
 
 def is_locked(error: BaseException) -> bool:
@@ -155,7 +155,7 @@ def make_folder(folder: Path) -> None:
         with contextlib.suppress(OSError):
             ignored = folder / ".gitignore"
             if private.make_file(ignored):
-                ignored.write_text("*\n")
+                ignored.write_text("*\n", "utf-8")
 
 
 def refusal(path: Path) -> str | None:

@@ -89,6 +89,16 @@ def test_an_undeclared_python_is_an_experiment(name):
     assert "continue-on-error: ${{ matrix.experimental || false }}" in WORKFLOWS[name]
 
 
+def test_the_declared_systems_are_tried():
+    """Each in its own right: the tests simulate on Linux what the others lack."""
+    settings = (ROOT / "pyproject.toml").read_text("utf-8")
+    declared_systems = re.findall(r"Operating System :: (?:\w+ :: )?(\w+)", settings)
+    others = listed("system", WORKFLOWS["pull-request"])
+    assert declared_systems == ["MacOS", "Windows", "Linux"]
+    assert others == ["macos-latest", "windows-latest"]
+    assert "runs-on: ubuntu-latest" in WORKFLOWS["pull-request"]
+
+
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_each_job_ends_in_time(name):
     """One that hangs does not run for the six hours that the forge gives it."""

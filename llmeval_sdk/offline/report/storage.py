@@ -23,7 +23,7 @@ from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple, Protocol, overload
+from typing import IO, Any, NamedTuple, Protocol, overload
 
 from llmeval_sdk.errors import ConfigurationError, DataError, missing_extra
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Step, Usage
@@ -107,7 +107,8 @@ class Rows(Sequence[Row]):
     In a file each is one line; here only its place and length are known, 24 bytes a row.
 
     Args:
-        path: the file to append to; without it a temporary one, and only once it is needed.
+        path: the file to append to, which is there; without it a temporary one, and only once it
+            is needed.
         writable: False where the file's rows are only read.
         seal: signs each line of a row.
     """
@@ -121,7 +122,7 @@ class Rows(Sequence[Row]):
     ) -> None:
         self._seal = seal
         self._held: list[Row] | None = [] if path is None else None
-        self._file: int | None = None
+        self._file: IO[bytes] | None = None
         self._end = 0
         self._flushed = monotonic()
         self._pending = bytearray()
@@ -131,9 +132,8 @@ class Rows(Sequence[Row]):
         self._order: array[int] | None = None
         self._lock = threading.Lock()
         if path is not None:
-            flags = os.O_RDWR | os.O_CREAT if writable else os.O_RDONLY
-            self._use(os.open(path, flags, 0o600))
-            self._end = os.lseek(self._file or 0, 0, os.SEEK_END)
+            self._use(path.open("r+b" if writable else "rb", buffering=0))
+            self._end = path.stat().st_size
 
     def append(self, row: Row) -> None:
         """Add a row; one of the same number takes the place of the earlier one when read."""
@@ -170,11 +170,17 @@ class Rows(Sequence[Row]):
         if self._pending and self._file is not None:
             with self._lock:
                 view = memoryview(bytes(self._pending))
+                self._file.seek(self._end)
                 while view:
-                    written = os.pwrite(self._file, view, self._end)
+                    written = self._file.write(view)
                     self._end += written
                     view = view[written:]
                 self._pending.clear()
+
+    def close(self) -> None:
+        """Close the file, which some systems do not let anybody rename before."""
+        if self._file is not None:
+            self._file.close()
 
     def __len__(self) -> int:
         return len(self._held) if self._held is not None else len(self._sorted())
@@ -226,22 +232,24 @@ class Rows(Sequence[Row]):
         """Return the line that stands somewhere in the file."""
         self.flush()
         assert self._file is not None
-        return os.pread(self._file, length, start)
+        if hasattr(os, "pread"):  # forked processes share where a file is read
+            return os.pread(self._file.fileno(), length, start)
+        with self._lock:
+            self._file.seek(start)
+            return self._file.read(length)
 
     def _read(self, index: int) -> Row:
         return self.read_at(self._starts[index], self._lengths[index])
 
     def _spill(self) -> None:
         held, self._held = self._held or [], None
-        file, name = tempfile.mkstemp(prefix="llmeval-rows-", suffix=".jsonl")
-        Path(name).unlink()
-        self._use(file)
+        self._use(tempfile.TemporaryFile(buffering=0, prefix="llmeval-rows-"))  # noqa: SIM115
         for row in held:
             self.append(row)
 
-    def _use(self, file: int) -> None:
+    def _use(self, file: IO[bytes]) -> None:
         self._file = file
-        weakref.finalize(self, os.close, file)
+        weakref.finalize(self, file.close)
 
 
 VERSION = 1
@@ -289,6 +297,7 @@ def begin_file(path: Path, header: Mapping[str, object], seal: Seal | None = Non
     try:
         private.make_folder(path.parent)
         path.unlink(missing_ok=True)  # whoever reads the old one goes on reading it
+        private.make_file(path)
         rows = Rows(path, seal=seal)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
@@ -461,8 +470,16 @@ def write_file(
     rows: Iterator[Row],
     aggregate: Aggregate,
     seal: Seal | None = None,
+    *,
+    replaced: Rows | None = None,
 ) -> None:
-    """Write a report in one go; the file is there whole or not at all."""
+    """Write a report in one go; the file is there whole or not at all.
+
+    Rows that are read from the file that is there now are given as ``replaced``: they are closed.
+
+    Raises:
+        ConfigurationError: the file cannot be written.
+    """
     _check_overwritable(path)
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
@@ -470,7 +487,13 @@ def write_file(
         for row in rows:
             written.append(row)
         finish_file(written, aggregate, {})
-        os.replace(beside, path)  # noqa: PTH105 - pathlib says no more
+        for each in (written, replaced):
+            if each is not None:
+                each.close()
+        try:
+            beside.replace(path)
+        except OSError as error:
+            raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
     finally:
         beside.unlink(missing_ok=True)
 

@@ -29,7 +29,14 @@ from llmeval_sdk.offline.data.record import record_from
 from llmeval_sdk.offline.data.source import Data
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Row, digest_of
-from llmeval_sdk.offline.report.storage import Resumed, Rows, begin_file, finish_file, write_file
+from llmeval_sdk.offline.report.storage import (
+    Resumed,
+    Rows,
+    begin_file,
+    finish_file,
+    load_file,
+    write_file,
+)
 from llmeval_sdk.offline.run.work import Chosen, InputRow
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.tracing.internals import marked
@@ -219,9 +226,11 @@ class FinishedRows:
             return
         self.rows.flush()
         if self._resumed is not None or about["skipped"]:
+            header = {**self._header, **about}
             write_file(
-                self._path, {**self._header, **about}, iter(self.rows), self.aggregate, self._seal
+                self._path, header, iter(self.rows), self.aggregate, self._seal, replaced=self.rows
             )
+            _, self.rows, _ = load_file(self._path)
         else:
             finish_file(self.rows, self.aggregate, about)
 

@@ -119,6 +119,8 @@ class _UnixSender(HttpSender):
 
     def _connect(self, deadline: float) -> HTTPConnection:
         if self._connection is None:
+            if not hasattr(socket, "AF_UNIX"):
+                raise ExportError("unreachable", "this system has no sockets that are files")
             file = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             file.settimeout(max(0.01, deadline - monotonic()))
             try:

@@ -7,7 +7,6 @@ mapping and does not raise; ``about`` is a plain mapping that clients get when t
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import json
 import os
 import socket
@@ -30,6 +29,8 @@ Handle = Callable[[Mapping[str, object], float], Awaitable[Mapping[str, object]]
 
 def serve(task: Mapping[str, Any]) -> int:
     """Serve until idle or alone; 0 also where another process already serves this address."""
+    import fcntl  # Windows has none: there, Ragas runs on a thread of the app
+
     address = task["address"]
     lock = os.open(f"{address}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

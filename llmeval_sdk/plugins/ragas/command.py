@@ -10,6 +10,7 @@ from typing import TextIO
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import add_json
 from llmeval_sdk.cli.output import say_json
+from llmeval_sdk.process import private
 
 
 def add(subparsers: Commands) -> None:
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         remove_environment,
     )
 
-    home = (args.dir or default_home()).expanduser().absolute()
+    home = private.expanded(args.dir or default_home()).absolute()
     if args.remove:
         gone = remove_environment(home)
         if args.json:

@@ -34,6 +34,7 @@ from llmeval_sdk.errors import ConfigurationError, JudgeError
 from llmeval_sdk.model.protocols import LLM
 from llmeval_sdk.plugins.ragas import RagasSettings
 from llmeval_sdk.plugins.ragas.child import ChildSpec, child, interpreter
+from llmeval_sdk.process import private
 from llmeval_sdk.process.forks import after_in_child
 
 
@@ -69,10 +70,10 @@ def in_thread(metric: object, address: Mapping[str, object] | None, settings: Se
     if not isinstance(metric, str):
         return True
     own = settings.of(RagasSettings)
-    if own.judge_worker is not None:
-        return own.judge_worker == "thread"
+    if own.judge_worker is not None or not hasattr(socket, "AF_UNIX"):
+        return own.judge_worker != "process"
     imported = "ragas" in sys.modules and own.ragas_python is None
-    return imported or address is None or not hasattr(socket, "AF_UNIX")
+    return imported or address is None
 
 
 def _address_of(llm: object) -> Mapping[str, Any] | None:
@@ -84,6 +85,11 @@ def _address_of(llm: object) -> Mapping[str, Any] | None:
 
 def spec_of(settings: Settings) -> ChildSpec:
     """Say which child runs Ragas; raises `JudgeError` where no interpreter has it."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise JudgeError(
+            "unsupported",
+            "this system has no sockets that are files: set LLMEVAL_JUDGE_WORKER=thread",
+        )
     python = python_of(settings)
     if python is None:
         raise JudgeError("not_installed", _HOW)
@@ -118,7 +124,7 @@ def python_of(settings: Settings) -> str | None:
 
 def default_home() -> Path:
     """Return the folder where ``llmeval ragas setup`` makes its environment."""
-    return Path.home() / ".llmeval" / "ragas"
+    return private.expanded("~/.llmeval/ragas")
 
 
 def python_in(home: Path) -> Path:

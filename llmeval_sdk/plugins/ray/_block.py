@@ -15,7 +15,7 @@ import socket
 import traceback
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -94,7 +94,8 @@ class BlockLog:
         return self._read().count(line)
 
     def _read(self) -> bytes:
-        return os.pread(self._file, os.fstat(self._file).st_size, 0)
+        os.lseek(self._file, 0, os.SEEK_SET)  # what is written goes to the end nonetheless
+        return os.read(self._file, os.fstat(self._file).st_size)
 
     def _read_verdicts(self) -> None:
         content = self._read()
@@ -129,11 +130,13 @@ def _block_log(folder: Path, key: str, seal: Seal) -> Iterator[BlockLog]:
     Two blocks with the same content have one log, and the second finds the rows of the first.
     """
     path = folder / f"{key}.verdicts"
-    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+    binary = getattr(os, "O_BINARY", 0)  # Windows has two kinds of files
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o600)
     try:
         _lock(file)
         yield BlockLog(file, seal, folder / f"{key}.parquet")
-        path.unlink(missing_ok=True)
+        with suppress(PermissionError):  # Windows removes no file that is open
+            path.unlink(missing_ok=True)
     finally:
         os.close(file)
 
