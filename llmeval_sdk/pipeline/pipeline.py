@@ -16,6 +16,7 @@ from threading import get_ident
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
+from llmeval_sdk import registry
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
@@ -58,6 +59,15 @@ MAX_PAUSE_SECONDS = 0.02
 
 MakePlan = Callable[[Callable[[], None]], "Plan"]
 """Makes the plan; it calls its argument after each small step, so that the worker can pause."""
+
+
+def nothing_recorded(error: BaseException) -> str:
+    """Say why nothing is recorded, without what the reason may quote of a secret."""
+    try:
+        why = registry.without_secrets(shield.describe(error))
+    except Exception:  # this installation lacks more
+        why = type(error).__name__
+    return f"nothing is recorded: {why}"
 
 
 class Pipeline:
@@ -203,8 +213,8 @@ class Pipeline:
             work.worker.judging.thread.rely_on(self._judges_thread)
             self._work = work
             self._catch_up(plan)
-        except Exception as error:
-            if not shield.swallow("configure", error):
+        except (Exception, SystemExit) as error:
+            if not shield.swallow("configure", error, nothing_recorded(error)):
                 raise
             self._has_failed = True
             self._span_processor.closed = True  # a successor goes on taking what comes

@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from math import inf
 from time import monotonic
@@ -32,7 +32,7 @@ from llmeval_sdk.pipeline.intake import (
     make_early,
     may_be_live,
 )
-from llmeval_sdk.pipeline.pipeline import LOADING_SECONDS, MakePlan, Pipeline
+from llmeval_sdk.pipeline.pipeline import LOADING_SECONDS, MakePlan, Pipeline, nothing_recorded
 from llmeval_sdk.process import shield
 from llmeval_sdk.process.exits import (
     after_children,
@@ -242,7 +242,7 @@ def _end(old: Pipeline, seconds: float) -> None:
 def _merged(results: Sequence[Stats]) -> Stats:
     from llmeval_sdk.pipeline.stats import Stats
 
-    total = results[0] if results else Stats()
+    total = results[0] if results else Stats(problems=shield.caught.snapshot())
     for stats in results[1:]:
         total = total + stats
     return total
@@ -267,8 +267,8 @@ def _configure_from_environment() -> None:
         try:
             with loading:
                 _put_environment_in_force()
-        except Exception as error:
-            if not shield.swallow("configure", error):
+        except (Exception, SystemExit) as error:
+            if not shield.swallow("configure", error, nothing_recorded(error)):
                 raise
             state.enabled = False
             shield.write_notices()
@@ -367,7 +367,8 @@ def _make_work_plan(
 ) -> tuple[Plan, Settings]:
     """Make the plan of what works in the background, of the environment as it was."""
     for module in _STEPS:
-        load_module(module)
+        with suppress(Exception):  # what needs it fails by itself
+            load_module(module)
         pause()
     from llmeval_sdk.pipeline.planning import make_plan
 
@@ -418,7 +419,7 @@ def _make(intake: IntakePlan, make_plan: MakePlan) -> Pipeline:
 def _housekeeping() -> None:
     """Write waiting lines to the log; show OpenTelemetry the counters if the app has loaded it."""
     if _looked_for_namesake.acquire(blocking=False):
-        with loading:
+        with shield.shield("installation"), loading:
             from llmeval_sdk.process.distribution import namesake_warning
 
             if warning := namesake_warning():

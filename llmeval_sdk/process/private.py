@@ -20,6 +20,20 @@ COMPANIONS = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite keeps beside a database, and reads."""
 
 
+def absolute(path: str | os.PathLike[str]) -> Path:
+    """Return a path from the root, ``~`` expanded.
+
+    It stays relative where the working folder was deleted, and keeps its ``~`` where nobody knows
+    the home: whoever opens it gets the system's reason, and not whoever only names it.
+    """
+    plain = Path(path)
+    with suppress(RuntimeError):
+        plain = plain.expanduser()
+    with suppress(OSError):
+        plain = plain.absolute()
+    return plain
+
+
 def make_folder(path: Path) -> bool:
     """Make a folder 0700, and 0700 those above it that are missing; return whether it is new.
 

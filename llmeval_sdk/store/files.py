@@ -31,7 +31,7 @@ class Unusable(Exception):  # noqa: N818 - a state, not a mistake
 
 def path_of(store: str | os.PathLike[str]) -> Path:
     """Return the absolute path of a store, ``~`` expanded."""
-    return Path(store).expanduser().absolute()
+    return private.absolute(store)
 
 
 def is_locked(error: BaseException) -> bool:
