@@ -516,8 +516,8 @@ def load(path: str) -> Any:
     except (Exception, SystemExit) as error:
         if not is_ours(error):
             raise
-        is_absent = isinstance(error, ModuleNotFoundError) and error.name is not None
-        if is_absent and f"{module}.".startswith(f"{error.name}."):
+        absent = error.name if isinstance(error, ModuleNotFoundError) else None
+        if absent is not None and f"{module}.".startswith(f"{absent}."):
             raise ConfigurationError(f"{module} is not part of this installation") from None
         words = f"it cannot be loaded: {describe(error)}"
         words = words if path == _HIDING else without_secrets(words)

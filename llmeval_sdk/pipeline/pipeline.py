@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from llmeval_sdk.model.protocols import BaseExporter, Evaluator, Heuristic, Judge
+    from llmeval_sdk.pipeline.given import Given
     from llmeval_sdk.pipeline.plan import Plan
     from llmeval_sdk.pipeline.stats import Stats
     from llmeval_sdk.pipeline.work import Work
@@ -92,6 +93,8 @@ class Pipeline:
     ) -> None:
         self.intake = intake
         self.make_plan = make_plan
+        self.given: Given | None = None
+        """What ``configure()`` made it of; ``None`` where something else did."""
         self._begun = begun
         self._often = often
         self._span_processor = SpanProcessor(intake, self.start, self._find)
@@ -282,6 +285,11 @@ class Pipeline:
         work = self._work
         used = work is not None and work.spooling is not None and work.spooling.is_used
         return self._started or used
+
+    def is_made_of(self, given: Given) -> bool:
+        """Return whether it runs, and another one made of this would do the same."""
+        runs = not self._span_processor.closed and not self._has_failed
+        return runs and self.given is not None and self.given.is_same(given)
 
     @property
     def is_idle(self) -> bool:

@@ -278,7 +278,7 @@ def make_plan(
 
     requested = requested_evaluators(evaluators, settings, complain)
     if strict:
-        _check_decorators(settings)
+        check_decorators(settings)
     pause()
     plugins = [plugin for plugin in registry.plugins() if isinstance(plugin, Plugin)]
     planning = Planning(settings=settings, problems=problems, strict=strict, llm=llm)
@@ -427,7 +427,7 @@ def recording_plan(
     return plan if exports else replace(plan, exporters=())
 
 
-def _check_decorators(settings: Settings) -> None:
+def check_decorators(settings: Settings) -> None:
     """Raise `ConfigurationError` for an evaluator that a decorator names and that is not known."""
     for span_name, evaluators in list(state.requested.values()):
         for evaluator in evaluators:

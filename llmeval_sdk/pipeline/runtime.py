@@ -58,6 +58,7 @@ if TYPE_CHECKING:
         Heuristic,
         Judge,
     )
+    from llmeval_sdk.pipeline.given import Given
     from llmeval_sdk.pipeline.plan import Plan
     from llmeval_sdk.pipeline.stats import Stats
 
@@ -98,8 +99,9 @@ def _parent_in(bridges: tuple[ContextBridge, ...]) -> object:
 
 
 REFUSED = "it raised: until a call succeeds, no text is recorded and no judge runs"
-RETIRING_SECONDS = 30.0
-"""How long a replaced pipeline may take to deliver its records."""
+RETIRING_SECONDS = 7.5
+"""How long a replaced pipeline may take to judge and deliver its records. Its threads are gone when
+these and `threads.IDLE_SECONDS` are over: an app may be given another configuration at any time."""
 
 
 class InForce:
@@ -139,6 +141,10 @@ class InForce:
     def is_made_by(self, make_plan: MakePlan) -> bool:
         """Return whether the current pipeline is the one whose plan something makes."""
         return self.pipeline is not None and self.pipeline.make_plan is make_plan
+
+    def is_made_of(self, given: Given) -> bool:
+        """Return whether the current pipeline runs and was made of the same."""
+        return self.pipeline is not None and self.pipeline.is_made_of(given)
 
     def all(self) -> list[Pipeline]:
         """Return all pipelines, the oldest first."""
@@ -569,7 +575,8 @@ def configure(
 
     Calling it is optional: the first span sets the SDK up from the environment. An argument wins
     over the environment. It may be called again; the later call wins, and what was recorded before
-    is still delivered.
+    is still delivered. Where it is given the same again, as in a script that runs anew, nothing
+    changes.
 
     Args:
         evaluators: Evaluators to run beside the built-in heuristics: names or objects. Heuristics
@@ -608,8 +615,9 @@ def configure(
         ...     budget=llmeval.Budget(usd_per_day=2.0),
         ... )
     """
+    from llmeval_sdk.pipeline.given import Given
     from llmeval_sdk.pipeline.options import read_options
-    from llmeval_sdk.pipeline.planning import make_plan
+    from llmeval_sdk.pipeline.planning import check_decorators, make_plan
 
     given = read_options(
         settings,
@@ -625,18 +633,27 @@ def configure(
     )
     problems: list[str] = []
     resolved = config.from_environment(problems=problems, instead=given.instead, **given.settings)
+    now = Given.now(resolved, given.plan)
+    if in_force.is_made_of(now):
+        check_decorators(resolved)
+        return
     plan = make_plan(resolved, problems, strict=True, **given.plan)
-    _put_plan_in_force(resolved, plan, problems)
+    _put_plan_in_force(resolved, plan, problems, now)
 
 
-def _put_plan_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> None:
+def _put_plan_in_force(
+    resolved: Settings, plan: Plan, problems: Sequence[str], given: Given | None = None
+) -> None:
     """Put a plan in force that is made already, with all that works in the background."""
     with in_force.lock:
+        if given is not None and in_force.is_made_of(given):  # another thread was faster
+            return
         _tell(problems)
         _connect(plan.exporters, plan.redactor)
         _bridge(plan.exporters)
         _put_in_force(resolved, IntakePlan.of(plan), lambda _: plan)
         if in_force.pipeline is not None:
+            in_force.pipeline.given = given
             in_force.pipeline.work()
     _start_plugins(resolved)
     shield.write_notices()
