@@ -337,7 +337,7 @@ class Pipeline:
             return f"{stats.undelivered} records to deliver" if stats.undelivered else ""
         return self._work.left(stats)
 
-    def shutdown(self, timeout: float) -> Stats:
+    def shutdown(self, timeout: float, *, judges_share: float = JUDGES_SHARE) -> Stats:
         """Take in nothing more; deliver what is there within ``timeout`` s and count the rest."""
         deadline = monotonic() + timeout
         if next(self._ending) > 0:
@@ -347,7 +347,7 @@ class Pipeline:
         has_left = self._has_left_records(seconds_left(deadline))
         if not self._span_processor.closed:
             self._span_processor.close()
-        judges_until = monotonic() + timeout * JUDGES_SHARE
+        judges_until = monotonic() + timeout * judges_share
         complete = delivered = True
         if has_left:
             complete = self._finish(deadline - 0.1 * timeout, deadline)
