@@ -121,14 +121,7 @@ class _Comparison:
             for name in _globals_of(old.__code__):
                 if not self.same(_held(old, name), _held(new, name)):
                     return False
-        return all(
-            self.same(_of(old), _of(new))
-            for _of in (
-                lambda one: (one.__module__, one.__qualname__, one.__code__),
-                lambda one: (one.__defaults__, one.__kwdefaults__, one.__dict__),
-                lambda one: tuple(cell.cell_contents for cell in one.__closure__ or ()),
-            )
-        )
+        return self.same(_parts_of(old), _parts_of(new))
 
 
 def _is_ours(kind: type) -> bool:
@@ -143,6 +136,14 @@ def _attributes(thing: object) -> Iterator[tuple[str, object]]:
         for name in (slots,) if isinstance(slots, str) else slots:
             if name not in ("__dict__", "__weakref__"):
                 yield name, getattr(thing, name, None)
+
+
+def _parts_of(function: FunctionType) -> tuple[object, ...]:
+    return (
+        (function.__module__, function.__qualname__, function.__code__),
+        (function.__defaults__, function.__kwdefaults__, function.__dict__),
+        tuple(cell.cell_contents for cell in function.__closure__ or ()),
+    )
 
 
 def _globals_of(code: CodeType) -> set[str]:
