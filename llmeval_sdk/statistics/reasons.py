@@ -80,9 +80,9 @@ REASONS: dict[str, Reason] = {
         is_loud=True,
     ),
     "over_budget": Reason(
-        "The budget for judge calls or money was used up, or the Redis with its books is away.",
+        "The budget for judge calls or money was used up, or its books could not be read.",
         "Raise LLMEVAL_BUDGET_CALLS_PER_MINUTE or LLMEVAL_BUDGET_USD_PER_DAY, or sample less; "
-        "where a Redis is named, see `llmeval doctor --all`.",
+        "where a Redis or a ledger is named, see `llmeval doctor --all`.",
         misses="budgeted",
         is_loud=True,
     ),
