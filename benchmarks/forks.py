@@ -91,7 +91,7 @@ def storm(count):
         with busy_threads(answer):
             times, failed = forks(count, trace)
         llmeval.flush(60)
-        with closing(sqlite3.connect(f"{folder}/store.db")) as store:
+        with closing(sqlite3.connect(f"{folder}/store.db")) as store:  # noqa: TID251
             stored = [
                 row[0]
                 for row in store.execute("SELECT request FROM spans WHERE request LIKE '%child%'")

@@ -105,7 +105,7 @@ def make_idle(path):
     """Let all sessions of a file be due now."""
     import sqlite3
 
-    with sqlite3.connect(path, timeout=30) as database:
+    with sqlite3.connect(path, timeout=30) as database:  # noqa: TID251
         database.execute("UPDATE sessions SET due = ?", (time.time_ns(),))
     database.close()
 

@@ -100,7 +100,7 @@ MOST_GROWTH = 0.12
 def growth(path: Path) -> None:
     """Measure what of a store is there for reports on traffic: an index, and four columns."""
     fill(path, 20_000)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
+    with contextlib.closing(sqlite3.connect(path)) as connection:  # noqa: TID251
         connection.execute("VACUUM")
         whole = path.stat().st_size
         connection.execute("DROP INDEX spans_summed")

@@ -40,7 +40,7 @@ def fill_judged(path: Path, verdicts: int) -> None:
 
 
 def _fill(path: Path, traces: Iterator[dict[str, list[tuple[object, ...]]]]) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:  # noqa: TID251
         for pragma in ("journal_mode = WAL", "synchronous = OFF", "cache_size = -400000"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         _schema.STORE.migrate(connection)

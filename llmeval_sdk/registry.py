@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.model import values
 from llmeval_sdk.process.loading import load_module, loading
-from llmeval_sdk.process.shield import tell
+from llmeval_sdk.process.shield import MAX_REASON, caught, describe, is_ours, tell
 
 
 if TYPE_CHECKING:
@@ -209,8 +209,8 @@ class Manifest:
     def absolute(cls, address: str) -> str:
         """Return an address of this plugin as one that works everywhere."""
         home = sys.modules[cls.__module__].__package__
-        if not home:
-            return address
+        if not home:  # a plugin of one module
+            return f"{cls.__module__}{address}" if address.startswith(":") else address
         return f"{home}{address}" if address.startswith(":") else f"{home}.{address}"
 
 
@@ -257,9 +257,10 @@ def plugins() -> Sequence[Manifest]:
                             table.setdefault(name, plugin.absolute(address))
                     for name, attachment in plugin.attachments.items():
                         _ATTACHMENTS.setdefault(name, attachment)
-                for name, reason in problems:
-                    _leave_out(name, reason)
                 _loaded = found
+        if _loaded is found:
+            for name, reason in problems:
+                leave_out(name, reason)
     return _loaded
 
 
@@ -271,9 +272,11 @@ def _found(problems: list[tuple[str, str]]) -> dict[str, Manifest]:
             found[name] = load_module(home).plugin
         except ModuleNotFoundError as error:
             if error.name != home:
-                problems.append((name, f"its import fails: {error}"))
-        except Exception as error:
-            problems.append((name, f"its import fails: {type(error).__name__}: {error}"))
+                problems.append((name, f"its import fails: {describe(error)}"))
+        except (Exception, SystemExit) as error:
+            if not is_ours(error):
+                raise
+            problems.append((name, f"its import fails: {describe(error)}"))
     for point in _entry_points("plugins") if _some_package_has_plugins() else ():
         plugin = _brought_by(point)
         if isinstance(plugin, str):
@@ -291,10 +294,15 @@ def _brought_by(point: EntryPoint) -> Manifest | str:
     try:
         brought = point.load()
         plugin = brought() if isinstance(brought, type) else brought
-    except Exception as error:
-        return f"its import fails: {type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:
+        if not is_ours(error):
+            raise
+        return f"its import fails: {describe(error)}"
     if not isinstance(plugin, Manifest) or not plugin.name:
         return f"{point.value} is no llmeval_sdk.Plugin with a name"
+    for kind in ("settings", "attachments", "findings", *_TABLES):
+        if not isinstance(getattr(plugin, kind), Mapping):
+            return f"its {kind} are no mapping"
     if plugin.api > PLUGIN_API:
         return f"it needs a newer llmeval_sdk (plugin API {plugin.api}, here {PLUGIN_API})"
     return plugin
@@ -321,10 +329,14 @@ def _in_order(found: Mapping[str, Manifest], problems: list[tuple[str, str]]) ->
         yield from visit(name)
 
 
-def _leave_out(name: str, reason: str) -> None:
-    line = f"plugin {name!r} is left out: {reason}"[:300]
-    plugin_problems.append(line)
-    tell(f"plugins, {name[:60]}", line)
+def leave_out(name: str, reason: str) -> None:
+    """Say that a plugin is left out, in the log, in ``stats().problems`` and in ``doctor``."""
+    line = f"plugin {name!r} is left out: {without_secrets(reason)}"[:MAX_REASON]
+    if line not in plugin_problems:
+        plugin_problems.append(line)
+    site = f"plugin {name[:60]}"
+    caught.add(site)
+    tell(site, line)
 
 
 def table(kind: str) -> dict[str, str]:
@@ -468,8 +480,11 @@ def judge_model(model: object = None) -> LLM:
 
 def without_secrets(text: str) -> str:
     """Return a text without what looks like a secret, for messages about what a person set."""
-    hidden: str = load("llmeval_sdk.exporters.redaction:without_secrets")(text)
+    hidden: str = load(_HIDING)(text)
     return hidden
+
+
+_HIDING = "llmeval_sdk.exporters.redaction:without_secrets"
 
 
 def embeddings(model: object = None, llm: object = None) -> Any:
@@ -487,14 +502,28 @@ def exporter_factory(name: str) -> Any:
 
 
 def load(path: str) -> Any:
-    """Return what ``module:attribute`` names; raises `ConfigurationError` where it was deleted."""
+    """Return what ``module:attribute`` names.
+
+    Raises:
+        ConfigurationError: its file was deleted, or it cannot be loaded, which is counted and
+            leaves a line for the log: those who can do without it go on.
+    """
     module, _, attribute = path.partition(":")
     try:
         return getattr(load_module(module), attribute)
-    except ModuleNotFoundError as error:
-        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+    except ConfigurationError:
+        raise
+    except (Exception, SystemExit) as error:
+        if not is_ours(error):
             raise
-        raise ConfigurationError(f"{module} is not part of this installation") from None
+        absent = error.name if isinstance(error, ModuleNotFoundError) else None
+        if absent is not None and f"{module}.".startswith(f"{absent}."):
+            raise ConfigurationError(f"{module} is not part of this installation") from None
+        words = f"it cannot be loaded: {describe(error)}"
+        words = words if path == _HIDING else without_secrets(words)
+        caught.add(path)
+        tell(path, words[:MAX_REASON])
+        raise ConfigurationError(f"{path}: {words}") from error
 
 
 def installed(names: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from keyword import iskeyword
 from typing import TypeAlias
 
 from llmeval_sdk import registry
-from llmeval_sdk.errors import LlmevalError
+from llmeval_sdk.errors import ConfigurationError, LlmevalError
 from llmeval_sdk.process.escaping import escaped
 
 
@@ -122,5 +122,11 @@ def _parser(wanted: Sequence[str] | None = None) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)
     for name in commands() if wanted is None else wanted:
         own = f"{__name__}.{name}{'_' * iskeyword(name)}:add"
-        registry.load(own if name in _COMMANDS else registry.table("commands")[name])(subparsers)
+        try:
+            add = registry.load(own if name in _COMMANDS else registry.table("commands")[name])
+        except ConfigurationError as error:
+            if wanted is not None:
+                parser.error(escaped(str(error)))
+            continue  # this is for the list of all commands, which has the others
+        add(subparsers)
     return parser

@@ -24,6 +24,7 @@ from llmeval_sdk.cli.output import advancing, columns, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.process import private
 from llmeval_sdk.process.reading import read_file
+from llmeval_sdk.store.connection import connect
 from llmeval_sdk.store.files import Unusable, open_read_only, path_of
 from llmeval_sdk.store.state import LEDGER, STATE, ledger_path, open_state_read_only, state_path
 from llmeval_sdk.text.terminal import megabytes, plural, printable
@@ -262,7 +263,7 @@ def _copy_database(
             return None
         stack.enter_context(closing(source))
         private.make_file(target)
-        copy = stack.enter_context(closing(sqlite3.connect(target, isolation_level=None)))
+        copy = stack.enter_context(closing(connect(target, isolation_level=None)))
         copied = 0
 
         def progressed(_status: int, left: int, total: int) -> None:

@@ -27,6 +27,8 @@ from llmeval_sdk.config import Secret, Settings
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
+from llmeval_sdk.process.shadowed import shadowed
+from llmeval_sdk.process.shield import describe, is_ours
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.state import state_path
@@ -258,13 +260,25 @@ def _of_plugins(
         offline: contact no server.
         wanted: sections that somebody asked for; those of `ON_REQUEST` are left out otherwise.
     """
-    sections = {"Plugins": [Finding(False, "plugins", line) for line in registry.plugin_problems]}
+    hidden = [
+        Finding(False, name, f"{file} stands in the place of Python's own module: rename it")
+        for name, file in shadowed()
+    ]
+    left_out = [Finding(False, "plugins", line) for line in registry.plugin_problems]
+    sections = {"Python": hidden, "Plugins": left_out}
     for plugin in registry.plugins():
         for title, address in plugin.findings.items():
             if title in ON_REQUEST and title not in wanted:
                 continue
-            found = plugin.resolve(address)(settings, offline=offline)
-            sections.setdefault(title, []).extend(Finding(*finding) for finding in found)
+            try:
+                found = plugin.resolve(address)(settings, offline=offline)
+                sections.setdefault(title, []).extend(Finding(*finding) for finding in found)
+            except ConfigurationError as error:
+                sections["Plugins"].append(Finding(False, plugin.name, str(error)))
+            except (Exception, SystemExit) as error:
+                if not is_ours(error):
+                    raise
+                sections["Plugins"].append(Finding(False, plugin.name, describe(error)))
     return sections
 
 

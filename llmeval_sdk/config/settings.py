@@ -44,7 +44,6 @@ from llmeval_sdk.config.reading import (
     without_content,
 )
 from llmeval_sdk.errors import ConfigurationError, nearest
-from llmeval_sdk.process.shield import tell
 
 
 # The settings of what is recorded, and of its free scores.
@@ -602,13 +601,15 @@ def areas(*, plugins: bool = True) -> dict[str, type[Table]]:
     tables = dict(_CORE)
     for plugin in registry.plugins() if plugins else ():
         for title, where in plugin.settings.items():
-            table = plugin.resolve(where)
+            try:
+                table = plugin.resolve(where)
+            except ConfigurationError as error:
+                registry.leave_out(plugin.name, f"its area {title!r}: {error}")
+                continue
             if isinstance(table, type) and issubclass(table, Table):
                 tables[title] = table
             else:
-                line = f"plugin {plugin.name!r}: its area {title!r} is left out: no config.Table"
-                registry.plugin_problems.append(line[:300])
-                tell(f"plugins, {plugin.name[:60]}", line[:300])
+                registry.leave_out(plugin.name, f"its area {title!r} is no config.Table")
     return tables
 
 

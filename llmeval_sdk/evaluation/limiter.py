@@ -27,6 +27,8 @@ from llmeval_sdk.process.forks import Locked
 T = TypeVar("T")
 HOLD_SECONDS = 600.0
 """After this time the money of a reservation that nobody has settled is free again."""
+BUSY_SECONDS = 0.1
+"""After this time a ledger that other processes use is tried again."""
 MOST_AHEAD = 16
 """How many reservations are made ahead at a time."""
 _MARGIN = 1.25
@@ -126,6 +128,7 @@ class BudgetLimiter:
         back: the books count by the second, so no minute ever holds a call too many.
 
         If the ledger cannot be used, the answer is a refusal, because nothing is spent unchecked.
+        One that says when to try again is of a ledger that others use at the moment.
         """
         want = Want(calls, tokens, usd)
         if (spare := self._spare(judge, want)) is not None:
@@ -169,7 +172,13 @@ class BudgetLimiter:
         try:
             return self._change(change, lambda result: isinstance(result, list))
         except Exception as error:
-            return Refused("over_budget", f"the ledger cannot be used: {type(error).__name__}", 1.0)
+            from llmeval_sdk.store.files import is_locked
+
+            if is_locked(error):
+                return Refused("no_ledger", "other processes use the ledger", BUSY_SECONDS)
+            return Refused(
+                "no_ledger", f"the ledger cannot be used: {type(error).__name__}: {error}"
+            )
 
     def _spare(self, judge: str, want: Want) -> Reservation | None:
         """Return a reservation that was made ahead; those that do not fit are given back."""

@@ -35,6 +35,8 @@ _INTERRUPTED = "interrupted"
 _TRANSIENT = (_INTERRUPTED, "timeout", "rate_limited", "unavailable")
 MAX_WAIT_SECONDS = 61.0
 """A patient caller waits for the next minute's budget, and not for the next day's."""
+MAX_BUSY_SECONDS = 10.0
+"""For this long each caller waits for a ledger that other processes use."""
 
 
 @dataclass(slots=True)
@@ -78,6 +80,8 @@ class RateLimiter:
         self._patience = patience
         self._freed = asyncio.Condition()
         self._down_since: float | None = None
+        self._busy_since: float | None = None
+        """Since when the ledger has been busy whenever something was to be reserved."""
 
     @asynccontextmanager
     async def passage(self) -> AsyncIterator[Permit]:
@@ -138,7 +142,7 @@ class RateLimiter:
             self._freed.notify(max(self.limit.limit - self.limit.in_flight, 0))
 
     def _report(self, probe: int, passing: Permit) -> None:
-        if passing.is_unused or passing.failure in ("over_budget", "no_price"):
+        if passing.is_unused or passing.failure in ("over_budget", "no_ledger", "no_price"):
             self.breaker.unused(probe)
         elif passing.failure in _TRANSIENT:
             self.breaker.failed(probe)
@@ -169,6 +173,7 @@ class RateLimiter:
                 judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True, tags=tags
             )
         )
+        self._busy_since = None
         return reserved
 
     def cost(self, model: str, used: Usage) -> float | None:
@@ -181,6 +186,12 @@ class RateLimiter:
         Raises the refusal where waiting does not help, or has taken longer than the patience.
         """
         seconds = refusal.retry_after
+        if refusal.type == "no_ledger" and seconds is not None:
+            self._busy_since = self._busy_since or time.monotonic()
+            if time.monotonic() - self._busy_since > MAX_BUSY_SECONDS:
+                raise refusal
+            await asyncio.sleep(seconds)
+            return
         may_pass = refusal.type in ("over_budget", "circuit_open")
         most = MAX_WAIT_SECONDS if self._patience else self.limiter.short_wait
         if not most or not may_pass or seconds is None or seconds > most:
@@ -447,9 +458,16 @@ class BudgetedLLM(Spending, LLM):
         """
         limiter = self.rate_limiter.limiter
         async with self.rate_limiter.passage() as passing:
-            reserved = self.rate_limiter.reserve(
-                self.judge, self.model, most, calls=calls, tags=self.tags
-            )
+            while True:
+                try:
+                    reserved = self.rate_limiter.reserve(
+                        self.judge, self.model, most, calls=calls, tags=self.tags
+                    )
+                    break
+                except JudgeError as refusal:
+                    if refusal.type != "no_ledger":
+                        raise
+                    await self.rate_limiter.wait(refusal)
             lease = Lease(self.inner)
             try:
                 yield lease

@@ -20,6 +20,7 @@ from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
 from llmeval_sdk.evaluation.scoring import Unloaded, loaded
 from llmeval_sdk.evaluation.standing import as_configured
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge, check_judge
+from llmeval_sdk.process.shield import is_ours
 
 
 MAX_KNOWN = 1_000
@@ -83,7 +84,8 @@ def escalations_in_force(
     starts none.
     """
     if configured is None:
-        configured = [default_escalation(settings.recall_threshold)]
+        plain = default_escalation(settings.recall_threshold)
+        configured = [plain] if registry.installed([plain.name]) else []
     escalations = list(configured)
     if settings.judge_share and spending:
         named = {escalation.name for escalation in escalations}
@@ -286,7 +288,9 @@ def _named(name: str) -> Any:
         return registry.evaluator(name)
     except ConfigurationError:
         raise
-    except Exception as error:  # another package's entry point
+    except (Exception, SystemExit) as error:  # another package's entry point
+        if not is_ours(error):
+            raise
         kind = type(error).__name__
         raise ConfigurationError(f"{name!r} cannot be loaded: {kind}: {error}") from error
 
@@ -304,7 +308,9 @@ def load(address: str) -> object:
         )
     try:
         return attrgetter(attribute)(import_module(module))
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        if not is_ours(error):
+            raise
         plain = isinstance(error, (ImportError, AttributeError))
         kind = "" if plain else f"{type(error).__name__}: "
         raise ConfigurationError(f"{address!r} cannot be loaded: {kind}{error}") from error

@@ -69,7 +69,7 @@ def _own(settings: Settings) -> dict[str, Heuristic]:
 
 
 def _installed(name: str, settings: Settings) -> Heuristic | None:
-    """Load a built-in heuristic; ``None`` where its file was deleted."""
+    """Load a built-in heuristic; ``None`` where its file was deleted or cannot be loaded."""
     try:
         heuristic = registry.evaluator(name)
     except ConfigurationError:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from llmeval_sdk import config, registry
 from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.process.shield import caught, describe, is_ours
 from llmeval_sdk.tracing.internals import off
 
 
@@ -164,9 +165,15 @@ def make_early(settings: Settings) -> Early:
     """Make the exporters of settings if one of them follows open spans; else nothing."""
     if _NOT_LIVE.issuperset(settings.exporters or default_exporters(settings)):
         return NOTHING_EARLY
+    try:
+        redactor = make_redactor(settings, None)
+    except Exception as error:  # the worker says so, and closes what it protects
+        if not is_ours(error):
+            raise
+        return NOTHING_EARLY
     problems: list[str] = []
     exporters = make_exporters(settings, (), problems, strict=False)
-    return Early(exporters, make_redactor(settings, None), tuple(problems))
+    return Early(exporters, redactor, tuple(problems))
 
 
 def default_exporters(settings: Settings) -> tuple[str, ...]:
@@ -175,8 +182,14 @@ def default_exporters(settings: Settings) -> tuple[str, ...]:
 
     names = ["otlp"] if _sends_otlp(settings) else []
     for plugin in registry.plugins():
-        if isinstance(plugin, Plugin):
+        if not isinstance(plugin, Plugin):
+            continue
+        try:
             names += plugin.default_exporters(settings)
+        except (Exception, SystemExit) as error:
+            if not is_ours(error):
+                raise
+            registry.leave_out(plugin.name, f"its exporters: {describe(error)}")
     return tuple(names) or ("local",)
 
 
@@ -192,7 +205,10 @@ def make_exporters(
 ) -> tuple[BaseExporter, ...]:
     """Return the app's own exporters and the named ones; by default, those with an address.
 
-    One whose address, key or certificate cannot be read is left out.
+    One whose address, key or certificate cannot be read, or that cannot be made, is left out.
+
+    Raises:
+        ConfigurationError: the same where a person is watching.
     """
     from llmeval_sdk.model.protocols import complete_exporter
 
@@ -206,6 +222,14 @@ def make_exporters(
             if strict:
                 raise
             problems.append(f"{config.source_of('exporters')}: {error}; left out")
+        except (Exception, SystemExit) as error:
+            if not is_ours(error):
+                raise
+            caught.add(f"exporter {name}")
+            words = f"exporter {name!r} cannot be made: {describe(error)}"
+            if strict:
+                raise ConfigurationError(words) from error
+            problems.append(f"{words}; left out")
     return tuple(exporters) or (complete_exporter(registry.exporter_factory("local")(settings)),)
 
 

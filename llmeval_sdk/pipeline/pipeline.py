@@ -16,6 +16,7 @@ from threading import get_ident
 from time import monotonic, perf_counter
 from typing import TYPE_CHECKING
 
+from llmeval_sdk import registry
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from llmeval_sdk.model.protocols import BaseExporter, Evaluator, Heuristic, Judge
+    from llmeval_sdk.pipeline.given import Given
     from llmeval_sdk.pipeline.plan import Plan
     from llmeval_sdk.pipeline.stats import Stats
     from llmeval_sdk.pipeline.work import Work
@@ -58,6 +60,15 @@ MakePlan = Callable[[Callable[[], None]], "Plan"]
 """Makes the plan; it calls its argument after each small step, so that the worker can pause."""
 
 
+def nothing_recorded(error: BaseException) -> str:
+    """Say why nothing is recorded, without what the reason may quote of a secret."""
+    try:
+        why = registry.without_secrets(shield.describe(error))
+    except Exception:  # this installation lacks more
+        why = type(error).__name__
+    return f"nothing is recorded: {why}"
+
+
 class Pipeline:
     """Records, evaluates and delivers spans until it is shut down.
 
@@ -80,6 +91,8 @@ class Pipeline:
     ) -> None:
         self.intake = intake
         self.make_plan = make_plan
+        self.given: Given | None = None
+        """What ``configure()`` made it of; ``None`` where something else did."""
         self._begun = begun
         self._often = often
         self._span_processor = SpanProcessor(intake, self.start, self._find)
@@ -201,8 +214,8 @@ class Pipeline:
             work.worker.judging.thread.rely_on(self._judges_thread)
             self._work = work
             self._catch_up(plan)
-        except Exception as error:
-            if not shield.swallow("configure", error):
+        except (Exception, SystemExit) as error:
+            if not shield.swallow("configure", error, nothing_recorded(error)):
                 raise
             self._has_failed = True
             self._span_processor.closed = True  # a successor goes on taking what comes
@@ -270,6 +283,11 @@ class Pipeline:
         work = self._work
         used = work is not None and work.spooling is not None and work.spooling.is_used
         return self._started or used
+
+    def is_made_of(self, given: Given) -> bool:
+        """Return whether it runs, and another one made of this would do the same."""
+        runs = not self._span_processor.closed and not self._has_failed
+        return runs and self.given is not None and self.given.is_same(given)
 
     @property
     def is_idle(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from llmeval_sdk import config, registry
 from llmeval_sdk.config import SCORES, Settings
@@ -47,9 +47,13 @@ from llmeval_sdk.model.protocols import (
 from llmeval_sdk.pipeline.intake import NOTHING_EARLY, Early, make_exporters, make_redactor
 from llmeval_sdk.pipeline.plan import DecisionPlan, Plan, Planning, Plugin
 from llmeval_sdk.pipeline.spool import Folder, children_folder
-from llmeval_sdk.process.shield import swallow
+from llmeval_sdk.process.shield import caught, describe, is_ours
 from llmeval_sdk.store.state import HostLedger, ledger_path, state_path
 from llmeval_sdk.tracing.internals import state
+
+
+if TYPE_CHECKING:
+    from llmeval_sdk.exporters.redaction import Redactor
 
 
 # What settings alone say of a plan: what may leave, where records survive, who works.
@@ -267,19 +271,19 @@ def make_plan(
     Raises:
         ConfigurationError: something cannot be used; the message names it and says what to do.
     """
+    settings, redactor = _redaction(settings, redact, early, problems, strict=strict)
 
     def complain(problem: str) -> None:
         problems.append(f"{config.source_of('evaluators')}: {problem}")
 
     requested = requested_evaluators(evaluators, settings, complain)
     if strict:
-        _check_decorators(settings)
+        check_decorators(settings)
     pause()
     plugins = [plugin for plugin in registry.plugins() if isinstance(plugin, Plugin)]
     planning = Planning(settings=settings, problems=problems, strict=strict, llm=llm)
     planning.requested = requested
-    for plugin in plugins:
-        _prepare(plugin, planning)
+    plugins = [plugin for plugin in plugins if _is_prepared(plugin, planning)]
     pause()
     written = EscalationRules(escalations)
     if escalations is None:
@@ -319,7 +323,6 @@ def make_plan(
         sinks = early.exporters or make_exporters(settings, exporters, problems, strict=strict)
     pause()
     sink_names = [sink.name for sink in sinks]
-    redactor = early.redactor or make_redactor(settings, redact)
     captured = settings.capture_content
     plan = Plan(
         exporters=sinks,
@@ -358,26 +361,57 @@ def make_plan(
     return plan
 
 
-def _prepare(plugin: Plugin, planning: Planning) -> None:
-    """Have a plugin prepare; one that raises what is no mistake of the settings is left alone."""
+def _redaction(
+    settings: Settings,
+    redact: Callable[[str], str] | None,
+    early: Early,
+    problems: list[str],
+    *,
+    strict: bool,
+) -> tuple[Settings, Redactor]:
+    """Return what takes out of every record what may not leave, and the settings in force with it.
+
+    Where it cannot be made, what it protects does not leave: no text, no name, nothing to a judge.
+    """
+    try:
+        return settings, early.redactor or make_redactor(settings, redact)
+    except Exception as error:
+        if strict or not is_ours(error):
+            raise
+        why = f"redaction cannot be made: {describe(error)}; no text is sent and no judge runs"
+        caught.add("redact")
+        problems.append(f"redact: {why}")
+        closed = settings.without_texts_and_judges(why).changed(capture_content=SCORES, redact=())
+        return closed, make_redactor(closed, None)
+
+
+def _is_prepared(plugin: Plugin, planning: Planning) -> bool:
+    """Have a plugin prepare; one that raises what is no mistake of the settings is left out."""
     try:
         plugin.prepare(planning)
     except ConfigurationError:
         raise
-    except Exception as error:
-        if not swallow(f"plugin {plugin.name}", error):
+    except (Exception, SystemExit) as error:
+        if not is_ours(error):
             raise
+        registry.leave_out(plugin.name, describe(error))
+        return False
+    return True
 
 
 def _complete(plugin: Plugin, plan: Plan, settings: Settings, planning: Planning) -> Plan:
     try:
-        return plugin.complete(plan, settings, planning)
+        completed = plugin.complete(plan, settings, planning)
+        if not isinstance(completed, Plan):
+            raise TypeError("its complete() returns no plan")  # noqa: TRY301
     except ConfigurationError:
         raise
-    except Exception as error:
-        if not swallow(f"plugin {plugin.name}", error):
+    except (Exception, SystemExit) as error:
+        if not is_ours(error):
             raise
+        registry.leave_out(plugin.name, describe(error))
         return plan
+    return completed
 
 
 def recording_plan(
@@ -393,7 +427,7 @@ def recording_plan(
     return plan if exports else replace(plan, exporters=())
 
 
-def _check_decorators(settings: Settings) -> None:
+def check_decorators(settings: Settings) -> None:
     """Raise `ConfigurationError` for an evaluator that a decorator names and that is not known."""
     for span_name, evaluators in list(state.requested.values()):
         for evaluator in evaluators:

@@ -12,7 +12,7 @@ import atexit
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from math import inf
 from time import monotonic
@@ -31,7 +31,7 @@ from llmeval_sdk.pipeline.intake import (
     make_early,
     may_be_live,
 )
-from llmeval_sdk.pipeline.pipeline import LOADING_SECONDS, MakePlan, Pipeline
+from llmeval_sdk.pipeline.pipeline import LOADING_SECONDS, MakePlan, Pipeline, nothing_recorded
 from llmeval_sdk.process import forks, shield
 from llmeval_sdk.process.exits import (
     Ending,
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
         Heuristic,
         Judge,
     )
+    from llmeval_sdk.pipeline.given import Given
     from llmeval_sdk.pipeline.plan import Plan
     from llmeval_sdk.pipeline.stats import Stats
 
@@ -100,8 +101,9 @@ def _parent_in(bridges: tuple[ContextBridge, ...]) -> object:
 
 REFUSED = "it raised: until a call succeeds, no text is recorded and no judge runs"
 MORE_TIME = "flush(timeout=None) before the end waits for them, stats() counts them"
-RETIRING_SECONDS = 30.0
-"""How long a replaced pipeline may take to deliver its records."""
+RETIRING_SECONDS = 7.5
+"""How long a replaced pipeline may take to judge and deliver its records. Its threads are gone when
+these and `threads.IDLE_SECONDS` are over: an app may be given another configuration at any time."""
 
 
 class InForce:
@@ -141,6 +143,10 @@ class InForce:
     def is_made_by(self, make_plan: MakePlan) -> bool:
         """Return whether the current pipeline is the one whose plan something makes."""
         return self.pipeline is not None and self.pipeline.make_plan is make_plan
+
+    def is_made_of(self, given: Given) -> bool:
+        """Return whether the current pipeline runs and was made of the same."""
+        return self.pipeline is not None and self.pipeline.is_made_of(given)
 
     def all(self) -> list[Pipeline]:
         """Return all pipelines of this process, the oldest first."""
@@ -238,13 +244,14 @@ class InForce:
 def _end(old: Pipeline, seconds: float) -> None:
     """Shut a replaced pipeline down; nobody waits for it who would hear of an exception."""
     with shield.shield("shutdown", calls_out=True):
-        old.shutdown(Ending.within(seconds))
+        # Its spans are delivered beside its judges.
+        old.shutdown(Ending.within(seconds)._replace(judges_share=0.9))
 
 
 def _merged(results: Sequence[Stats]) -> Stats:
     from llmeval_sdk.pipeline.stats import Stats
 
-    total = results[0] if results else Stats()
+    total = results[0] if results else Stats(problems=shield.caught.snapshot())
     for stats in results[1:]:
         total = total + stats
     return total
@@ -269,8 +276,8 @@ def _configure_from_environment() -> None:
         try:
             with loading:
                 _put_environment_in_force()
-        except Exception as error:
-            if not shield.swallow("configure", error):
+        except (Exception, SystemExit) as error:
+            if not shield.swallow("configure", error, nothing_recorded(error)):
                 raise
             state.enabled = False
             shield.write_notices()
@@ -369,7 +376,8 @@ def _make_work_plan(
 ) -> tuple[Plan, Settings]:
     """Make the plan of what works in the background, of the environment as it was."""
     for module in _STEPS:
-        load_module(module)
+        with suppress(Exception):  # what needs it fails by itself
+            load_module(module)
         pause()
     from llmeval_sdk.pipeline.planning import make_plan
 
@@ -420,7 +428,7 @@ def _make(intake: IntakePlan, make_plan: MakePlan) -> Pipeline:
 def _housekeeping() -> None:
     """Write waiting lines to the log; show OpenTelemetry the counters if the app has loaded it."""
     if _looked_for_namesake.acquire(blocking=False):
-        with loading:
+        with shield.shield("installation"), loading:
             from llmeval_sdk.process.distribution import namesake_warning
 
             if warning := namesake_warning():
@@ -597,7 +605,8 @@ def configure(
 
     Calling it is optional: the first span sets the SDK up from the environment. An argument wins
     over the environment. It may be called again; the later call wins, and what was recorded before
-    is still delivered.
+    is still delivered. Where it is given the same again, as in a script that runs anew, nothing
+    changes.
 
     Args:
         evaluators: Evaluators to run beside the built-in heuristics: names or objects. Heuristics
@@ -636,8 +645,9 @@ def configure(
         ...     budget=llmeval.Budget(usd_per_day=2.0),
         ... )
     """
+    from llmeval_sdk.pipeline.given import Given
     from llmeval_sdk.pipeline.options import read_options
-    from llmeval_sdk.pipeline.planning import make_plan
+    from llmeval_sdk.pipeline.planning import check_decorators, make_plan
 
     given = read_options(
         settings,
@@ -653,18 +663,27 @@ def configure(
     )
     problems: list[str] = []
     resolved = config.from_environment(problems=problems, instead=given.instead, **given.settings)
+    now = Given.now(resolved, given.plan)
+    if in_force.is_made_of(now):
+        check_decorators(resolved)
+        return
     plan = make_plan(resolved, problems, strict=True, **given.plan)
-    _put_plan_in_force(resolved, plan, problems)
+    _put_plan_in_force(resolved, plan, problems, now)
 
 
-def _put_plan_in_force(resolved: Settings, plan: Plan, problems: Sequence[str]) -> None:
+def _put_plan_in_force(
+    resolved: Settings, plan: Plan, problems: Sequence[str], given: Given | None = None
+) -> None:
     """Put a plan in force that is made already, with all that works in the background."""
     with in_force.lock:
+        if given is not None and in_force.is_made_of(given):  # another thread was faster
+            return
         _tell(problems)
         _connect(plan.exporters, plan.redactor)
         _bridge(plan.exporters)
         _put_in_force(resolved, IntakePlan.of(plan), lambda _: plan)
         if in_force.pipeline is not None:
+            in_force.pipeline.given = given
             in_force.pipeline.work()
     _start_plugins(resolved)
     shield.write_notices()

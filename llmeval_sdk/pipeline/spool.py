@@ -321,7 +321,7 @@ class Folder:
     def __init__(
         self, path: str, *, file_bytes: int = FILE_BYTES, max_bytes: int = MAX_BYTES
     ) -> None:
-        self.path = private.expanded(path).absolute()
+        self.path = private.absolute(path)
         self._file_bytes = max(file_bytes, 1 << 16)
         self._max_bytes = max_bytes
         self._descriptor: int | None = None
@@ -435,7 +435,7 @@ class Folder:
 
 def children_of(store: str) -> Path:
     """Return where multiprocessing's children leave their records: in a folder beside the store."""
-    return private.expanded(store).with_name("children")
+    return private.absolute(store).with_name("children")
 
 
 def children_folder(store: str, exporters: Iterable[str]) -> Folder | None:

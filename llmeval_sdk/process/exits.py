@@ -107,7 +107,6 @@ QUIET_SECONDS = 0.5
 MOST_SECONDS = 10.0
 """Where no time is set, exit waits no longer than this."""
 JUDGES_SHARE = 0.6
-"""Share of the time left that judges may use. The rest is for delivering verdicts."""
 _LOOK_SECONDS = 0.05
 
 
@@ -118,6 +117,8 @@ class Ending(NamedTuple):
     """The monotonic time by which all of it ends."""
     quiet: float = inf
     """For how many seconds a destination may take nothing."""
+    judges_share: float = JUDGES_SHARE
+    """Share of what is left that judges may use. The rest is for delivering verdicts."""
 
     @classmethod
     def within(cls, seconds: float | None) -> Ending:
@@ -133,12 +134,12 @@ class Ending(NamedTuple):
 
     def part(self, share: float) -> Ending:
         """Return one that may take so much of what is left."""
-        return Ending(monotonic() + share * self.seconds_left, self.quiet)
+        return self._replace(deadline=monotonic() + share * self.seconds_left)
 
     @property
     def judges_until(self) -> float:
         """Return until when judges may use their share of what is left now."""
-        return monotonic() + JUDGES_SHARE * min(self.seconds_left, 2 * self.quiet)
+        return monotonic() + self.judges_share * min(self.seconds_left, 2 * self.quiet)
 
     def wait(
         self,

@@ -33,6 +33,18 @@ def expanded(path: str | os.PathLike[str]) -> Path:
         return Path(os.devnull, *Path(path).parts[1:])
 
 
+def absolute(path: str | os.PathLike[str]) -> Path:
+    """Return a path from the root, ``~`` expanded.
+
+    It stays relative where the working folder was deleted: whoever opens it gets the system's
+    reason, and not whoever only names it.
+    """
+    plain = expanded(path)
+    with suppress(OSError):
+        plain = plain.absolute()
+    return plain
+
+
 def make_folder(path: Path) -> bool:
     """Make a folder 0700, and 0700 those above it that are missing; return whether it is new.
 

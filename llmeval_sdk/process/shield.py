@@ -98,18 +98,41 @@ def raise_again(on: bool) -> None:  # noqa: FBT001
     _raise_again = on
 
 
-def swallow(site: str, error: BaseException) -> bool:
+def swallow(site: str, error: BaseException, what: str = "") -> bool:
     """Count an exception of ours; False means that it is not ours and must be raised again.
 
     Write ``except Exception as error: if not swallow("site", error): raise`` on the app's thread,
     where it costs 0.05 µs and ``with shield("site")`` 0.7 µs, and wherever the failure has to be
-    handled. Everywhere else `shield` reads better.
+    handled. Everywhere else `shield` reads better. The line for the log has the exception's type,
+    or ``what``.
     """
     if _raise_again or not is_ours(error):
         return False
     caught.add(site)
-    tell(site, type(error).__name__, caught.snapshot()[site])
+    tell(site, what or type(error).__name__, caught.snapshot()[site])
     return True
+
+
+MAX_REASON = 300
+"""Characters of a line about a set-up that failed."""
+
+
+def describe(error: BaseException) -> str:
+    """Say what failed in a set-up, why and in which file.
+
+    The reason may quote what a person has set: take secrets out before anybody reads it.
+    """
+    from llmeval_sdk.process.shadowed import shadowed
+
+    at, trace = "", error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        at = at if file.startswith("<") else f" ({file}, line {trace.tb_lineno})"  # <frozen …>
+        trace = trace.tb_next
+    instead = "".join(
+        f"; {file} stands in the place of Python's {name}" for name, file in shadowed()
+    )
+    return f"{type(error).__name__}: {error}"[: MAX_REASON // 2] + at + instead
 
 
 def tell(site: str, what: str, times: int = 1) -> None:

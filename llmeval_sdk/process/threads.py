@@ -18,7 +18,7 @@ functions
 ===========================  ======================  ==============================================
 
 - **Threads.** They are daemons, so that none of them ever holds up the end of the process. A thread
-  that has answered is kept for the next call, and ends after ten idle seconds. At the end of the
+  that has answered is kept for the next call, and ends after two idle seconds. At the end of the
   process, when Python starts no thread any more, a call that a thread waits for is refused; a call
   that an event loop waits for runs on the loop's own thread, which is a daemon too.
 - **How many calls are abandoned.** At most `MAX_ABANDONED` of one function. The function is then
@@ -118,7 +118,7 @@ MAX_ABANDONED = 3
 """A function is not called while this many of its abandoned calls have not come back."""
 REST_FACTOR = 10
 """A function that keeps missing its deadline rests for this many times the time it took."""
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 2.0
 """A thread ends after it has had nothing to do for this long."""
 _POLL_SECONDS = 0.05
 """How often a waiting thread asks whether its deadline has changed."""

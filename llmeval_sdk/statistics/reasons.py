@@ -16,6 +16,7 @@ NotRunReason = Literal[
     "cached",
     "no_price",
     "over_budget",
+    "no_ledger",
     "circuit_open",
     "queue_full",
     "queue_unreachable",
@@ -82,6 +83,13 @@ REASONS: dict[str, Reason] = {
         "The budget for judge calls or money was used up, or its books could not be read.",
         "Raise LLMEVAL_BUDGET_CALLS_PER_MINUTE or LLMEVAL_BUDGET_USD_PER_DAY, or sample less; "
         "where a Redis or a ledger is named, see `llmeval doctor --all`.",
+        misses="budgeted",
+        is_loud=True,
+    ),
+    "no_ledger": Reason(
+        "The ledger that keeps the books of the budget could not be used, so nothing was spent.",
+        "The detail names the file or the error: give the folder of LLMEVAL_STORE back to this "
+        "user, or name another.",
         misses="budgeted",
         is_loud=True,
     ),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from llmeval_sdk.process import private
 from llmeval_sdk.store import _schema
+from llmeval_sdk.store.connection import connect
 
 
 STATEMENT_WAIT_SECONDS = 0.02
@@ -30,7 +31,7 @@ class Unusable(Exception):  # noqa: N818 - a state, not a mistake
 
 def path_of(store: str | os.PathLike[str]) -> Path:
     """Return the absolute path of a store, ``~`` expanded."""
-    return private.expanded(store).absolute()
+    return private.absolute(store)
 
 
 def is_locked(error: BaseException) -> bool:
@@ -116,7 +117,7 @@ def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _connect(database: str, *, uri: bool = False) -> sqlite3.Connection:
-    return sqlite3.connect(
+    return connect(
         database,
         timeout=STATEMENT_WAIT_SECONDS,
         isolation_level=None,

@@ -6,7 +6,6 @@ can find an id by trying. A hash is never hashed again: it may come from another
 
 from __future__ import annotations
 
-import hmac
 import re
 import sqlite3
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from typing import Any
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import IdentitySettings
+from llmeval_sdk.process.shield import describe, swallow
 from llmeval_sdk.store._schema import MAY_BE_TURN
 
 
@@ -38,6 +38,8 @@ class Identities:
     """
 
     def __init__(self, key: str) -> None:
+        import hmac
+
         secret = key.encode("utf-8", "surrogatepass")
 
         def hashed(text: str) -> str:
@@ -78,10 +80,10 @@ class Identities:
 
 
 class NoIdentities(Identities):
-    """Leaves all ids out, as long as the key that should hash them cannot be read."""
+    """Leaves all ids out, as long as what should hash them cannot be read or made."""
 
     def __init__(self) -> None:
-        super().__init__("")
+        """Need nothing."""
 
     def hashed(self, identifier: Any) -> str:
         """Return an empty text: no form of an id leaves."""
@@ -96,7 +98,12 @@ def identities(settings: Settings) -> Identities | None:
     if config.IDS in settings.closed:
         return NoIdentities()
     key = settings.of(IdentitySettings).hash_ids
-    return None if key is None else Identities(key.reveal())
+    try:
+        return None if key is None else Identities(key.reveal())
+    except Exception as error:
+        if not swallow("hash_ids", error, f"ids are left out: {describe(error)}"):
+            raise
+        return NoIdentities()
 
 
 # How a store holds an id of a user or a session that a person typed.

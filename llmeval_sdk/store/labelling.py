@@ -19,6 +19,7 @@ from llmeval_sdk.model.records import evidence_of, record_of, rolled_up
 from llmeval_sdk.process import private
 from llmeval_sdk.statistics.labels import Candidate, Choice, choose, doubt_about, side_of
 from llmeval_sdk.store import _schema, encode
+from llmeval_sdk.store.connection import connect
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.frames import Frame
 from llmeval_sdk.store.labels import labels_of
@@ -73,7 +74,7 @@ def human_label(
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
+    return connect(uri, uri=True, timeout=WAIT_SECONDS, isolation_level=None)
 
 
 def _only_feedback(action: int, table: str | None, *_: str | None) -> int:

@@ -24,7 +24,7 @@ from llmeval_sdk.model import DAY_NS
 from llmeval_sdk.process import private
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store._schema import EmptyError, Schema, SchemaError, newer, run_scripts
-from llmeval_sdk.store.connection import Database, Inherited
+from llmeval_sdk.store.connection import Database, Inherited, connect
 from llmeval_sdk.store.files import Unusable, make_folder, path_of
 
 
@@ -229,7 +229,7 @@ class StateFile:
             private.check_folder(place.parent.lstat(), shared=True)
             private.make_file(place)
             _check(place)
-        connection = sqlite3.connect(
+        connection = connect(
             place, timeout=self._timeout, isolation_level=None, check_same_thread=False
         )
         try:
@@ -359,7 +359,7 @@ def _is_alone(path: Path) -> bool:
 
 def _connection_of(path: Path) -> sqlite3.Connection:
     """Connect to a file that is there, and wait for nobody."""
-    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0.0)
+    return connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0.0)
 
 
 def _free_name(path: Path) -> Path:
@@ -599,7 +599,7 @@ def open_state_read_only(path: Path, schema: Schema = STATE) -> sqlite3.Connecti
 def _opened_to_read(path: Path, schema: Schema) -> sqlite3.Connection:
     _check(path, reading=True)
     for mode in ("mode=ro", "immutable=1"):  # WAL needs a folder that can be written
-        connection = sqlite3.connect(
+        connection = connect(
             f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=READ_WAIT_SECONDS,
             isolation_level=None, check_same_thread=False,
         )  # fmt: skip

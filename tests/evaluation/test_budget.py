@@ -335,7 +335,7 @@ def test_a_ledger_that_fails_refuses():
             raise OSError("disk on fire")
 
     refused = limiter(ledger=Broken()).reserve("polite")
-    assert refused == Refused("over_budget", "the ledger cannot be used: OSError", 1.0)
+    assert refused == Refused("no_ledger", "the ledger cannot be used: OSError: disk on fire", None)
 
 
 def test_unreadable_books_refuse():

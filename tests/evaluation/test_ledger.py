@@ -15,9 +15,10 @@ from contextlib import ExitStack, closing
 import pytest
 from machine import is_in_time
 
+from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.evaluation.limiter import BUSY_SECONDS, BudgetLimiter
 from llmeval_sdk.store.state import HostLedger
 
 
@@ -25,7 +26,7 @@ LIMITS = "calls_per_minute=400, usd_per_day=1.0"
 HAMMER = f"""
 import sys, threading
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.evaluation.limiter import BUSY_SECONDS, BudgetLimiter
 from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.store.state import HostLedger
 limiter = BudgetLimiter(Budget({LIMITS}), HostLedger(sys.argv[1], timeout=30))
@@ -143,7 +144,7 @@ def test_a_busy_ledger_gives_up_in_time(tmp_path, ledger_at):
     begun = time.monotonic()
     refused = BudgetLimiter(Budget(), ledger).reserve("polite")
     assert is_in_time(time.monotonic() - begun, 2)
-    assert "ledger cannot be used" in refused.detail
+    assert refused == Refused("no_ledger", "other processes use the ledger", BUSY_SECONDS)
     other.close()
     ledger.close()
 

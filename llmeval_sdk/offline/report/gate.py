@@ -354,12 +354,18 @@ def _against(report: ReportContents, gate: ReportGate) -> Iterator[Check]:
         yield Check("ok", message, "no metric is worse")
 
 
+_UNPAID = {
+    "over_budget": "the budget was used up",
+    "no_ledger": "the ledger of the budget could not be used",
+}
+
+
 def _budget(report: ReportContents) -> Iterator[Check]:
     for name, tally in report.aggregate.tallies.items():
-        times = tally.errors["over_budget"]
-        if times:
-            message = f"the budget was used up: {plural(times, 'judgement')} of {name} not made"
-            yield Check("FAILED", message, f"the budget is enough for {name}", name)
+        for reason, why in _UNPAID.items():
+            if times := tally.errors[reason]:
+                message = f"{why}: {plural(times, 'judgement')} of {name} not made"
+                yield Check("FAILED", message, f"the budget is enough for {name}", name)
 
 
 def _errors(report: ReportContents) -> Iterator[Check]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.config import source_of
+from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline.plan import Plugin
+from llmeval_sdk.process.shield import describe, swallow
 
 
 if TYPE_CHECKING:
@@ -26,9 +29,20 @@ class SharedPlugin(Plugin):
 
         if settings.of(SharedSettings).shared is None and source_of("shared") == "default":
             return plan
-        from llmeval_sdk.plugins.shared.sharing import share
+        try:
+            from llmeval_sdk.plugins.shared.sharing import share
 
-        return share(plan, settings, planning.problems, strict=planning.strict)
+            return share(plan, settings, planning.problems, strict=planning.strict)
+        except ConfigurationError:
+            raise
+        except Exception as error:  # a budget for each host would be more than what was asked for
+            if not swallow("plugin shared", error, f"no judge runs: {describe(error)}"):
+                raise
+            from llmeval_sdk.evaluation.escalation import JudgeGate
+            from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
+
+            gate = JudgeGate(SamplingRules((SamplingRule(0.0),)))
+            return replace(plan, gate=gate, decisions=None)
 
 
 plugin = SharedPlugin()
