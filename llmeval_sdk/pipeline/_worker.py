@@ -142,8 +142,9 @@ class Worker:
             patience = min(patience, LINGER_SECONDS) if self._learn() else patience
             if not self._span_processor.sleep(patience, unless=self._barriers):
                 self._pace.begin()
-                self._tend()
-                self._often()
+                with shield("worker"):
+                    self._tend()
+                    self._often()
                 continue
             self._urgent.wait(self.linger)
             self._urgent.clear()

@@ -39,7 +39,8 @@ class Given(NamedTuple):
     """What a pipeline was made of, as far as ``configure()`` knows it."""
 
     process: int
-    environment: Mapping[str, str]
+    environment: int
+    """A hash of the variables, which may hold secrets."""
     settings: Settings
     options: Mapping[str, Any]
     """The keywords of `make_plan`."""
@@ -50,7 +51,8 @@ class Given(NamedTuple):
     def now(cls, settings: Settings, options: Mapping[str, Any]) -> Given:
         """Return what a call gets at this moment."""
         own = {evaluator.name: evaluator for evaluator in registry.own_evaluators()}
-        return cls(os.getpid(), config.snapshot(), settings, options, own)
+        environment = hash(frozenset(config.snapshot().items()))
+        return cls(os.getpid(), environment, settings, options, own)
 
     def is_same(self, later: Given) -> bool:
         """Return whether a pipeline made of a later one would do the same as that of this one.

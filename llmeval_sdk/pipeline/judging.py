@@ -38,6 +38,7 @@ from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.process.exits import seconds_left
 from llmeval_sdk.process.one_thread import OneThread
+from llmeval_sdk.process.retries import pauses
 from llmeval_sdk.process.shield import Counts, shield, swallow, tell
 from llmeval_sdk.process.threads import DaemonLoop
 from llmeval_sdk.statistics.reasons import NOT_RUN_REASONS
@@ -224,13 +225,28 @@ def not_decided(judge: Judge, target: Target, reason: str, detail: str) -> NotRu
 # The judges' thread: one daemon thread with an event loop of its own, never the app's.
 
 READY_SECONDS = 5.0
+BACKOFF_SECONDS = 0.5
+MAX_BACKOFF_SECONDS = 60.0
 
 
 class JudgesLoop:
-    """An event loop on a thread that starts when it is first needed."""
+    """An event loop on a thread that starts when it is first needed.
 
-    def __init__(self, new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None) -> None:
+    Where it cannot be opened, or is closed by somebody else, another one is opened after a pause.
+
+    Args:
+        new_loop: opens an event loop.
+        lost: called on the thread when a loop was closed, with all that ran on it.
+    """
+
+    def __init__(
+        self,
+        new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+        lost: Callable[[], None] = lambda: None,
+    ) -> None:
         self._new_loop = new_loop or DaemonLoop
+        self._lost = lost
+        self._end = threading.Event()
         self.thread = OneThread(self._serve, name="llmeval-judges")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready = threading.Event()
@@ -241,8 +257,8 @@ class JudgesLoop:
         return self.thread.start()
 
     def is_ready(self) -> bool:
-        """Start the thread and wait for its loop; False where there will be none."""
-        return self.start() and self._ready.wait(READY_SECONDS)
+        """Start the thread and wait for its first loop; False where there is none for now."""
+        return self.start() and self._ready.wait(READY_SECONDS) and self._loop is not None
 
     def call(self, function: Callable[[], object]) -> None:
         """Have a loop that is ready call a function soon."""
@@ -253,16 +269,31 @@ class JudgesLoop:
     def shut(self) -> None:
         """End the loop and what still runs on it."""
         self._shut = True
+        self._end.set()
         if self._loop is not None:
             self.call(self._loop.stop)
 
     def _serve(self) -> None:
         off()  # a judge that calls the app's decorated helpers is not traced, nor judged
-        loop = self._loop = self._new_loop()
-        loop.call_soon(self._ready.set)
+        waits = pauses(BACKOFF_SECONDS, MAX_BACKOFF_SECONDS, spread=(1.0, 1.5))
         while not self._shut:
+            with shield("judges' loop", on_own_thread=True):
+                self._run(self._new_loop())
+            self._loop = None
+            self._ready.set()  # nobody waits for a loop that cannot be opened now
+            self._end.wait(next(waits))
+
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run a loop until it is shut, or was closed by somebody else."""
+        self._loop = loop
+        loop.call_soon(self._ready.set)
+        while not self._shut and not loop.is_closed():
             with shield("judges' loop", on_own_thread=True):  # a sys.exit() in a judge ends it
                 loop.run_forever()
+        if loop.is_closed():
+            self._loop = None
+            self._lost()
+            return
         with shield("judges' loop"):
             for task in asyncio.all_tasks(loop):
                 task.cancel()
@@ -271,6 +302,7 @@ class JudgesLoop:
             loop.close()  # the clients' connections were closed by the line above
 
 
+NO_LOOP = "no thread, or no event loop for it, could be started"
 MAX_WAITING = 1_000
 """Jobs that may wait or run for judge models, and as many for the decision model."""
 AHEAD = 2
@@ -306,7 +338,7 @@ class Judging:
         """How many jobs of each kind run at a time."""
         self._running = dict.fromkeys(self._places, 0)
         self._pool = WorkerPool(plan.concurrency + decisions, self._next)
-        self._loop = JudgesLoop(plan.new_loop)
+        self._loop = JudgesLoop(plan.new_loop, self._lose)
         self._models = plan.models()
         self._decider: Decider | None = None
         self._shut = False
@@ -332,7 +364,7 @@ class Judging:
         elif len(self._judgements) >= MAX_WAITING and not self._make_room(job):
             self._emit(job.not_run("queue_full", f"{MAX_WAITING} judgements were waiting"))
         elif not self._loop.is_ready():
-            self._emit(job.not_run("no_worker", "no thread could be started"))
+            self._emit(job.not_run("no_worker", NO_LOOP))
         else:
             queued = QueuedJob(job)
             self._judgements.add(queued.done)
@@ -355,7 +387,7 @@ class Judging:
         elif len(self._decisions) >= MAX_WAITING:
             why = "queue_full", f"{MAX_WAITING} records were waiting"
         elif not self._loop.is_ready():
-            why = "no_worker", "no thread could be started"
+            why = "no_worker", NO_LOOP
         else:
             queued = QueuedJob(job)
             self._decisions.add(queued.done)
@@ -427,6 +459,16 @@ class Judging:
         for queued in list(self._waiting.values()):
             self._cut(queued)
         self._loop.shut()
+
+    def _lose(self) -> None:
+        """Give up the jobs of a loop that somebody has closed."""
+        self._running = dict.fromkeys(self._places, 0)
+        self._pool = WorkerPool(sum(self._places.values()), self._next)
+        self._is_woken = False
+        for queued in list(self._waiting.values()):
+            if queued.take():
+                self._give_up(queued.job, "no_worker", "the event loop of the judges was closed")
+            self._settle(queued)
 
     def _cut(self, queued: AnyQueued) -> None:
         """Give up a job because the process ends; the spool keeps its record."""

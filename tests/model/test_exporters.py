@@ -153,7 +153,7 @@ def test_an_exporter_stays_open_when_it_is_configured_again():
         request("1")
         llmeval.flush()
         retired = runtime.pipeline()
-        llmeval.configure(exporters=[smallest])
+        llmeval.configure(exporters=[smallest], background_share=0.4)
         retired.shutdown(Ending.within(10))
         assert not smallest.closed
         request("2")

@@ -356,7 +356,7 @@ def test_a_send_in_the_main_thread_ends_with_the_exit():
         delivery._thread.start = lambda: False  # as at exit from Python 3.12 on
         delivery.offer(SpanData("1" * 32, "1" * 16, None, "w", "workflow", 0, 1), 100)
         begun = time.monotonic()
-        delivery.work(begun + 0.3)
+        delivery.work(Ending(begun + 0.3))
         assert is_in_time(time.monotonic() - begun, 1.5)
         collector.hang.clear()
     account = delivery.stats(1, {})

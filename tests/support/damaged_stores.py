@@ -111,19 +111,19 @@ def damage(path, table, column, wrong):
 
 def columns_read(command, path):
     """Return the columns that a command reads, whatever the values: no other one can harm it."""
-    read, connect = set(), sqlite3.connect
+    read = set()
 
     def note(action, table, column, *_):
         read.add((table, column))
         return sqlite3.SQLITE_OK
 
-    def connect_and_note(*args, **options):
-        connection = connect(*args, **options)
-        connection.set_authorizer(note)
-        return connection
+    class Noting(sqlite3.Connection):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            self.set_authorizer(note)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite3, "connect", connect_and_note)
+        patch.setattr(sqlite3, "Connection", Noting)
         run(command, path)
     return read
 
