@@ -188,7 +188,7 @@ core: $(VENV)/.dev  ## Delete the plugins and run the core's tests, then delete 
 faults: $(VENV)/.dev  ## Give every exporter and judge each fault of a network for two minutes, and print the figures (10 minutes).
 	@LLMEVAL_TEST_FAULT_SECONDS=130 $(BIN)/python -m pytest tests/faults/test_network.py --timeout 600 $(ARGS)
 
-test-servers: $(VENV)-servers/.ready  ## Run the tests under gunicorn, uvicorn, Celery and multiprocessing.
+test-servers: $(VENV)-servers/.ready redis-server  ## Run the tests under gunicorn, uvicorn, uWSGI, Celery, RQ and multiprocessing.
 	@$(VENV)-servers/bin/python -m pytest tests/servers --timeout 240 $(ARGS)
 
 test-pyinstaller: $(VENV)-pyinstaller/.ready  ## Freeze an app by PyInstaller and run it (a minute).

@@ -62,7 +62,12 @@ class Suite:
 SUITES = (
     Suite("test", "test", "lint, types, import contract and the tests of every change"),
     Suite("faults", "test-faults", "networks, forks, signals, killed processes, damaged stores"),
-    Suite("servers", "test-servers", "gunicorn, uvicorn, Celery, multiprocessing"),
+    Suite(
+        "servers",
+        "test-servers",
+        "gunicorn, uvicorn, uWSGI, Celery, RQ, multiprocessing",
+        commands=("redis-server",),
+    ),
     Suite("datadog", "test-datadog", "ddtrace and Datadog's test agent"),
     Suite(
         "fleet",

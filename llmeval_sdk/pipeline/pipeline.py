@@ -21,7 +21,13 @@ from llmeval_sdk.model import DAY_SECONDS, Evaluation, EvaluationEvent
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.process import shield
-from llmeval_sdk.process.exits import Ending, is_to_be_killed, may_have_children, seconds_left
+from llmeval_sdk.process.exits import (
+    Ending,
+    is_to_be_killed,
+    is_work_horse,
+    may_have_children,
+    seconds_left,
+)
 from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.tracing import Span
@@ -46,6 +52,10 @@ judgement may take."""
 CHILD_LINGER_SECONDS = 5.0
 """How long a child that may be killed gathers records before it delivers them. Its parent delivers
 what it leaves, and would send again what the child had sent and not yet settled."""
+SHORTEST_SECONDS = 0.1
+"""It does not begin what it could not finish: a later one would send the same again."""
+PASSING_SECONDS = 1.0
+"""How often a work-horse delivers in passing at most."""
 TASK_SECONDS = 1.0
 """How long each task of such a child may wait for delivery, where no file can hold its records."""
 LOADING_SECONDS = 10.0
@@ -113,6 +123,8 @@ class Pipeline:
         self._begun_step = 0.0
         self._starting = threading.RLock()
         self._started = False
+        self._passed = 0.0
+        """When a work-horse last delivered in passing."""
         self._is_abandoned = False
         """Whether the pipeline was shut down before it had anything to work with."""
         self._done = threading.Event()
@@ -456,10 +468,20 @@ class Pipeline:
         if spooling.open(crowded=work.worker.hasten):
             self._span_processor.spool = spooling
             work.worker.linger = CHILD_LINGER_SECONDS
+            if is_work_horse():  # no parent delivers what it leaves, but a later one does
+                spooling.look()
+                self._span_processor.at_task_end = self._deliver_in_passing
         else:
             self._span_processor.at_task_end = self._deliver_at_once
 
-    def _deliver_at_once(self) -> None:
+    def _deliver_in_passing(self, root: Span) -> None:
+        """Deliver what the spool holds, now and then, for a tenth of the time that a job took."""
+        seconds = (root.end_ns - root.start_ns) / 10 / 1e9
+        if seconds > SHORTEST_SECONDS and monotonic() - self._passed > PASSING_SECONDS:
+            self._passed = monotonic()
+            self.flush(Ending.within(seconds))
+
+    def _deliver_at_once(self, _: Span) -> None:
         """Deliver before the task ends, for as long as that works in time."""
         if not self.flush(Ending.within(TASK_SECONDS)).complete:
             self._span_processor.at_task_end = None

@@ -63,8 +63,8 @@ class SpanProcessor:
         self.closed = False
         self.successor: SpanProcessor | None = None
         """The intake of the pipeline that replaced this one: it takes all further records."""
-        self.at_task_end: Callable[[], None] | None = None
-        """Called after each trace, in a process that may be killed any time and has no spool."""
+        self.at_task_end: Callable[[Span], None] | None = None
+        """Called after each trace, in a process that may be killed any time, with its root."""
         self.spool: Spooling | None = None
         self._live: list[tuple[str, LiveSpans]] = []
         self.follow(plan.exporters)
@@ -121,7 +121,7 @@ class SpanProcessor:
         taker.spans.add()
         taker._put(taker.lane, span, span.size)
         if taker.at_task_end is not None and type(span.parent) is not Span:
-            taker.at_task_end()
+            taker.at_task_end(span)
 
     @property
     def reads_at_once(self) -> bool:

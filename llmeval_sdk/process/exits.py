@@ -47,14 +47,27 @@ def before_hard_exit(end: Callable[[], None]) -> None:
         signals.worker_process_shutdown.connect(at_shutdown, weak=False, dispatch_uid=__name__)
 
 
+def is_work_horse() -> bool:
+    """Return whether this process was forked by RQ for one job, after which it ends at once.
+
+    RQ's own functions could tell, but may ask Redis.
+    """
+    if "rq" not in sys.modules:
+        return False
+    frame = sys._current_frames().get(threading.main_thread().ident or 0)
+    while frame is not None and frame.f_code.co_name != "main_work_horse":
+        frame = frame.f_back
+    return frame is not None
+
+
 def is_to_be_killed() -> bool:
     """Return whether this is a daemonic child of multiprocessing, such as a pool's worker.
 
     Its parent terminates it: a pool when its ``with`` block ends, any other parent at its own exit.
-    No code of the child runs at that moment.
+    No code of the child runs at that moment, nor at the end of RQ's work-horse.
     """
     process, _ = _multiprocessing()
-    return (
+    return is_work_horse() or (
         process is not None
         and process.parent_process() is not None
         and process.current_process().daemon

@@ -52,7 +52,20 @@ class Sinks:
         for where, found in {"store": self._stored(), "OTLP": self._received()}.items():
             for what in ("workflow", "mine", "context_relevance"):
                 there = Counter(name for kind, name in found if kind == what)
-                assert there == Counter(names), (where, what)
+                assert there == Counter(names), (
+                    where,
+                    what,
+                    there - Counter(names),
+                    Counter(names) - there,
+                )
+
+    def has(self, names):
+        """Say whether every request and its scores have reached both."""
+        try:
+            self.check(names)
+        except (AssertionError, sqlite3.OperationalError):
+            return False
+        return True
 
     def _stored(self):
         with closing(sqlite3.connect(self.folder / "store.db")) as store:
@@ -74,12 +87,12 @@ class Sinks:
 
 
 @contextmanager
-def running(command, sinks, **environment):
+def running(command, sinks, *, program=(sys.executable, "-m"), **environment):
     """Run a server for the block, and see that it ends by itself when it is told to."""
     log = sinks.folder / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command], cwd=sinks.folder, stdout=output, stderr=output,
+            [*program, *command], cwd=sinks.folder, stdout=output, stderr=output,
             env={**sinks.environment, **environment}, close_fds=False, start_new_session=True,
         )  # fmt: skip
         try:
