@@ -19,6 +19,7 @@ from llmeval_sdk.pipeline.recovery import Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.process.pieces import pause_with
 from llmeval_sdk.process.shield import shield, swallow, write_notices
+from llmeval_sdk.process.terminated import server_that_ends
 from llmeval_sdk.tracing import Span, disabled
 
 
@@ -80,9 +81,10 @@ class Worker:
         self._privacy = privacy
         self._spooling = spooling
         self._often = often
+        self._deliveries = tuple(deliveries)
         counts = span_processor.evaluations
         self._dispatcher = Dispatcher(
-            plan, deliveries, privacy, spans=span_processor.spans, evaluations=counts
+            plan, self._deliveries, privacy, spans=span_processor.spans, evaluations=counts
         )
         self.judged, self.not_run = self._dispatcher.judged, self._dispatcher.not_run
         self.judging: Judging = (plan.judging or Judging)(plan, self._dispatcher)
@@ -106,6 +108,7 @@ class Worker:
         self._pace = Pace(plan.background_share)
         self._due = 0.0
         self._hurry = self._stop = self._over = False
+        self._server_ends = server_that_ends() or (lambda: False)
 
     def stop(self) -> None:
         """Take no further record."""
@@ -160,7 +163,7 @@ class Worker:
             except BaseException as error:
                 if not swallow("worker", error):
                     raise
-            self._hurry = bool(self._barriers)
+            self._hurry = bool(self._barriers) or self._server_ends()
             for barrier in barriers:
                 barrier.failed = not kept
                 barrier.done.set()
@@ -190,6 +193,10 @@ class Worker:
         return kept
 
     def _rest(self) -> None:
+        if not self._hurry and self._server_ends():
+            self._hurry = True
+            for delivery in self._deliveries:
+                delivery.hasten()
         self._pace.rest(hurry=self._hurry)
 
     def _drain(self) -> None:

@@ -142,6 +142,11 @@ class Delivery:
         self._wake.set()
         return barrier
 
+    def hasten(self) -> None:
+        """Send what comes from now on without waiting for more."""
+        self.linger = 0.0
+        self._urgent.set()
+
     def stop(self) -> None:
         """Have the thread send what waits once, without further retries, and close the exporter."""
         self._closing.set()

@@ -45,6 +45,19 @@ def before_sigterm(deliver: Callable[[], object]) -> bool:
     return True
 
 
+def server_that_ends() -> Callable[[], bool] | None:
+    """Return what says that the server of this process was told to end, where it takes the signal.
+
+    uvicorn imports the app when its handler is already there, and raises the signal again after its
+    shutdown: no code of ours runs at the end. So whoever holds records has to hurry before.
+    """
+    handler = signal.getsignal(signal.SIGTERM)
+    function, server = getattr(handler, "__func__", None), getattr(handler, "__self__", None)
+    if getattr(function, "__module__", None) != "uvicorn.server" or server is None:
+        return None
+    return lambda: bool(vars(server).get("should_exit"))
+
+
 def _is_caught_in_c() -> bool:
     """Return whether code in C handles or ignores the signal, which Python does not know."""
     bit = 1 << (signal.SIGTERM - 1)

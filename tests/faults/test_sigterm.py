@@ -144,3 +144,27 @@ time.sleep(60)
     assert "llmeval at exit: 10 records not delivered in time" in ended.err
     assert ended.lost() == {"hanging": {"shutdown": 10}}
     assert len(ended.requests()) == 10
+
+
+def test_records_hurry_while_uvicorn_shuts_down(app):
+    """Its handler raises the signal again after the shutdown, when no code of ours can run."""
+    ended = app("""
+class Server:  # has what is read of uvicorn's: the app is imported when its handler is there
+    should_exit = False
+    def handle_exit(self, number, frame): self.should_exit = True
+Server.handle_exit.__module__ = "uvicorn.server"
+server = Server()
+signal.signal(signal.SIGTERM, server.handle_exit)
+llmeval.configure(background_share=0.01)
+words = "The roof is made of slate, and the rent is due in May. " * 60
+@llmeval.workflow
+def answer(question, context=(words,) * 5):
+    return words[:600]
+trace(3_000)
+server.should_exit = True
+deadline = time.monotonic() + 30
+while llmeval.stats().undelivered and time.monotonic() < deadline: time.sleep(0.01)
+os._exit(bool(llmeval.stats().undelivered))
+""")
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert len(ended.requests()) == 3_000

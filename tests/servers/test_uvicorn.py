@@ -36,3 +36,14 @@ def test_with_a_spool_the_signal_costs_nothing(sinks):
         env={**sinks.environment, **spool}, check=True, capture_output=True, timeout=50,
     )  # fmt: skip
     sinks.check(NAMES)
+
+
+@pytest.mark.parametrize("workers", [[], ["--workers", "2"]], ids=["one process", "two workers"])
+def test_a_server_that_shuts_down_with_the_application_loses_nothing_of_a_burst(sinks, workers):
+    """Also one process, which imports the application when its own handler of SIGTERM is there."""
+    names = [f"q{number}" for number in range(400)]
+    with listening() as listener:
+        command = ["uvicorn", "--fd", str(listener.fileno()), "web:asgi", *workers]
+        with running([*command, "--log-level", "warning"], sinks, FLUSH_AT_SHUTDOWN="1"):
+            ask(listener, names)
+    sinks.check(names)
