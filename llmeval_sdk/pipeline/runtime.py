@@ -37,7 +37,7 @@ from llmeval_sdk.process.exits import (
     Ending,
     after_children,
     before_hard_exit,
-    is_to_be_killed,
+    is_child,
     may_have_children,
     prompt_turns,
     seconds_left,
@@ -460,7 +460,7 @@ def _put_in_force(resolved: Settings, intake: IntakePlan, make_plan: MakePlan) -
             _exit_registered = True
             registry.subscribe(_registered)
             atexit.register(_at_exit)
-            if not is_to_be_killed():  # its parent delivers what it leaves, and waits for nothing
+            if not is_child():  # whoever terminates it must not have to wait for it
                 _before_sigterm()
         if old is not None:
             old.retire(new)

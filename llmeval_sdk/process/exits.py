@@ -47,6 +47,12 @@ def before_hard_exit(end: Callable[[], None]) -> None:
         signals.worker_process_shutdown.connect(at_shutdown, weak=False, dispatch_uid=__name__)
 
 
+def is_child() -> bool:
+    """Return whether multiprocessing has started this process, or RQ for one job."""
+    process, _ = _multiprocessing()
+    return is_work_horse() or (process is not None and process.parent_process() is not None)
+
+
 def is_work_horse() -> bool:
     """Return whether this process was forked by RQ for one job, after which it ends at once.
 

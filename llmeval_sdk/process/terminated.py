@@ -10,7 +10,10 @@ import signal
 import threading
 from _thread import LockType, allocate_lock, start_new_thread
 from collections.abc import Callable
+from contextlib import suppress
 from types import FrameType
+
+from llmeval_sdk.process.forks import after_in_child
 
 
 DELIVERY_SECONDS = 4.5
@@ -43,6 +46,20 @@ def before_sigterm(deliver: Callable[[], object]) -> bool:
         return False
     _process, _deliver = os.getpid(), deliver
     return True
+
+
+def _restore_default() -> None:
+    """Let the signal end a forked child by itself, as its parent counts on.
+
+    A handler runs between two steps of Python only: one that comes just before a child waits for a
+    lock would never run, and whoever terminates the child would wait for it for ever.
+    """
+    with suppress(ValueError):  # not the main thread, in a child that C code has forked
+        if signal.getsignal(signal.SIGTERM) is _on_sigterm:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+after_in_child(_restore_default)
 
 
 def server_that_ends() -> Callable[[], bool] | None:

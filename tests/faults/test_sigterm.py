@@ -78,6 +78,31 @@ print(os.waitpid(pid, 0)[1])
     assert len(ended.requests()) == 50
 
 
+STARTS = {
+    "os.fork": "if not (pid := os.fork()): os._exit(is_default())\nprint(os.waitpid(pid, 0)[1] >> 8)",
+    "a pool": "with multiprocessing.get_context('fork').Pool(1) as pool: print(int(pool.apply(is_default)))",
+    "a process": (
+        "child = multiprocessing.get_context('fork').Process(target=lambda: sys.exit(is_default()))\n"
+        "child.start(); child.join(); print(child.exitcode)"
+    ),
+}
+
+
+@pytest.mark.parametrize("start", STARTS)
+def test_children_have_the_default_action(app, start):
+    """Whoever terminates one never waits for a handler that cannot run while the child waits."""
+    ended = app(f"""
+import multiprocessing
+trace(5)
+assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+def is_default():
+    trace(1, "child")
+    return signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+{STARTS[start]}
+""")
+    assert (ended.code, ended.quiet, ended.out) == (0, True, "1\n"), ended.err
+
+
 def test_a_handler_that_calls_the_former_one_goes_on(app):
     """The former one hurries the delivery, and leaves the end to its caller."""
     ended = app("""
