@@ -484,6 +484,14 @@ def without_secrets(text: str) -> str:
     return hidden
 
 
+def why_of(error: BaseException) -> str:
+    """Say what failed in a set-up, why and in which file, without what looks like a secret."""
+    try:
+        return without_secrets(describe(error))
+    except Exception:  # this installation lacks more
+        return type(error).__name__
+
+
 _HIDING = "llmeval_sdk.exporters.redaction:without_secrets"
 
 

@@ -28,7 +28,7 @@ from llmeval_sdk.config.settings import DecisionSettings
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
 from llmeval_sdk.process.shadowed import shadowed
-from llmeval_sdk.process.shield import describe, is_ours
+from llmeval_sdk.process.shield import is_ours
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.state import state_path
@@ -278,7 +278,7 @@ def _of_plugins(
             except (Exception, SystemExit) as error:
                 if not is_ours(error):
                     raise
-                sections["Plugins"].append(Finding(False, plugin.name, describe(error)))
+                sections["Plugins"].append(Finding(False, plugin.name, registry.why_of(error)))
     return sections
 
 

@@ -173,14 +173,14 @@ class Delivery:
         waiting = created - gone
         return ExporterStats(created, self._delivered, dropped, waiting, self._unknown, in_memory)
 
-    def work(self, ending: Ending) -> None:
+    def work(self, ending: Ending, begun: float) -> None:
         """Do the thread's work on this one, where no thread can be started: once, without retries.
 
-        No request is begun after the deadline, or where the far end took nothing for too long, and
-        those that were begun end by then.
+        No request is begun after the deadline, or where the far end took nothing for too long since
+        the work of all deliveries was begun, and those that were begun end by then.
         """
         self._closing.set()
-        self.progressed = monotonic()
+        self.progressed = max(begun, self.progressed)
         with shield(f"exporter {self.name}", calls_out=True):
             while (until := min(ending.deadline, self.progressed + ending.quiet)) > monotonic():
                 with ending_by(until):

@@ -14,7 +14,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from types import CodeType, FunctionType, MappingProxyType
 from typing import Any, NamedTuple
 
@@ -39,6 +39,8 @@ class Given(NamedTuple):
     """What a pipeline was made of, as far as ``configure()`` knows it."""
 
     process: int
+    folder: str
+    """The working folder, below which a relative path of a file lies."""
     environment: int
     """A hash of the variables, which may hold secrets."""
     settings: Settings
@@ -52,7 +54,11 @@ class Given(NamedTuple):
         """Return what a call gets at this moment."""
         own = {evaluator.name: evaluator for evaluator in registry.own_evaluators()}
         environment = hash(frozenset(config.snapshot().items()))
-        return cls(os.getpid(), environment, settings, options, own)
+        try:
+            folder = str(Path.cwd())
+        except OSError:  # it was deleted
+            folder = ""
+        return cls(os.getpid(), folder, environment, settings, options, own)
 
     def is_same(self, later: Given) -> bool:
         """Return whether a pipeline made of a later one would do the same as that of this one.
@@ -64,7 +70,7 @@ class Given(NamedTuple):
             for name, evaluator in later.own.items()
             if name in self.own or evaluator.kind != "heuristic"
         }
-        if (self.process, self.environment) != (later.process, later.environment):
+        if self[:3] != later[:3]:
             return False
         try:
             is_resolved_so = self.settings == later.settings

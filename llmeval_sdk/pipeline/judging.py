@@ -236,15 +236,18 @@ class JudgesLoop:
 
     Args:
         new_loop: opens an event loop.
+        opened: called on each new loop.
         lost: called on the thread when a loop was closed, with all that ran on it.
     """
 
     def __init__(
         self,
         new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+        opened: Callable[[], None] = lambda: None,
         lost: Callable[[], None] = lambda: None,
     ) -> None:
         self._new_loop = new_loop or DaemonLoop
+        self._opened = opened
         self._lost = lost
         self._end = threading.Event()
         self.thread = OneThread(self._serve, name="llmeval-judges")
@@ -287,9 +290,15 @@ class JudgesLoop:
         """Run a loop until it is shut, or was closed by somebody else."""
         self._loop = loop
         loop.call_soon(self._ready.set)
+        loop.call_soon(self._opened)
         while not self._shut and not loop.is_closed():
             with shield("judges' loop", on_own_thread=True):  # a sys.exit() in a judge ends it
-                loop.run_forever()
+                try:
+                    loop.run_forever()
+                except OSError:  # somebody has closed its files
+                    with suppress(Exception):
+                        loop.close()
+                    raise
         if loop.is_closed():
             self._loop = None
             self._lost()
@@ -338,7 +347,7 @@ class Judging:
         """How many jobs of each kind run at a time."""
         self._running = dict.fromkeys(self._places, 0)
         self._pool = WorkerPool(plan.concurrency + decisions, self._next)
-        self._loop = JudgesLoop(plan.new_loop, self._lose)
+        self._loop = JudgesLoop(plan.new_loop, self._run_more, self._lose)
         self._models = plan.models()
         self._decider: Decider | None = None
         self._shut = False
@@ -505,7 +514,7 @@ class Judging:
 
     async def _run(self, queued: AnyQueued, kind: str) -> None:
         """Do a job, and emit the outcome unless the worker has given the job up meanwhile."""
-        job = queued.job
+        job, running = queued.job, self._running
         items: Sequence[Emitted]
         evaluations: Mapping[str, Evaluation] = {}
         try:
@@ -525,7 +534,7 @@ class Judging:
                 raise
             items = job.refused("error", type(error).__name__)
         finally:
-            self._running[kind] -= 1
+            running[kind] -= 1
         self._conclude(queued, items, evaluations)
 
     def _conclude(

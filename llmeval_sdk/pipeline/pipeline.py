@@ -22,11 +22,11 @@ from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.process import shield
 from llmeval_sdk.process.exits import (
+    QUIET_SECONDS,
     Ending,
     is_to_be_killed,
     is_work_horse,
     may_have_children,
-    seconds_left,
 )
 from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.one_thread import OneThread
@@ -35,7 +35,7 @@ from llmeval_sdk.tracing.internals import off
 
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from llmeval_sdk.model.protocols import BaseExporter, Evaluator, Heuristic, Judge
     from llmeval_sdk.pipeline.given import Given
@@ -72,11 +72,7 @@ MakePlan = Callable[[Callable[[], None]], "Plan"]
 
 def nothing_recorded(error: BaseException) -> str:
     """Say why nothing is recorded, without what the reason may quote of a secret."""
-    try:
-        why = registry.without_secrets(shield.describe(error))
-    except Exception:  # this installation lacks more
-        why = type(error).__name__
-    return f"nothing is recorded: {why}"
+    return f"nothing is recorded: {registry.why_of(error)}"
 
 
 class Pipeline:
@@ -299,6 +295,7 @@ class Pipeline:
     def is_made_of(self, given: Given) -> bool:
         """Return whether it runs, and another one made of this would do the same."""
         runs = not self._span_processor.closed and not self._has_failed
+        runs = runs and not any(exporter.in_memory for exporter in self.exporters)  # tried again
         return runs and self.given is not None and self.given.is_same(given)
 
     @property
@@ -335,7 +332,7 @@ class Pipeline:
         """
         is_patient, ending = ending is None, ending or Ending.within(LONGEST_SECONDS)
         if self._span_processor.closed:  # another thread is ending this pipeline, or has ended it
-            self._wait_for_end(ending.deadline)
+            self._wait_for_end(ending)
             return self._outcome()
         complete = self._finish(ending, is_patient=is_patient)
         shield.write_notices()
@@ -408,21 +405,36 @@ class Pipeline:
 
     def _hasten(self, ending: Ending) -> None:
         """Wait while another thread ends this pipeline; give up judges after their share."""
-        self._wait_for_end(ending.judges_until)
+        self._wait_for_end(ending, until=ending.judges_until)
         if not self._done.is_set():
             if self._work is not None:
                 self._work.worker.judging.shut()
-            self._wait_for_end(ending.deadline)
+            self._wait_for_end(ending)
 
-    def _wait_for_end(self, deadline: float) -> None:
+    def _wait_for_end(self, ending: Ending, *, until: float = inf) -> None:
         if self._ender != get_ident():  # a signal handler inside `shutdown` would wait for itself
-            self._done.wait(seconds_left(deadline))
+            ending.wait(self._done.wait, self._progressed, until=until)
+
+    def _progressed(self) -> float:
+        return 0.0 if self._work is None else self._work.progressed()
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether some thread ends this pipeline, or has ended it."""
+        return self._span_processor.closed
 
     def _outcome(self) -> Stats:
         """Return the counters of a pipeline that is ending or has ended."""
         stats = self.stats()
         settled = not stats.undelivered and not stats.pending_judgements
         return replace(stats, complete=self._done.is_set() and settled)
+
+    def note(self, lost: Mapping[str, Mapping[str, int]]) -> None:
+        """Have exporters note what was lost, but none that hangs at the end of its pipeline."""
+        for delivery in self._work.deliveries.values() if self._work is not None else ():
+            if not self._span_processor.closed or delivery.join(0):
+                with shield.shield(f"exporter {delivery.name}", calls_out=True):
+                    delivery.exporter.note(lost)
 
     def clear(self) -> None:
         """Forget what was not delivered, before the interpreter ends.
@@ -479,7 +491,7 @@ class Pipeline:
         seconds = (root.end_ns - root.start_ns) / 10 / 1e9
         if seconds > SHORTEST_SECONDS and monotonic() - self._passed > PASSING_SECONDS:
             self._passed = monotonic()
-            self.flush(Ending.within(seconds))
+            self.flush(Ending(monotonic() + seconds, QUIET_SECONDS))
 
     def _deliver_at_once(self, _: Span) -> None:
         """Deliver before the task ends, for as long as that works in time."""

@@ -34,6 +34,7 @@ from llmeval_sdk.pipeline.intake import (
 from llmeval_sdk.pipeline.pipeline import LOADING_SECONDS, MakePlan, Pipeline, nothing_recorded
 from llmeval_sdk.process import forks, shield
 from llmeval_sdk.process.exits import (
+    QUIET_SECONDS,
     Ending,
     after_children,
     before_hard_exit,
@@ -115,6 +116,8 @@ class InForce:
         self.retired: list[Pipeline] = []
         self.lock = threading.RLock()
         """Held while one configuration replaces another."""
+        self.is_hurried = False
+        """Whether Ctrl-C has ended the wait at exit."""
         self.is_refused = False
         """Whether ``configure()`` has raised while nothing was in force."""
         self._inherited: list[Pipeline] = []
@@ -460,8 +463,8 @@ def _put_in_force(resolved: Settings, intake: IntakePlan, make_plan: MakePlan) -
             _exit_registered = True
             registry.subscribe(_registered)
             atexit.register(_at_exit)
-            if not is_child():  # whoever terminates it must not have to wait for it
-                _before_sigterm()
+        if not is_child():  # whoever terminates it must not have to wait for it
+            _before_sigterm()
         if old is not None:
             old.retire(new)
             in_force.retire(old)
@@ -514,8 +517,11 @@ def _set_up_for_children() -> None:
 def _at_exit() -> None:
     """Deliver what is there, and again after multiprocessing has ended this process's children."""
     if after_children(_end_of_all):
-        with shield.shield("exit"), prompt_turns():
-            deliver(in_force.ending.part(0.5))
+        try:
+            with shield.shield("exit"), prompt_turns():
+                deliver(in_force.ending.part(0.5))
+        except KeyboardInterrupt:
+            in_force.is_hurried = True
     else:
         _end_of_all()
 
@@ -525,7 +531,7 @@ def _end_of_all() -> None:
     with shield.shield("exit"), prompt_turns():
         try:
             in_force.finish_loading()
-            result = in_force.shutdown()
+            result = in_force.shutdown(0.0 if in_force.is_hurried else None)
         except KeyboardInterrupt:  # whoever pressed Ctrl-C does not want to wait
             result = in_force.stats()
         if (current := in_force.pipeline) is not None:
@@ -542,8 +548,10 @@ def _before_sigterm() -> None:
     def at_sigterm() -> None:
         ending = in_force.ending
         until = min(ending.deadline, monotonic() + DELIVERY_SECONDS)
+        # A thread that ends the pipeline may be the main one, which the signal has interrupted.
+        is_ending = any(pipeline.is_ending for pipeline in in_force.all())
         with shield.shield("exit"), prompt_turns():
-            _tell_losses(deliver(Ending(until, ending.quiet)))
+            _tell_losses(deliver(Ending(until, QUIET_SECONDS if is_ending else ending.quiet)))
 
     before_sigterm(at_sigterm)
 
@@ -552,12 +560,15 @@ def _tell_losses(result: Stats) -> None:
     """Say what was not delivered, in the log and in the note that the store keeps."""
     if losses := result.losses:
         shield.tell("llmeval at exit", f"{losses}; {MORE_TIME}")
-        lost = {name: account.given_up for name, account in result.exporters.items()}
+    shield.write_notices()  # before the notes, since a disk may hang
+    if losses:
+        is_kept = "kept" in result.spool  # in the spool, for another process
+        lost = {
+            name: account.lost if is_kept else account.given_up
+            for name, account in result.exporters.items()
+        }
         for pipeline in in_force.all():
-            for exporter in pipeline.exporters:
-                with shield.shield(f"exporter {exporter.name}", calls_out=True):
-                    exporter.note(lost)
-    shield.write_notices()
+            pipeline.note(lost)
 
 
 def _at_hard_exit() -> None:

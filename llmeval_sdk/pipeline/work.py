@@ -145,7 +145,7 @@ class Work:
         judging, bounds = self.worker.judging, ending.quiet == inf
         barrier = self.worker.barrier(stop=last)
         until = ending.judges_until if last and bounds else ending.deadline
-        scored = ending.wait(barrier.done.wait, self._progressed, until=until)
+        scored = ending.wait(barrier.done.wait, self.progressed, until=until)
         until = ending.judges_until if last or not bounds else ending.deadline
         complete = judging.join(until, patience=patience)
         if last:
@@ -156,15 +156,17 @@ class Work:
         waits = [(delivery.barrier().done.wait, delivery) for delivery in self.deliveries.values()]
         return _wait_for_each(ending, waits) and complete
 
-    def _progressed(self) -> float:
+    def progressed(self) -> float:
+        """Return the monotonic time at which a destination last took something."""
         return max((delivery.progressed for delivery in self.deliveries.values()), default=0.0)
 
     def work_here(self, ending: Ending) -> bool:
         """Do the work of the threads on this one: at exit Python 3.12 and later start none."""
         while True:
             self.worker.work()
+            begun = monotonic()
             for delivery in self.deliveries.values():
-                delivery.work(ending)
+                delivery.work(ending, begun)
             if self.spooling is None or self.spooling.is_idle:
                 return True
             if not ending.seconds_left:
@@ -173,10 +175,10 @@ class Work:
 
     def stop(self, ending: Ending) -> bool:
         """Have each delivery send what waits once; return whether all ended in time."""
-        deliveries = self.deliveries.values()
+        deliveries, begun = self.deliveries.values(), monotonic()
         for delivery in deliveries:
             if not delivery.start():
-                delivery.work(ending)
+                delivery.work(ending, begun)
             delivery.stop()
         return _wait_for_each(ending, [(delivery.join, delivery) for delivery in deliveries])
 

@@ -180,11 +180,12 @@ class Ending(NamedTuple):
         begun = monotonic() if begun is None else begun
         if self.quiet == inf:
             return wait(seconds_left(until))
-        while not wait(min(_LOOK_SECONDS, seconds_left(until))):
-            now = monotonic()
-            if now >= until or now - max(begun, progressed()) > self.quiet:
+        while True:
+            left = min(until, max(begun, progressed()) + self.quiet) - monotonic()
+            if wait(max(0.0, min(_LOOK_SECONDS, left))):
+                return True
+            if left <= 0:
                 return False
-        return True
 
 
 # A deadline for everything that one thread does, which cuts its usual timeouts short.

@@ -97,14 +97,16 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
             _begin(None)
         return
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second signal ends the process at once
-    if os.getpid() == _process:
-        done = allocate_lock()
-        done.acquire()
-        if _begin(done):
-            done.acquire(timeout=WAIT_SECONDS)
-    os.kill(os.getpid(), signal.SIGTERM)
-    # The system ignores the default action in process 1, which goes on.
-    signal.signal(signal.SIGTERM, handler)
+    try:
+        if os.getpid() == _process:
+            done = allocate_lock()
+            done.acquire()
+            if _begin(done):
+                done.acquire(timeout=WAIT_SECONDS)
+    finally:  # another handler may raise meanwhile, such as that of Ctrl-C
+        os.kill(os.getpid(), signal.SIGTERM)
+        # The system ignores the default action in process 1, which goes on.
+        signal.signal(signal.SIGTERM, handler)
 
 
 def _begin(done: LockType | None) -> bool:

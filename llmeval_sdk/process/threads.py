@@ -65,7 +65,11 @@ class DaemonLoop(asyncio.SelectorEventLoop):
     """
 
     def __init__(self, selector: Any = None) -> None:
-        super().__init__(selector)
+        try:
+            super().__init__(selector)
+        except BaseException:
+            self._closed = True  # else its finaliser would close what it does not have
+            raise
         self._lookups = HelperThreads("name lookup", MAX_LOOKUPS, loads=False)
 
     def run_in_executor(  # type: ignore[override]

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from llmeval_sdk import config
+from llmeval_sdk import config, registry
 from llmeval_sdk.config import Settings
 from llmeval_sdk.config.settings import IdentitySettings
-from llmeval_sdk.process.shield import describe, swallow
+from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.store._schema import MAY_BE_TURN
 
 
@@ -101,7 +101,7 @@ def identities(settings: Settings) -> Identities | None:
     try:
         return None if key is None else Identities(key.reveal())
     except Exception as error:
-        if not swallow("hash_ids", error, f"ids are left out: {describe(error)}"):
+        if not swallow("hash_ids", error, f"ids are left out: {registry.why_of(error)}"):
             raise
         return NoIdentities()
 

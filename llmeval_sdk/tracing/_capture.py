@@ -522,12 +522,16 @@ _WEB: dict[str, tuple[str, str]] = {
 content type is a value that the framework will write; a class without a body is not read."""
 MAX_BODY = 4 * MAX_TEXT
 """Bytes of a body that is decoded; of one with more, no answer is known."""
+MAX_PARSED = 1 << 14
+"""Characters of JSON that are parsed on the app's thread, within a millisecond."""
 _TEXTS = ("json", "jsonl", "xml", "yaml", "javascript")
 """How the types of texts end that do not begin with ``text/``."""
 
 
 def _web_reader(body_at: str, content_type_at: str) -> Reader:
     def read(value: object, room: Room, depth: int) -> object:
+        if 300 <= _status(value) < 400:  # the text of a redirect repeats its target
+            return _stream(value, room, depth)
         try:
             body = _at(value, body_at)
             if content_type_at:
@@ -537,6 +541,15 @@ def _web_reader(body_at: str, content_type_at: str) -> Reader:
         return capture(body, room, depth)
 
     return read
+
+
+def _status(value: object) -> int:
+    """Return the status of a response of Werkzeug's, whose redirects have a text; others have 0."""
+    try:
+        status = attribute(value, "_status_code")
+    except AttributeError:
+        return 0
+    return status if type(status) is int else 0
 
 
 def _at(value: object, path: str) -> object:
@@ -581,7 +594,7 @@ def _decoded(body: Any, content_type: str) -> object:
     text = body if type(body) is str else codecs.decode(body, "utf-8")
     if "\0" in text:
         raise ValueError("NUL")
-    if content_type.endswith("json"):
+    if content_type.endswith("json") and len(text) <= MAX_PARSED:
         with suppress(ValueError, RecursionError):
             return read_json(text)
     return text

@@ -463,7 +463,7 @@ def _ended_by(error: BaseException) -> Failure | dict[str, object]:
         if not status_at:
             return {"control_flow": name_of(kind)}
         status = _status_of(error, status_at)
-        if status is not None and status < failing:
+        if status is not None and 0 <= status < failing:
             return {"control_flow": f"{name_of(kind)} {status}"}
     return Failure(name_of(kind), _first_text(error))
 
@@ -475,7 +475,7 @@ def _status_of(error: BaseException, name: str) -> int | None:
         if status is None:  # `flask.abort(redirect(…))` raises a response that the app made
             status = capture(attribute(attribute(error, "response"), "_status_code"))
         return int(status[:3] if type(status) is str else status)
-    except (AttributeError, TypeError, ValueError):
+    except (AttributeError, TypeError, ValueError, OverflowError):
         return None
 
 

@@ -242,3 +242,40 @@ with llmeval.workflow("ask", request="roof?", evaluators=["relevance_to_query"])
     with closing(sqlite3.connect(ended.store)) as store:
         query = "SELECT value FROM evaluations WHERE name = 'relevance_to_query'"
         assert store.execute(query).fetchall() == [("yes",)]
+
+
+@pytest.mark.parametrize("end", ["", "llmeval.shutdown(); os._exit(0)"])
+def test_a_store_that_hangs_does_not_keep_the_process(app, end):
+    """Not even for the note of what was lost; the line is written."""
+    ended = app(f"""
+from llmeval_sdk.store import writer
+trace(3); llmeval.flush(10)
+writer._insert = lambda *a, **k: threading.Event().wait()
+trace(10)
+{end}
+""")
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert "10 records not delivered in time" in ended.err
+
+
+@pytest.mark.alone("its bar is wall-clock time")
+@pytest.mark.parametrize("dead", ["[Dead()]", "[Dead() for _ in range(10)]"])
+@pytest.mark.parametrize(
+    "then", ["", "time.sleep(0.3); llmeval.configure(exporters=['local']); trace(10)"]
+)
+def test_dead_destinations_cost_no_more_than_one(app, dead, then):
+    """Also where another configuration has taken their place."""
+    idle = app("trace(10)").seconds
+    ended = app(f"""
+class Dead:
+    def __init__(self): self.name = f"dead-{{id(self)}}"
+    def export(self, batch): threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters={dead})
+trace(10)
+{then}
+""")
+    assert (ended.code, ended.quiet) == (0, True), ended.err
+    assert is_in_time(ended.seconds - idle, 3.0)
+    assert "not delivered in time" in ended.err

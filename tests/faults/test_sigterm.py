@@ -193,3 +193,75 @@ os._exit(bool(llmeval.stats().undelivered))
 """)
     assert (ended.code, ended.quiet) == (0, True), ended.err
     assert len(ended.requests()) == 3_000
+
+
+def test_an_exception_of_another_handler_does_not_stop_the_signal(app):
+    """As a job's time limit raises it, while the delivery is waited for."""
+    ended = app("""
+class Hanging:
+    name = "hanging"
+    def export(self, batch): threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters=[Hanging()], shutdown_timeout=60)
+trace(10)
+def alarm(number, frame): raise TimeoutError
+signal.signal(signal.SIGALRM, alarm)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+except TimeoutError:
+    pass
+time.sleep(60)
+""")
+    assert (ended.code, ended.quiet) == (-signal.SIGTERM, True), ended.err
+
+
+@pytest.mark.parametrize("when", ["llmeval.shutdown()", "llmeval.shutdown(30)", ""])
+def test_the_signal_ends_a_process_that_is_ending(app, when):
+    """What the interrupted thread was delivering is delivered, and nobody waits for that thread."""
+    ended = app(f"""
+class Slow:
+    name = "slow"
+    def export(self, batch):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.3)
+        print("took", len(batch.spans), flush=True)
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters=[Slow()])
+trace(10)
+{when}
+""")
+    assert (ended.code, ended.out, ended.quiet) == (-signal.SIGTERM, "took 10\n", True), ended.err
+
+
+def test_a_process_that_was_set_up_on_a_thread_takes_the_signal_when_it_is_configured(app):
+    """The thread could not take it; `configure()` on the main thread can."""
+    ended = app("""
+thread = threading.Thread(target=trace, args=(50,)); thread.start(); thread.join()
+llmeval.configure(background_share=0.4)
+trace(50, "later")
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+""")
+    assert (ended.code, ended.err) == (-signal.SIGTERM, "")
+    assert len(ended.requests()) == 100
+
+
+def test_what_the_spool_keeps_is_not_noted_as_lost(app, tmp_path):
+    """The next process delivers it."""
+    ended = app("""
+class Hanging:
+    name = "hanging"
+    def export(self, batch): threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
+llmeval.configure(exporters=["local", Hanging()])
+trace(10)
+os.kill(os.getpid(), signal.SIGTERM)
+time.sleep(60)
+""", LLMEVAL_SPOOL=str(tmp_path / "spool"))  # fmt: skip
+    assert ended.code == -signal.SIGTERM
+    assert ended.lost() in ({}, {"hanging": {}})

@@ -328,11 +328,11 @@ def test_without_a_thread_nothing_is_begun_after_the_deadline():
     for number in range(3 * MAX_BATCH):
         delivery.offer(SpanData("t", str(number), None, "n", "task", 1, 2), 100)
     until = time.monotonic() + 0.2
-    delivery.work(Ending(until))
+    delivery.work(Ending(until), 0.0)
     assert late.is_set()
     assert slow.received == MAX_BATCH
     assert flushed == []
-    delivery.work(Ending.within(10))
+    delivery.work(Ending.within(10), 0.0)
     assert slow.received == 3 * MAX_BATCH
     assert len(flushed) == 1
 
@@ -356,7 +356,7 @@ def test_a_send_in_the_main_thread_ends_with_the_exit():
         delivery._thread.start = lambda: False  # as at exit from Python 3.12 on
         delivery.offer(SpanData("1" * 32, "1" * 16, None, "w", "workflow", 0, 1), 100)
         begun = time.monotonic()
-        delivery.work(Ending(begun + 0.3))
+        delivery.work(Ending(begun + 0.3), 0.0)
         assert is_in_time(time.monotonic() - begun, 1.5)
         collector.hang.clear()
     account = delivery.stats(1, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import os
 import threading
 import time
 
@@ -22,8 +22,6 @@ def mine(monkeypatch):
 
     @llmeval.judge(name="mine")
     async def mine(record, llm):
-        if record.request == "close":
-            asyncio.get_running_loop().stop()
         return True
 
     yield mine
@@ -67,7 +65,20 @@ def test_a_loop_that_cannot_be_opened_is_tried_again(mine, monkeypatch, error):
         ask_until_judged(seen)
 
 
-def test_a_loop_that_somebody_closes_is_replaced(mine, monkeypatch):
+def stopped_and_closed(loop):
+    """Have a loop end as if somebody had stopped and closed it."""
+    loop.run_forever = loop.close
+    loop.call_soon_threadsafe(loop.stop)
+
+
+def closed_with_its_files(loop):
+    """Close what a daemon closes when it begins."""
+    os.close(loop._selector.fileno())
+    loop._write_to_self()
+
+
+@pytest.mark.parametrize("close", [stopped_and_closed, closed_with_its_files])
+def test_a_loop_that_somebody_closes_is_replaced(mine, monkeypatch, close):
     """What ran on it is counted, and later records are judged."""
     loops = []
 
@@ -76,19 +87,17 @@ def test_a_loop_that_somebody_closes_is_replaced(mine, monkeypatch):
         return loops[-1]
 
     monkeypatch.setattr(judging, "DaemonLoop", new_loop)
-    with capture(evaluators=[mine], sampling_rules=[llmeval.SamplingRule(1)]) as seen:
+    options = {"evaluators": [mine], "sampling_rules": [llmeval.SamplingRule(1)]}
+    with capture(raise_again=False, **options) as seen:
         ask("first")
         seen.drain()
         before = llmeval.stats().judged["mine"]
-        loop = loops[0]
-        loop.call_soon_threadsafe(lambda: (loop.stop(), loop.call_soon(lambda: None)))
-        run_forever = loop.run_forever
-        loop.run_forever = lambda: (run_forever(), loop.close())
-        ask("close")
-        seen.drain()
+        close(loops[0])
         deadline = time.monotonic() + 30
-        while llmeval.stats().judged["mine"] <= before + 1 and time.monotonic() < deadline:
+        while len(loops) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        while llmeval.stats().judged["mine"] <= before and time.monotonic() < deadline:
             ask("again")
             seen.drain()
-        assert len(loops) > 1
-        assert llmeval.stats().judged["mine"] > before + 1
+        assert len(loops) == 2
+        assert llmeval.stats().judged["mine"] > before

@@ -161,7 +161,7 @@ def test_a_class_is_known_by_its_module_and_name_and_none_of_its_code_runs(monke
     gone = type("HTTPException", (Exception,), {"__module__": "starlette.exceptions.gone"})
     assert ended(gone()).error.type == "HTTPException"
     base = imitated(monkeypatch, "sanic.exceptions", "SanicException", status_code=500)
-    for status in (property(forbidden), None, "?", [404], float("nan")):
+    for status in (property(forbidden), None, "?", [404], float("nan"), float("inf"), -1):
         odd = type("Odd", (base,), {"status_code": status, "__getattribute__": forbidden})
         assert ended(odd()).error.type == "Odd"
     trapped = type("Trapped", (base,), {"status_code": 404, "__getattribute__": forbidden})

@@ -221,3 +221,22 @@ def test_no_judge_is_paid_for_what_a_framework_makes_of_an_answer():
     assert values["view"]["groundedness"] == "yes"
     assert not {"semantic_validation", "extraction_risk", "groundedness"} & set(values["file"])
     assert len(llm.calls) == 1  # the two answers are one: the second has the verdict of the first
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_read(code):
+    """Its text repeats where it leads, which may hold the code of a login."""
+    utils = pytest.importorskip("werkzeug.utils")
+    seen = captured(utils.redirect("https://app.example/callback?code=SECRET", code))
+    assert "SECRET" not in repr(seen)
+    assert "not read" in seen
+
+
+@pytest.mark.parametrize("item", [b"[]", b"1", b"1.5e3", b'{"a": 1}'])
+def test_a_long_body_is_not_parsed_on_the_apps_thread(item):
+    """A megabyte of small values would take tens of milliseconds: it stays a text."""
+    responses = pytest.importorskip("starlette.responses")
+    long = b"[" + b",".join([item] * (200_000 // (len(item) + 1))) + b"]"
+    short = b"[" + item + b"]"
+    assert type(captured(responses.Response(long, media_type="application/json"))) is str
+    assert type(captured(responses.Response(short, media_type="application/json"))) is list

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from llmeval_sdk.config import source_of
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.pipeline.plan import Plugin
-from llmeval_sdk.process.shield import describe, swallow
+from llmeval_sdk.process.shield import swallow
+from llmeval_sdk.registry import why_of
 
 
 if TYPE_CHECKING:
@@ -25,18 +26,18 @@ class SharedPlugin(Plugin):
 
     def complete(self, plan: Plan, settings: Settings, planning: Planning) -> Plan:
         """Put what all hosts share in the place of what this host would keep."""
-        from llmeval_sdk.plugins.shared.settings import SharedSettings
-
-        if settings.of(SharedSettings).shared is None and source_of("shared") == "default":
-            return plan
         try:
+            from llmeval_sdk.plugins.shared.settings import SharedSettings
+
+            if settings.of(SharedSettings).shared is None and source_of("shared") == "default":
+                return plan
             from llmeval_sdk.plugins.shared.sharing import share
 
             return share(plan, settings, planning.problems, strict=planning.strict)
         except ConfigurationError:
             raise
-        except Exception as error:  # a budget for each host would be more than what was asked for
-            if not swallow("plugin shared", error, f"no judge runs: {describe(error)}"):
+        except (Exception, SystemExit) as error:  # a budget for each host would be too much
+            if not swallow("plugin shared", error, f"no judge runs: {why_of(error)}"):
                 raise
             from llmeval_sdk.evaluation.escalation import JudgeGate
             from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules

@@ -313,3 +313,32 @@ def test_a_broken_ledger_is_not_called_a_budget(judged, tmp_path, caplog):
     assert llmeval.flush(60).not_run == {"relevance_to_query": {"no_ledger": 1}}
     (line,) = [each for each in caplog.messages if "no_ledger" in each]
     assert "BUDGET" not in line
+
+
+def test_a_relative_store_lies_in_the_working_folder_of_the_call(tmp_path, monkeypatch):
+    """The same call in another folder makes another pipeline."""
+    monkeypatch.delenv("LLMEVAL_STORE")
+    with runtime.isolated():
+        for name in ("first", "second"):
+            (tmp_path / name).mkdir()
+            monkeypatch.chdir(tmp_path / name)
+            llmeval.configure(exporters=["local"], store="here/llmeval.db")
+            with llmeval.workflow("answer", request="roof?"):
+                pass
+            assert llmeval.flush(20).complete
+    assert (tmp_path / "second" / "here" / "llmeval.db").exists()
+
+
+def test_a_store_that_was_kept_in_memory_is_tried_again(tmp_path):
+    """The same call is what mends it, once the file can be made."""
+    blocker = tmp_path / "blocker"
+    blocker.touch()
+    with runtime.isolated():
+        for there in (True, False):
+            if not there:
+                blocker.unlink()
+            llmeval.configure(exporters=["local"], store=blocker / "llmeval.db")
+            with llmeval.workflow("answer", request="roof?"):
+                pass
+            assert llmeval.flush(20).complete
+        assert (blocker / "llmeval.db").exists()
