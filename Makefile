@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage mutants demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers test-pyinstaller redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows prices test-prices pin valgrind instructions measurements clean
+.PHONY: help environment core coverage mutants demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers test-hosts test-pyinstaller redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows prices test-prices pin valgrind instructions measurements clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -69,6 +69,8 @@ HOLDS_servers := gunicorn, uvicorn and Celery
 INSTALLS_servers := -e . --group servers
 HOLDS_pyinstaller := PyInstaller and what a small app needs
 INSTALLS_pyinstaller := -e '.[openai,cli]' --group pyinstaller
+HOLDS_hosts := all hosts of the table
+INSTALLS_hosts := -e . --group hosts
 HOLDS_fleet := Celery, the client of Redis and gevent
 INSTALLS_fleet := -e '.[fleet,openai,cli]' --group fleet
 HOLDS_ray := Ray Data and the client of Redis
@@ -85,7 +87,7 @@ HOLDS_prices := genai-prices and the tests
 INSTALLS_prices := -e . --group prices
 HOLDS_workflows := what checks the workflow files
 INSTALLS_workflows := --group workflows
-ENVIRONMENTS := coverage mutants ragas datadog servers pyinstaller fleet ray viewer quality docs prices release workflows
+ENVIRONMENTS := coverage mutants ragas datadog servers hosts pyinstaller fleet ray viewer quality docs prices release workflows
 
 $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing $(HOLDS_$*) into $(VENV)-$*"
@@ -193,6 +195,9 @@ test-servers: $(VENV)-servers/.ready redis-server  ## Run the tests under gunico
 
 test-pyinstaller: $(VENV)-pyinstaller/.ready  ## Freeze an app by PyInstaller and run it (a minute).
 	@$(VENV)-pyinstaller/bin/python -m pytest tests/hosts/pyinstaller $(ARGS)
+
+test-hosts: $(VENV)-hosts/.ready redis-server  ## Run one service in each kind of host, end it, and print what was kept (2 minutes; ARGS='--only RQ').
+	@$(VENV)-hosts/bin/python tests/hosts/hosts.py $(ARGS)
 
 redis-server:
 	@command -v redis-server >/dev/null || \

@@ -81,6 +81,13 @@ SUITES = (
         "the viewer in Chromium",
         commands=("chromium", "chromium-browser", "google-chrome"),
     ),
+    Suite(
+        "hosts",
+        "test-hosts",
+        "one service in seventeen hosts: what was sent, stored, judged",
+        commands=("redis-server",),
+        counts_tests=False,
+    ),
     # The longest begin first, so that none runs on by itself at the end.
     Suite(
         "backends",

@@ -38,8 +38,7 @@ class Host(NamedTuple):
     kind: str = "web"
     send: str = ""
     """What puts a request into the queue of a host that takes jobs."""
-    agent: bool = False
-    """Whether ``llmeval agent`` delivers what jobs left."""
+    framework: str = ""
 
 
 UWSGI = (
@@ -57,20 +56,20 @@ HOSTS = (
     Host("forks in C", (*SCRIPT, "fork_in_c"), "script"),
     Host("APScheduler", (*SCRIPT, "apscheduler"), "script"),
     Host("reruns, as of Streamlit", (*SCRIPT, "reruns"), "script"),
-    Host("gunicorn, Flask", (*GUNICORN, "web:flask_app")),
-    Host("gunicorn --preload, Django", (*GUNICORN, "--preload", "web:django_app")),
+    Host("gunicorn, Flask", (*GUNICORN, "web:app"), framework="flask"),
+    Host("gunicorn --preload, Django", (*GUNICORN, "--preload", "web:app"), framework="django"),
     Host("gunicorn gthread, recycled", (*GUNICORN, "-k", "gthread", "--threads", "4",
-                                       "--max-requests", "15", "web:flask_app")),
-    Host("uvicorn, FastAPI", (*UVICORN, "web:fastapi_app")),
-    Host("uvicorn --workers 2, FastAPI", (*UVICORN, "--workers", "2", "web:fastapi_app")),
-    Host("hypercorn, FastAPI", (PYTHON, "-m", "hypercorn", "-b", "fd://{fd}", "web:fastapi_app")),
-    Host("uWSGI, Flask", (*UWSGI, "web:flask_app")),
+                                       "--max-requests", "15", "web:app"), framework="flask"),
+    Host("uvicorn, FastAPI", (*UVICORN, "web:app"), framework="fastapi"),
+    Host("uvicorn --workers 2, FastAPI", (*UVICORN, "--workers", "2", "web:app"), framework="fastapi"),
+    Host("hypercorn, FastAPI", (PYTHON, "-m", "hypercorn", "-b", "fd://{fd}", "web:app"), framework="fastapi"),
+    Host("uWSGI, Flask, a spool", (*UWSGI, "web:app"), "spooled", framework="flask"),
     Host("Celery, prefork", (PYTHON, "-m", "celery", "-A", "celery_tasks", "worker", "-c", "2",
                             "-l", "ERROR"), "queue", "import celery_tasks; celery_tasks.run.delay"),
     Host("Dramatiq", (PYTHON, "-m", "dramatiq", "queues", "--processes", "2", "--threads", "2"),
          "queue", "import queues; queues.run.send"),
     Host("RQ", (PYTHON, "-m", "rq.cli", "worker", "-u", "{broker}", "--burst"), "burst",
-         "import redis, rq; rq.Queue(connection=redis.Redis.from_url(broker)).enqueue", True),
+         "import redis, rq; rq.Queue(connection=redis.Redis.from_url(broker)).enqueue"),
 )  # fmt: skip
 
 
@@ -125,7 +124,10 @@ def run(host, sent, folder, broker):
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("LLMEVAL_")},
         "PYTHONPATH": str(HERE / "apps"), "LLMEVAL_STORE": str(store), "BROKER": broker,
+        "FRAMEWORK": host.framework,
     }  # fmt: skip
+    if host.kind == "spooled":  # a worker that is taken for busy ends without any exit hook
+        environment["LLMEVAL_SPOOL"] = str(folder / "spool")
     names = [f"q{number}" for number in range(sent)]
     with closing(socket.create_server(("127.0.0.1", 0), backlog=100)) as listener:
         listener.set_inheritable(True)
@@ -142,7 +144,7 @@ def run(host, sent, folder, broker):
             quiet = {**environment, "LLMEVAL_ENABLED": "0"}
             subprocess.run([PYTHON, "-c", code, *names], env=quiet, cwd=folder, check=True)
         with process_of(command, folder, environment, listener) as process:
-            if host.kind == "web":
+            if host.kind in ("web", "spooled"):
                 with ThreadPoolExecutor(8) as pool:
                     list(pool.map(lambda name: ask(listener.getsockname(), name), names))
             if host.kind == "queue":
@@ -150,16 +152,19 @@ def run(host, sent, folder, broker):
                 while not is_empty(broker, folder) and time.monotonic() < deadline:
                     time.sleep(0.1)
             begun = time.monotonic()
-            if host.kind in ("web", "queue"):
+            if host.kind in ("web", "spooled", "queue"):
                 process.send_signal(signal.SIGTERM)
             process.wait(LONGEST_SECONDS)
             seconds = time.monotonic() - begun
-    if host.agent:
-        for left in (store.parent / "children").iterdir():
-            subprocess.run(
-                [PYTHON, "-m", "llmeval_sdk", "agent", "--once", "--spool", left],
-                env=environment, cwd=HERE / "apps", check=True, capture_output=True,
-            )  # fmt: skip
+    left = {"burst": store.parent / "children", "spooled": folder}.get(host.kind)
+    for spool in left.glob("local" if host.kind == "burst" else "spool") if left else ():
+        subprocess.run(
+            [PYTHON, "-m", "llmeval_sdk", "agent", "--once", "--spool", spool,
+             "--import", "service"],
+            env={**environment, "LLMEVAL_EVALUATORS": "polite", "SETS_ITSELF_UP": "1",
+                 "LLMEVAL_SAMPLING_RULES": '[{"sample_rate": 1}]'},
+            cwd=HERE / "apps", check=True, capture_output=True,
+        )  # fmt: skip
     return Account.of(store), seconds
 
 

@@ -52,6 +52,8 @@ def apscheduler(names):
     scheduler.start()
     for name in names:
         scheduler.add_job(service.answer, args=[name], misfire_grace_time=None)
+    while scheduler.get_jobs():
+        time.sleep(0.01)
     scheduler.shutdown()
 
 

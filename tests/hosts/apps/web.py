@@ -1,5 +1,6 @@
 """The service behind each kind of web framework: every path is a request of that name."""
 
+import os
 from contextlib import asynccontextmanager
 
 import service
@@ -42,5 +43,4 @@ def fastapi():
     return app
 
 
-def __getattr__(name):
-    return {"flask_app": flask, "django_app": django, "fastapi_app": fastapi}[name]()
+app = {"flask": flask, "django": django, "fastapi": fastapi}[os.environ["FRAMEWORK"]]()
