@@ -162,6 +162,8 @@ class WorkerPool:
         try:
             while (job := self._next_job()) is not None:
                 await job
+        except GeneratorExit:  # its loop was closed: there is no task any more
+            raise
         except BaseException:
             self._failed = asyncio.current_task()
             self._leave()

@@ -27,6 +27,7 @@ class LocalExporter(BaseExporter):
     """
 
     name = "local"
+    is_local = True
     keeps_foreign = True
     """Spans of other libraries are stored as well, so that their evaluations have a span to belong
     to."""

@@ -448,6 +448,8 @@ class BaseExporter:
     """What follows spans while they are open; read once, when the configuration is put in force."""
     bridge: ContextBridge | None = None
     """What connects with a library that has a current span of its own; read once as well."""
+    is_local: bool = False
+    """Whether it writes a file of this machine, for which other processes may make it wait."""
     keeps_foreign: bool = False
     """True where it also takes spans that another library made and that ours evaluated."""
     in_memory: int = 0

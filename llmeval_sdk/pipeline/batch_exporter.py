@@ -30,6 +30,9 @@ MAX_BACKOFF_SECONDS = 10.0
 MAX_PAUSE_SECONDS = 60.0
 """How long a far end that names a time is waited for at most."""
 GIVE_UP_SECONDS = 600.0
+LOCAL_PATIENCE = 6.0
+"""How many times as long a file may take nothing at exit: the workers of a server that end together
+wait for one another's writes."""
 Emitted = SpanData | EvaluationEvent | NotRun
 """What the pipeline hands to exporters."""
 
@@ -90,6 +93,7 @@ class Delivery:
         self._thread = OneThread(self._run, name=f"llmeval-{self.name}")
         self._barriers = Barriers()
         self._delivered = 0
+        self.patience = LOCAL_PATIENCE if exporter.is_local else 1.0
         self.progressed = 0.0
         """The monotonic time at which the far end last took something."""
         self._foreign = 0
@@ -182,7 +186,8 @@ class Delivery:
         self._closing.set()
         self.progressed = max(begun, self.progressed)
         with shield(f"exporter {self.name}", calls_out=True):
-            while (until := min(ending.deadline, self.progressed + ending.quiet)) > monotonic():
+            quiet = self.patience * ending.quiet
+            while (until := min(ending.deadline, self.progressed + quiet)) > monotonic():
                 with ending_by(until):
                     if not self._send_some():
                         self.exporter.flush(min(1.0, seconds_left(until)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import ceil, inf
 from time import monotonic, sleep
 
@@ -145,7 +146,8 @@ class Work:
         judging, bounds = self.worker.judging, ending.quiet == inf
         barrier = self.worker.barrier(stop=last)
         until = ending.judges_until if last and bounds else ending.deadline
-        scored = ending.wait(barrier.done.wait, self.progressed, until=until)
+        longest = max((delivery.patience for delivery in self.deliveries.values()), default=1.0)
+        scored = ending.wait(barrier.done.wait, self.progressed, until=until, patience=longest)
         until = ending.judges_until if last or not bounds else ending.deadline
         complete = judging.join(until, patience=patience)
         if last:
@@ -203,6 +205,7 @@ def _wait_for_each(
     Each of them may use the time that is left, and none lives on what another one delivers.
     """
     begun, done = monotonic(), True
-    for wait, delivery in waits:
-        done &= ending.wait(wait, lambda at=delivery: at.progressed, begun=begun)  # type: ignore[misc]
+    for wait, one in waits:
+        progressed = partial(getattr, one, "progressed")
+        done &= ending.wait(wait, progressed, begun=begun, patience=one.patience)
     return done

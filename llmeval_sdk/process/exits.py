@@ -167,6 +167,7 @@ class Ending(NamedTuple):
         *,
         until: float = inf,
         begun: float | None = None,
+        patience: float = 1.0,
     ) -> bool:
         """Wait for something in small steps, and return whether it came.
 
@@ -175,13 +176,14 @@ class Ending(NamedTuple):
             progressed: returns when something was last delivered, as a monotonic time.
             until: gives up at this monotonic time, if it is before the deadline.
             begun: the monotonic time at which the wait began; by default now.
+            patience: how many times as long as usual it may take nothing.
         """
         until = min(until, self.deadline)
         begun = monotonic() if begun is None else begun
         if self.quiet == inf:
             return wait(seconds_left(until))
         while True:
-            left = min(until, max(begun, progressed()) + self.quiet) - monotonic()
+            left = min(until, max(begun, progressed()) + patience * self.quiet) - monotonic()
             if wait(max(0.0, min(_LOOK_SECONDS, left))):
                 return True
             if left <= 0:

@@ -21,6 +21,9 @@ DELIVERY_SECONDS = 4.5
 WAIT_SECONDS = 5.0
 """How long the signal is held up at most: ``docker stop`` kills after ten seconds."""
 
+SAME_SECONDS = 0.1
+"""What comes so soon is the same signal: ``timeout`` sends it to a process and to its group."""
+
 _process = 0
 """The process that has taken the signal."""
 _deliver: Callable[[], object] = int
@@ -96,14 +99,16 @@ def _on_sigterm(number: int, frame: FrameType | None) -> None:
         if os.getpid() == _process:
             _begin(None)
         return
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second signal ends the process at once
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
         if os.getpid() == _process:
             done = allocate_lock()
             done.acquire()
-            if _begin(done):
+            if _begin(done) and not done.acquire(timeout=SAME_SECONDS):
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends it at once
                 done.acquire(timeout=WAIT_SECONDS)
     finally:  # another handler may raise meanwhile, such as that of Ctrl-C
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
         # The system ignores the default action in process 1, which goes on.
         signal.signal(signal.SIGTERM, handler)

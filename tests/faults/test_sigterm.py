@@ -53,6 +53,7 @@ def test_a_second_signal_ends_the_process_at_once(app):
 class Hanging:
     name = "hanging"
     def export(self, batch):
+        while signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL: time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)
         threading.Event().wait()
     def flush(self, timeout): pass
@@ -265,3 +266,17 @@ time.sleep(60)
 """, LLMEVAL_SPOOL=str(tmp_path / "spool"))  # fmt: skip
     assert ended.code == -signal.SIGTERM
     assert ended.lost() in ({}, {"hanging": {}})
+
+
+def test_the_same_signal_twice_is_one(app):
+    """`timeout` of the shell sends it to the process and, in the same moment, to its group."""
+    ended = app("""
+trace(1_000)
+child = os.fork()
+if not child:  # from outside, as a shell does
+    for _ in range(2): os.kill(os.getppid(), signal.SIGTERM); time.sleep(0.005)
+    os._exit(0)
+time.sleep(60)
+""")
+    assert (ended.code, ended.err) == (-signal.SIGTERM, "")
+    assert len(ended.requests()) == 1_000

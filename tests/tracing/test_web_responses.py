@@ -211,7 +211,7 @@ def test_no_judge_is_paid_for_what_a_framework_makes_of_an_answer():
                 return response
 
             assert view("What is the roof made of?") is response
-        seen.drain()
+            seen.drain()
     values = {
         name: {key: score.value for key, score in seen.scores(name).items()}
         for name in ("plain", "view", "file")
