@@ -16,7 +16,12 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 def shadowed() -> Iterator[tuple[str, str]]:
-    """Yield each module of Python's own that was loaded from elsewhere, with that file."""
+    """Yield each module of Python's own that was loaded from elsewhere, with that file.
+
+    A frozen app has all of them in a place of its own.
+    """
+    if getattr(sys, "frozen", False):
+        return
     own = os.path.dirname(os.__file__)  # noqa: PTH120 - as `sys.path` has it
     for name in sorted(sys.stdlib_module_names & sys.modules.keys()):
         file = getattr(sys.modules[name], "__file__", None)
