@@ -361,7 +361,10 @@ class Heuristics:
     def run_one(self, name: str, record: Record) -> Evaluation | None:
         """Run the heuristic of a name; ``None`` if it is not among these."""
         heuristic = self.get(name)
-        return None if heuristic is None else of_bounded_size(run_heuristic(heuristic, record))
+        if heuristic is None:
+            return None
+        evaluation = run_heuristic(heuristic, record)
+        return evaluation if is_built_in(heuristic) else of_bounded_size(evaluation)
 
     def run(  # noqa: C901, PLR0912
         self,

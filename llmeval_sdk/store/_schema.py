@@ -287,6 +287,9 @@ _LOCAL_ROOTS = """
 ALTER TABLE spans ADD COLUMN outside_parent TEXT;
 CREATE INDEX spans_requests ON spans (trace_id, outside_parent, start_ns, span_id)
   WHERE parent_id IS NULL;
+-- Mostly empty, so that a look at it tells what most stores need not be searched for.
+CREATE INDEX spans_local_roots ON spans (outside_parent)
+  WHERE outside_parent IS NOT NULL AND parent_id IS NULL;
 """
 
 STORE = Schema(

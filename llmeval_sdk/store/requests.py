@@ -28,11 +28,18 @@ def settle_requests(connection: sqlite3.Connection, rows: Sequence[Row]) -> None
     A local root is written as a request. What is above it mostly ends later, and so arrives later;
     whatever arrives can only show that a span is none, so those that are none need no second look.
     """
+    if not connection.execute(_HAS_LOCAL_ROOTS).fetchone()[0]:  # after the rows were written
+        return
     above = {(row[_TRACE], row[_SPAN]) for row in rows}
     above |= {(row[_TRACE], row[_OUTSIDE]) for row in rows if row[_OUTSIDE] is not None}
     whole = {row[_TRACE] for row in rows if row[_PARENT] is None and row[_OUTSIDE] is None}
     connection.execute(_SETTLE, {"above": dumps(list(above)), "whole": dumps(list(whole))})
 
+
+_HAS_LOCAL_ROOTS = """
+SELECT EXISTS (SELECT 1 FROM spans INDEXED BY spans_local_roots
+  WHERE outside_parent IS NOT NULL AND parent_id IS NULL)
+"""
 
 _SETTLE = """
 UPDATE spans SET parent_id = outside_parent WHERE seq IN (
