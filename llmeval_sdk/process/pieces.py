@@ -24,7 +24,7 @@ OVERLAP = 1 << 10
 SHORT = 1 << 11
 """Characters that are read without a pause: a generator for each passage of ordinary length took a
 tenth of the worker's instructions."""
-MAX_WRITTEN = 1 << 26
+MAX_WRITTEN = 1 << 24
 """Characters of one value that are written as JSON: a value of a few lists that stand in each other
 twice would take more than any machine has."""
 _WITHOUT_REFERENCES = 2
@@ -179,7 +179,7 @@ def _is_surely_small(value: Any, most: int) -> bool:
         while containers:
             container = containers.pop()
             parts += len(container)
-            if parts * largest > MAX_WRITTEN:
+            if parts * _BESIDE > most or parts * largest > MAX_WRITTEN:
                 return False
             items = container.values() if type(container) is dict else container
             containers += [item for item in items if type(item) in _CONTAINERS]
@@ -212,29 +212,29 @@ def json_text(encoder: json.JSONEncoder, value: Any) -> str:
     Raises:
         ValueError: there is more than `MAX_WRITTEN` to write.
     """
-    return _json_text(encoder, value, [MAX_WRITTEN])
+    if not is_larger(value, MAX_READ):
+        return encoder.encode(value)
+    if _is_larger(value, MAX_WRITTEN):
+        raise ValueError(f"more than {MAX_WRITTEN:,} characters of JSON to write")
+    return _json_text(encoder, value)
 
 
-def _json_text(encoder: json.JSONEncoder, value: Any, room: list[int]) -> str:
+def _json_text(encoder: json.JSONEncoder, value: Any) -> str:
     cls = type(value)
     if cls not in (str, list, tuple, dict) or not is_larger(value, MAX_READ):
-        text = encoder.encode(value)
-        room[0] -= len(text)
-        if room[0] < 0:
-            raise ValueError(f"more than {MAX_WRITTEN:,} characters of JSON to write")
-        return text
+        return encoder.encode(value)
     pause()
     if cls is str:
         most = MAX_READ - _BESIDE
-        parts = [_json_text(encoder, piece, room)[1:-1] for piece in pieces(value, most)]
+        parts = [_json_text(encoder, piece)[1:-1] for piece in pieces(value, most)]
         return f'"{"".join(parts)}"'
     if cls is list or cls is tuple:
-        parts = [_json_text(encoder, item, room) for item in value]
+        parts = [_json_text(encoder, item) for item in value]
         return f"[{encoder.item_separator.join(parts)}]"
     if all(type(key) is str for key in value):
         fields = sorted(value.items()) if encoder.sort_keys else value.items()
         parts = [
-            f"{encoder.encode(key)}{encoder.key_separator}{_json_text(encoder, item, room)}"
+            f"{encoder.encode(key)}{encoder.key_separator}{_json_text(encoder, item)}"
             for key, item in fields
         ]
         return f"{{{encoder.item_separator.join(parts)}}}"
