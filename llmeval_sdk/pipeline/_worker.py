@@ -163,7 +163,7 @@ class Worker:
             except BaseException as error:
                 if not swallow("worker", error):
                     raise
-            self._hurry = bool(self._barriers) or self._server_ends()
+            self._hurry = bool(self._barriers)
             for barrier in barriers:
                 barrier.failed = not kept
                 barrier.done.set()

@@ -27,7 +27,7 @@ from llmeval_sdk.process.threads import HelperThreads
 
 
 MAX_COMPARED = 20_000
-"""So many values are compared; two configurations with more are different."""
+"""Two configurations with more values than this count as different."""
 _PLAIN = frozenset((type(None), bool, int, float, DefaultLimit, str, bytes, Secret, CodeType))
 """Types whose values have no parts and compare by themselves."""
 _BY_PARTS = (BaseJudge, Template)
@@ -40,7 +40,7 @@ class Given(NamedTuple):
 
     process: int
     folder: str
-    """The working folder, below which a relative path of a file lies."""
+    """The working folder, from which relative paths start."""
     environment: int
     """A hash of the variables, which may hold secrets."""
     settings: Settings

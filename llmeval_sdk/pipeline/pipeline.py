@@ -53,9 +53,10 @@ CHILD_LINGER_SECONDS = 5.0
 """How long a child that may be killed gathers records before it delivers them. Its parent delivers
 what it leaves, and would send again what the child had sent and not yet settled."""
 SHORTEST_SECONDS = 0.1
-"""It does not begin what it could not finish: a later one would send the same again."""
+"""A work-horse with less time than this for delivering leaves it to the next one, which would send
+again what was begun and not finished."""
 PASSING_SECONDS = 1.0
-"""How often a work-horse delivers in passing at most."""
+"""How many seconds a work-horse waits at least between two such deliveries."""
 TASK_SECONDS = 1.0
 """How long each task of such a child may wait for delivery, where no file can hold its records."""
 LOADING_SECONDS = 10.0
@@ -120,7 +121,7 @@ class Pipeline:
         self._starting = threading.RLock()
         self._started = False
         self._passed = 0.0
-        """When a work-horse last delivered in passing."""
+        """The monotonic time at which a work-horse last delivered at the end of a span."""
         self._is_abandoned = False
         """Whether the pipeline was shut down before it had anything to work with."""
         self._done = threading.Event()
@@ -420,7 +421,7 @@ class Pipeline:
 
     @property
     def is_ending(self) -> bool:
-        """Whether some thread ends this pipeline, or has ended it."""
+        """Whether a thread is ending this pipeline, or has ended it."""
         return self._span_processor.closed
 
     def _outcome(self) -> Stats:

@@ -72,12 +72,7 @@ def is_to_be_killed() -> bool:
     Its parent terminates it: a pool when its ``with`` block ends, any other parent at its own exit.
     No code of the child runs at that moment, nor at the end of RQ's work-horse.
     """
-    process, _ = _multiprocessing()
-    return is_work_horse() or (
-        process is not None
-        and process.parent_process() is not None
-        and process.current_process().daemon
-    )
+    return is_work_horse() or (is_child() and _multiprocessing()[0].current_process().daemon)
 
 
 def after_children(end: Callable[[], None]) -> bool:

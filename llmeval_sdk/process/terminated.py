@@ -29,26 +29,25 @@ _process = 0
 _deliver: Callable[[], object] = int
 
 
-def before_sigterm(deliver: Callable[[], object]) -> bool:
+def before_sigterm(deliver: Callable[[], object]) -> None:
     """Have something called when SIGTERM comes, before it ends this process as it would have.
 
-    Nothing is done, and False returned, where anybody handles or ignores the signal, and on a
-    thread that cannot take it.
+    Nothing is done where anybody handles or ignores the signal, and on a thread that cannot take
+    it.
 
     Args:
         deliver: called on a thread of its own; the signal goes on after `WAIT_SECONDS`.
     """
     global _process, _deliver
     if os.name != "posix" or threading.current_thread() is not threading.main_thread():
-        return False
+        return
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL or _is_caught_in_c():
-        return False
+        return
     try:
         signal.signal(signal.SIGTERM, _on_sigterm)
     except ValueError:  # an interpreter below the main one
-        return False
+        return
     _process, _deliver = os.getpid(), deliver
-    return True
 
 
 def _restore_default() -> None:

@@ -66,7 +66,7 @@ INCOMPLETE = "the span that its request began with was dropped or pruned, or is 
 
 
 def is_incomplete(connection: sqlite3.Connection, trace_id: str | None = None) -> bool:
-    """Say whether a trace, or else the whole store, has spans and no request."""
+    """Say whether a trace has spans but no request; without one, whether the whole store has."""
     return bool(connection.execute(_IS_INCOMPLETE, {"trace": trace_id}).fetchone()[0])
 
 

@@ -25,6 +25,12 @@ def answer(question):
 def trace(count, prefix=""):
     for number in range(count):
         answer(f"{prefix}{number}")
+
+class Hanging:
+    name = "hanging"
+    def export(self, batch): threading.Event().wait()
+    def flush(self, timeout): pass
+    def close(self, timeout): pass
 """
 
 

@@ -156,11 +156,6 @@ trace(20, "later")
 def test_what_is_lost_is_said_and_counted_in_the_store(app):
     """A destination that takes nothing costs its records, with a line and a note in the store."""
     ended = app("""
-class Hanging:
-    name = "hanging"
-    def export(self, batch): threading.Event().wait()
-    def flush(self, timeout): pass
-    def close(self, timeout): pass
 llmeval.configure(exporters=["local", Hanging()])
 trace(10)
 os.kill(os.getpid(), signal.SIGTERM)
@@ -199,11 +194,6 @@ os._exit(bool(llmeval.stats().undelivered))
 def test_an_exception_of_another_handler_does_not_stop_the_signal(app):
     """As a job's time limit raises it, while the delivery is waited for."""
     ended = app("""
-class Hanging:
-    name = "hanging"
-    def export(self, batch): threading.Event().wait()
-    def flush(self, timeout): pass
-    def close(self, timeout): pass
 llmeval.configure(exporters=[Hanging()], shutdown_timeout=60)
 trace(10)
 def alarm(number, frame): raise TimeoutError
@@ -254,11 +244,6 @@ time.sleep(60)
 def test_what_the_spool_keeps_is_not_noted_as_lost(app, tmp_path):
     """The next process delivers it."""
     ended = app("""
-class Hanging:
-    name = "hanging"
-    def export(self, batch): threading.Event().wait()
-    def flush(self, timeout): pass
-    def close(self, timeout): pass
 llmeval.configure(exporters=["local", Hanging()])
 trace(10)
 os.kill(os.getpid(), signal.SIGTERM)

@@ -108,7 +108,7 @@ OI_PROJECT: Final = "openinference.project.name"
 
 KIND: Final = "llmeval.span.kind"
 OUTSIDE_PARENT: Final = "llmeval.span.outside_parent"
-"""Whether the parent is no span of ours; only where it is so."""
+"""True where the parent is no span of ours; absent otherwise."""
 SPAN_NAME: Final = "llmeval.span.name"
 """The app's own name of a span, in exported files only."""
 EXTRACTIONS: Final = "llmeval.extractions"
