@@ -1,15 +1,17 @@
 """The far end of all peers: an HTTP server in its own process that counts, or never answers.
 
-    python -m benchmarks.peers.sink [--hang]
+    python -m benchmarks.peers.sink [--hang] [--aside]
 
 It takes any path, answers what each peer's client needs to go on, and counts requests, bytes and
 the different marks in the bodies. ``GET /__count`` returns the counts and begins anew. It prints its
-address, and ends when its standard input closes, so it never outlives a benchmark.
+address, and ends when its standard input closes, so it never outlives a benchmark. With ``--aside``
+whoever else has work to do goes first, as with a server on another machine.
 """
 
 import asyncio
 import gzip
 import json
+import os
 import re
 import subprocess
 import sys
@@ -128,4 +130,6 @@ def count(url):
 
 
 if __name__ == "__main__":
+    if "--aside" in sys.argv:
+        os.nice(19)
     asyncio.run(serve(hang="--hang" in sys.argv))
