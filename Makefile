@@ -10,7 +10,7 @@ export RAGAS_DO_NOT_TRACK := true
 # A run of the tests starts hundreds of Pythons; without bytecode each would compile the package anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help environment core coverage mutants demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers test-hosts test-pyinstaller redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows prices test-prices pin valgrind instructions measurements clean
+.PHONY: help environment core coverage mutants demo test test-ragas ragas-lock bench-ragas fresh-pages fresh-ragas test-datadog test-guide demo-datadog test-servers test-hosts test-pyinstaller redis-server prometheus test-fleet demo-fleet bench-fleet test-ray demo-ray bench-ray test-faults test-docs bench-datadog test-backends chromium test-viewer screenshots bench-viewer demo-phoenix demo-mlflow lint types contract tests bench bench-against bench-decisions bench-import bench-load bench-sessions bench-offline bench-peers faults soak kills quality quality-full judge-quality train reference conventions rooms docs sbom matrix suites test-package release npm lint-workflows test-workflows prices test-prices pin valgrind instructions measurements clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is.
@@ -260,6 +260,9 @@ bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 
 bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, ROUNDS=20 times, and each figure's ratio (40 minutes).
 	@$(BIN)/python -m benchmarks.against $(COMMIT) --rounds $(or $(ROUNDS),20) $(ARGS)
+
+bench-load: $(VENV)/.dev  ## Print what the SDK costs a service under real load, beside itself without it (10 minutes; ARGS='--only hints,scored --beside COMMIT').
+	@$(BIN)/python -m benchmarks.load $(ARGS)
 
 bench-peers: $(VENV)/.dev  ## Measure us beside our peers, draw docs/images/peers.svg and keep the figures (25 minutes).
 	@$(BIN)/python -m benchmarks.peers --chart docs/images/peers.svg --json benchmarks/results/peers.json $(ARGS)
