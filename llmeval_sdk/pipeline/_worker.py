@@ -96,6 +96,7 @@ class Worker:
             self._app_heuristics,
             counts=counts,
             rest=self._rest,
+            level=lambda: span_processor.lane.level,
         )
         running = Running(self._evaluating.evaluate_case, self._dispatcher.barriers)
         for hooks in plan.hooks:
@@ -209,12 +210,24 @@ class Worker:
             for _ in range(len(lane) + 1):
                 if self._over or (item := lane.take()) is None:
                     break
-                self._complete_scores(item.item if type(item) is Spooled else item)
-                self._take(item)
+                if not self._has_gone(item):
+                    self._complete_scores(item.item if type(item) is Spooled else item)
+                    self._take(item)
                 self._rest()
                 if monotonic() > self._due:
                     self._due = monotonic() + IDLE_SECONDS
                     self._often()
+
+    def _has_gone(self, item: object) -> bool:
+        """Drop a span whose trace has gone while it waited; return whether it was one."""
+        kept = item if type(item) is Spooled else None
+        span = item if kept is None else kept.item
+        if type(span) is not Span or not self._span_processor.has_gone(span):
+            return False
+        self._span_processor.drop("queue_full", span)
+        if kept is not None and self._spooling is not None:
+            self._spooling.handed_on(kept, (), self._spooling.missed)
+        return True
 
     def _complete_scores(self, item: object) -> None:
         """Score a span that ended before the inline heuristics of the plan were known."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.model.records import Retrieved, early_record, record_of
 from llmeval_sdk.pipeline.intake import IntakePlan
+from llmeval_sdk.pipeline.overload import NEAR, Decided, chance_of_traces, drawn
 from llmeval_sdk.pipeline.queue import BoundedQueue, Spooled, Unread
 from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.shield import Count, Counts, caught, shield, swallow, tell
@@ -66,6 +67,8 @@ class SpanProcessor:
         self.at_task_end: Callable[[Span], None] | None = None
         """Called after each trace, in a process that may be killed any time, with its root."""
         self.spool: Spooling | None = None
+        self._decided = Decided()
+        """About traces of which several local roots may be here, as their parents are elsewhere."""
         self._live: list[tuple[str, LiveSpans]] = []
         self.follow(plan.exporters)
 
@@ -88,7 +91,9 @@ class SpanProcessor:
         self.scored_since = time_ns()
 
     def on_start(self, span: Span) -> None:
-        """Let exporters open their library's own span."""
+        """Let exporters open their library's own span; near full, decide whether a trace stays."""
+        if (self.lane.is_crowded or self.spool is not None) and type(span.parent) is not Span:
+            self._decide(span)
         for name, live in self._live:
             try:
                 live.on_start(span)
@@ -119,7 +124,7 @@ class SpanProcessor:
                 raise
         taker = self._in_force()
         taker.spans.add()
-        taker._put(taker.lane, span, span.size)
+        taker._hand_over(span)
         if taker.at_task_end is not None and type(span.parent) is not Span:
             taker.at_task_end(span)
 
@@ -178,7 +183,55 @@ class SpanProcessor:
         """Drop what came after the worker's last look. Call it when nobody else reads the lanes."""
         for lane in (self.reserved, self.lane):
             while (item := lane.take()) is not None:
-                self._drop(reason, item)
+                self.drop(reason, item)
+
+    # What goes when more comes than can be worked off: whole traces, see `overload`. Of a trace
+    # that is decided about, ``fate`` has a second number once one of its spans has gone or stayed.
+
+    @property
+    def level(self) -> float:
+        """How full it is, from 0 to 1: what does not fit waits in the spool if that has room."""
+        if self.spool is None:
+            return self.lane.level
+        return min(self.lane.level, self.spool.level) if self._running else self.spool.level
+
+    def _decide(self, root: Span) -> None:
+        """Decide whether the trace of a local root stays, where this is near its end."""
+        level = self.level
+        if level < NEAR:
+            return
+        chance = 1.0 if root.error is not None else drawn(root.trace_id, chance_of_traces(level))
+        if root.outside_parent:
+            chance = self._decided.note(root.trace_number, chance)
+        root.fate.append(chance)
+
+    def _hand_over(self, span: Span) -> None:
+        if (span.fate or self.lane.is_crowded) and self._goes(span):
+            self.drop("queue_full", span)
+        else:
+            self._put(self.lane, span, span.size)
+
+    def _goes(self, span: Span) -> bool:
+        """Return whether a span that has ended goes with its trace; decide about one that waits.
+
+        Where there is no worker, another process may have taken some of its spans already.
+        """
+        fate = span.fate
+        if type(span.parent) is not Span:
+            if not fate and self._running:
+                self._decide(span)
+            elif len(fate) == 1 and span.error is not None:
+                fate[0] = 1.0  # nothing of it has gone, so that a failed one stays
+        if len(fate) == 1:
+            fate.append(fate[0])
+        return bool(fate) and not fate[0]
+
+    def has_gone(self, span: Span) -> bool:
+        """Return whether a span that waited is to be dropped; else its trace stays from now on."""
+        fate = span.fate
+        if not fate:
+            fate.append(1.0)
+        return not fate[0]
 
     def _in_force(self) -> SpanProcessor:
         """Return the intake that takes records now."""
@@ -189,20 +242,22 @@ class SpanProcessor:
 
     def _put(self, lane: BoundedQueue, item: object, size: int) -> None:
         if self.closed:
-            self._drop("shutdown", item)
+            self.drop("shutdown", item)
             return
         running = self._running or self._run()
         if self.spool is not None and type(item) is not Unread:
             item = self.spool.keep(item)
         if not running:
-            self._drop("no_worker", item)
+            self.drop("no_worker", item)
         elif not lane.put(item, size):
-            self._drop("queue_full", item)
+            if type(item) is Span and not item.fate:
+                item.fate.append(0.0)  # the rest of its trace goes as well
+            self.drop("queue_full", item)
             tell("queue", "full, records are dropped and counted")
         elif self._asleep:
             self.wake()
 
-    def _drop(self, reason: str, item: Any) -> None:
+    def drop(self, reason: str, item: Any) -> None:
         """Count a record that is dropped here, with its inline evaluations."""
         if type(item) is Unread:
             caught.add(f"sources: {reason}")
@@ -210,6 +265,8 @@ class SpanProcessor:
         if type(item) is Spooled:
             if item.place:  # it waits in the spool for another process
                 reason = "spooled"
+            elif reason == "no_worker":
+                reason = "spool_full"
             item = item.item
         is_span = type(item) is Span
         inline = len(item.scored or ()) if is_span and item.is_evaluated else 0

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, get_args
 NotRunReason = Literal[
     "missing_inputs",
     "no_judge_model",
+    "busy",
     "not_escalated",
     "not_sampled",
     "cached",
@@ -55,6 +56,13 @@ REASONS: dict[str, Reason] = {
         "No judge model is configured, so nothing was spent.",
         "Name one: LLMEVAL_JUDGE_MODEL=gpt-4o with OPENAI_API_KEY, or configure(llm=...).",
         misses="eligible",
+        is_loud=True,
+    ),
+    "busy": Reason(
+        "More came than could be worked off, so the scores of a random share of requests give way.",
+        "Score and judge in `llmeval agent` (LLMEVAL_SPOOL, LLMEVAL_WORKER=off), or raise "
+        "LLMEVAL_BACKGROUND_SHARE. Means are weighted and still hold.",
+        misses="selected",
         is_loud=True,
     ),
     "not_escalated": Reason(

@@ -1,0 +1,293 @@
+"""When more comes than can be worked off, whole traces go, and those that stay stand for all."""
+
+import threading
+from collections import Counter
+from contextvars import Context
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from doubles import Exporter
+from plans import change_plan
+
+import llmeval_sdk as llmeval
+from llmeval_sdk import registry
+from llmeval_sdk.evaluation.sampling import overload_draw, sampling_draw
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.intake import IntakePlan
+from llmeval_sdk.pipeline.overload import FULL, HALF, NEAR, chance_of_scores, chance_of_traces
+from llmeval_sdk.pipeline.span_processor import SpanProcessor
+from llmeval_sdk.testing import capture
+from llmeval_sdk.tracing import Span
+from llmeval_sdk.tracing._span import Spec, finish, start
+from llmeval_sdk.tracing.internals import state
+
+
+STEPS = 4
+RECORDS = 1_000
+
+
+@pytest.fixture
+def intake():
+    """Return an intake for a thousand records whose worker never takes one."""
+    with capture():
+        plan = replace(runtime.pipeline().plan, queue_records=RECORDS)
+        intake = SpanProcessor(IntakePlan.of(plan), lambda: True, plan.find)
+        state.recorder = intake
+        yield intake
+
+
+def request(number=0, *, steps=STEPS, fails=False):
+    """Record a request of some steps; return its trace."""
+    try:
+        with llmeval.workflow("request", request=number) as span:
+            for step in range(1, steps):
+                with llmeval.task("step", request=step):
+                    pass
+            if fails:
+                raise KeyError(number)
+    except KeyError:
+        pass
+    return span.trace_id
+
+
+def opened_request():
+    """Begin a request with a step that has ended; return its span, and what ends it."""
+    context, block = Context(), llmeval.workflow("request")
+
+    def begin():
+        span = block.__enter__()
+        with llmeval.task("step"):
+            pass
+        return span
+
+    return context.run(begin), partial(context.run, block.__exit__, None, None, None)
+
+
+def fill(intake, level):
+    """Record requests until the queue is that full, each of which is decided about by then."""
+    traces = []
+    while intake.lane.level < level:
+        traces.append(request())
+    return traces
+
+
+def waiting(intake):
+    """Take what waits as the worker does; return the spans that it has to deal with."""
+    spans = []
+    while (item := intake.lane.take()) is not None:
+        if intake.has_gone(item):
+            intake.drop("queue_full", item)
+        else:
+            spans.append(item)
+    return spans
+
+
+def whole(spans):
+    """Return how many traces are whole; fail where one is not."""
+    counts = Counter(span.trace_id for span in spans)
+    assert set(counts.values()) <= {STEPS}
+    return len(counts)
+
+
+def balanced(intake, spans):
+    assert intake.spans.value == len(spans) + intake.dropped.total
+
+
+def test_chances_never_jump_and_never_are_none():
+    """What is weighted by its chance needs one, and a small step of the level changes it little."""
+    for chance, begin, end in ((chance_of_scores, HALF, NEAR), (chance_of_traces, NEAR, FULL)):
+        steps = [chance(number / 1_000) for number in range(1_200)]
+        assert steps == sorted(steps, reverse=True)
+        assert all(0 < step <= 1 for step in steps)
+        assert max(one - other for one, other in pairwise(steps)) < 0.01
+        assert chance(begin) == 1 > chance((begin + end) / 2) > chance(end) == chance(2.0)
+
+
+def test_traces_go_whole(intake):
+    """With three times as many requests as there is room for, none is broken; all is counted."""
+    traces = [request(number) for number in range(3 * RECORDS // STEPS)]
+    assert 0.75 < intake.lane.level < 1
+    spans = waiting(intake)
+    assert RECORDS // STEPS * NEAR < whole(spans) < len(traces) / 2
+    balanced(intake, spans)
+    assert set(intake.dropped.snapshot()) == {"queue_full"}
+
+
+def test_those_that_stay_stand_for_all(intake):
+    """The sum of the inverse chances estimates how many there were; without losses it is exact."""
+    estimates = []
+    for _ in range(10):
+        made = {request(number) for number in range(3 * RECORDS // STEPS)}
+        roots = [span for span in waiting(intake) if span.parent is None]
+        assert {span.trace_id for span in roots} < made
+        estimates.append(sum(1 / (span.inclusion_probability or 1) for span in roots) / len(made))
+    assert 0.8 < sum(estimates) / len(estimates) < 1.2
+
+
+def test_one_draw_decides_and_it_is_not_the_sampling_s(intake):
+    """The same traces go in all processes, and the judged ones are no more likely to stay."""
+    fill(intake, NEAR + 0.05)
+    for number in range(200):
+        with llmeval.workflow("request", request=number) as span:
+            (chance,) = span.fate
+            expected = overload_draw(span.trace_id) < chance_of_traces(intake.lane.level)
+        assert bool(chance) is expected
+    draws = [overload_draw(f"{number:032x}") for number in range(400)]
+    others = [sampling_draw(f"{number:032x}") for number in range(400)]
+    low = [one for one, other in zip(draws, others, strict=True) if other < 0.5]
+    assert 0.4 < sum(low) / len(low) < 0.6
+
+
+def test_a_trace_that_was_open_is_decided_about_at_its_end(intake):
+    """While all its spans wait here; the worker skips those of one that goes."""
+    opened = [opened_request() for _ in range(100)]
+    fill(intake, NEAR + 0.07)
+    before = len(intake.lane)
+    assert not any(root.fate for root, _ in opened)
+    for _, end in opened:
+        end()
+    gone = [root.trace_id for root, _ in opened if not root.fate[0]]
+    assert 0 < len(gone) < 100
+    spans = waiting(intake)
+    assert len(spans) == before + 100 - 2 * len(gone)
+    assert not {span.trace_id for span in spans}.intersection(gone)
+    balanced(intake, spans)
+
+
+def test_a_trace_of_which_something_left_stays(intake):
+    """The worker has taken one of its spans: it is whole, with a chance of 1."""
+    root, end = opened_request()
+    assert len(waiting(intake)) == 1
+    fill(intake, FULL - 0.02)
+    end()
+    assert root.inclusion_probability is None
+    assert [span for span in waiting(intake) if span.trace_id == root.trace_id] == [root]
+
+
+def test_a_failed_request_stays_where_nothing_of_it_went(intake):
+    """Its chance is 1 then; where a step of it was decided about, it has that chance as well."""
+    fill(intake, FULL - 0.02)
+    alone = {request(number, steps=1, fails=True) for number in range(20)}
+    stayed = [span for span in waiting(intake) if span.trace_id in alone]
+    assert len(stayed) == 20
+    assert {span.inclusion_probability for span in stayed} == {None}
+    fill(intake, FULL - 0.02)
+    broken = {request(number, fails=True) for number in range(200)}
+    spans = [span for span in waiting(intake) if span.trace_id in broken]
+    assert whole(spans) < 200
+    assert all(span.inclusion_probability < 1 for span in spans)
+
+
+def test_late_spans_follow_the_trace(intake):
+    """A task that ends after its request, and one that begins then, go or stay with it."""
+    fill(intake, NEAR + 0.07)
+    roots = [start(Spec("workflow", "request"), None) for _ in range(60)]
+    tasks = [start(Spec("task", "late"), root) for root in roots]
+    for span in (*roots, *tasks):
+        finish(span)
+    later = [start(Spec("task", "later"), root) for root in roots]
+    for span in later:
+        finish(span)
+    by_trace = Counter(span.trace_id for span in waiting(intake))
+    assert {by_trace[root.trace_id] for root in roots} == {0, 3}
+
+
+def test_at_the_bound_the_rest_of_a_trace_goes_with_its_first_span(intake):
+    """One request of more steps than there is room for goes as a whole, and all is counted."""
+    request(steps=RECORDS + 10)
+    assert waiting(intake) == []
+    assert intake.dropped.snapshot() == {"queue_full": RECORDS + 10}
+
+
+def test_a_record_larger_than_the_queue_goes_with_its_trace():
+    """It is bounded and counted; the next request is taken as ever."""
+    with capture():
+        plan = replace(runtime.pipeline().plan, queue_bytes=50_000)
+        intake = SpanProcessor(IntakePlan.of(plan), lambda: True, plan.find)
+        state.recorder = intake
+        with llmeval.workflow("large"):
+            with llmeval.task("step", request="x" * 60_000):
+                pass
+        assert waiting(intake) == []
+        assert intake.dropped.snapshot() == {"queue_full": 2}
+        trace = request()
+        assert whole(waiting(intake)) == 1
+        assert trace
+
+
+def test_local_roots_of_one_trace_have_one_fate(intake):
+    """Whatever is above them elsewhere: the first decision holds for all of them in this process."""
+    fill(intake, NEAR + 0.07)
+    parents = [f"00-{number + 1:032x}-{number + 1:016x}-01" for number in range(100)]
+    for parent in parents:
+        with llmeval.tracing.extract({"traceparent": parent}):
+            request()
+    for parent in parents:
+        with llmeval.tracing.extract({"traceparent": parent}):
+            request()
+    counts = Counter(span.trace_id for span in waiting(intake) if span.trace_number <= 100)
+    assert 0 < len(counts) < 100
+    assert set(counts.values()) == {2 * STEPS}
+
+
+def test_without_pressure_nothing_is_decided(intake):
+    """No chance stands at a span, and the worker's look changes none."""
+    for number in range(100):
+        request(number)
+    spans = waiting(intake)
+    assert whole(spans) == 100
+    assert {span.inclusion_probability for span in spans} == {None}
+    assert all(type(span) is Span for span in spans)
+
+
+CONTEXT = [{"content": "The house has a roof of slate, and a chimney.", "chunk_id": "1"}]
+
+
+def scored_under_pressure():
+    """Have 280 requests wait, of 400 that may, before the first is scored; return what came."""
+    exporter, held = Exporter(), threading.Event()
+
+    @llmeval.heuristic
+    def own(record):
+        held.wait(30)
+        return 1.0
+
+    @llmeval.judge
+    async def cheap(record, llm):
+        return True
+
+    with capture(exporters=[exporter], evaluators=[own, cheap], escalations=[]):
+        change_plan(queue_records=400)
+        for number in range(280):
+            with llmeval.workflow("request", request=f"What is roof {number} of?") as span:
+                span.annotate(response="It is of slate.", retrieved_context=CONTEXT)
+        held.set()
+        assert llmeval.flush(30).complete
+        stats = llmeval.stats()
+    registry.forget("own")
+    registry.forget("cheap")
+    return exporter, stats
+
+
+def test_scores_give_way_before_traces_and_means_hold():
+    """Those of a share of requests; own heuristics run on all, and nothing else is lost."""
+    exporter, stats = scored_under_pressure()
+    assert sum(span.name == "request" for span in exporter.spans) == 280
+    by_name = {}
+    for event in exporter.evaluations:
+        by_name.setdefault(event.evaluation.name, []).append(event)
+    assert len(by_name["own"]) == 280
+    assert {event.evaluation.inclusion_probability for event in by_name["own"]} == {1.0}
+    left_out = stats.not_run["heuristics"]["busy"]
+    assert 5 < left_out < 150
+    assert stats.not_run["cheap"] == {"busy": left_out}
+    for name in ("cheap", "groundedness_risk"):
+        chances = [event.evaluation.inclusion_probability for event in by_name[name]]
+        assert len(chances) == 280 - left_out
+        assert min(chances) < 0.6
+        assert max(chances) == 1
+        assert 200 < sum(1 / chance for chance in chances) < 380
+    scored = {event.target.span_id for event in by_name["groundedness_risk"]}
+    assert scored == {event.target.span_id for event in by_name["cheap"]}
