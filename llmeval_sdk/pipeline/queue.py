@@ -61,6 +61,11 @@ class BoundedQueue:
         """How much of the lane is taken, from 0 to 1, by records or by bytes."""
         return max(self._queue.qsize() / self._max_records, self._bytes / self._max_bytes)
 
+    @property
+    def held(self) -> int:
+        """About how many bytes it holds."""
+        return self._bytes
+
     def put(self, item: object, size: int) -> bool:
         """Add an item of about ``size`` bytes; False when the lane is full."""
         records, held = self._queue.qsize(), self._bytes + size
