@@ -26,7 +26,7 @@ from llmeval_sdk.tracing.internals import off
 MAX_BATCH = 500
 BATCH_BYTES = 1 << 20
 """With so much waiting, nobody waits for more: a batch of large records is worth its transaction,
-and at 400 records of 40 KB a second those on their way are less than a hundredth of ten seconds'."""
+and of 400 records of 40 KB a second, no more are on their way than come in a tenth of one."""
 LINGER_SECONDS = 0.2
 BACKOFF_SECONDS = 0.2
 MAX_BACKOFF_SECONDS = 10.0

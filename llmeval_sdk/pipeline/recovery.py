@@ -152,9 +152,9 @@ class Spooling:
         return Spooled(item, file, place)
 
     @property
-    def level(self) -> float:
-        """How much of this process's file is taken, from 0 to 1; 1 where it has none."""
-        return 1.0 if self._file is None else self._file.ring.level
+    def level(self) -> float | None:
+        """How much of this process's file is taken, from 0 to 1; ``None`` where there is none."""
+        return None if self._file is None else self._file.ring.level
 
     def open(self, *, crowded: Callable[[], None]) -> bool:
         """Make the file of a child that may be killed; False where none can be made.

@@ -191,9 +191,10 @@ class SpanProcessor:
     @property
     def level(self) -> float:
         """How full it is, from 0 to 1: what does not fit waits in the spool if that has room."""
-        if self.spool is None:
+        spool = None if self.spool is None else self.spool.level
+        if spool is None:
             return self.lane.level
-        return min(self.lane.level, self.spool.level) if self._running else self.spool.level
+        return min(self.lane.level, spool) if self._running else spool
 
     def _decide(self, root: Span) -> None:
         """Decide whether the trace of a local root stays, where this is near its end."""

@@ -15,9 +15,12 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation.sampling import overload_draw, sampling_draw
 from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.overload import FULL, HALF, NEAR, chance_of_scores, chance_of_traces
+from llmeval_sdk.pipeline.recovery import Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
+from llmeval_sdk.pipeline.spool import Folder
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._span import Spec, finish, start
@@ -291,3 +294,47 @@ def test_scores_give_way_before_traces_and_means_hold():
         assert 200 < sum(1 / chance for chance in chances) < 380
     scored = {event.target.span_id for event in by_name["groundedness_risk"]}
     assert scored == {event.target.span_id for event in by_name["cheap"]}
+
+
+def left_to_an_agent(tmp_path, size):
+    """Have records left in a spool; return the intake, and what reads them."""
+    plan = runtime.pipeline().plan
+    intake = SpanProcessor(IntakePlan.of(plan), lambda: False, plan.find)
+    privacy = Privacy(plan.redactor, content=True)
+    intake.spool = Spooling(
+        Folder(str(tmp_path / "spool"), file_bytes=size),
+        (),
+        pack=privacy.pack,
+        unpack=privacy.unpack,
+        left=True,
+        living=False,
+    )
+    state.recorder = intake
+    return intake, privacy
+
+
+def test_without_a_worker_the_spool_s_room_decides(tmp_path):
+    """Whole traces go when the agent takes too little; what it took makes room at once."""
+    with capture():
+        intake, privacy = left_to_an_agent(tmp_path, 1 << 20)
+        for number in range(300):
+            request(number)
+        assert intake.dropped.snapshot().keys() == {"queue_full", "spooled"}
+        ring = intake.spool._file.ring
+        assert NEAR < ring.level < 1
+        kept = [privacy.unpack(ring.take(slot)[1]) for slot in ring.records()]
+        assert 0 < whole(kept) < 300
+        for slot in ring.records():
+            ring.clear(slot)
+        for number in range(40):
+            request(number)
+        assert ring.level < HALF
+
+
+def test_a_spool_that_is_full_says_so(tmp_path):
+    """A record without a free slot was not lost for want of a thread."""
+    with capture():
+        intake, _ = left_to_an_agent(tmp_path, 1 << 16)
+        with llmeval.workflow("large", request="x" * 100_000):
+            pass
+    assert intake.dropped.snapshot() == {"spool_full": 1}
