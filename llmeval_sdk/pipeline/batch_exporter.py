@@ -9,11 +9,13 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import replace
 from time import monotonic, thread_time
 
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.model.protocols import BaseExporter
+from llmeval_sdk.pipeline.overload import Decided, chance_of_traces, drawn
 from llmeval_sdk.pipeline.queue import BoundedQueue
 from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.process.exits import Ending, ending_by, seconds_left
@@ -109,6 +111,8 @@ class Delivery:
         self.missed = 0
         """How many records were lost here that another attempt, from the spool, might deliver."""
         self._dropped = Counts()
+        self._decided = Decided()
+        """The chances of the latest traces to be delivered here."""
 
     # -- the worker's side ----------------------------------------------------------------------
 
@@ -117,10 +121,16 @@ class Delivery:
         return self._thread.start()
 
     def offer(self, item: Emitted, size: int) -> None:
-        """Take a record; a full lane drops it. Evaluations have a larger lane than spans."""
+        """Take a record; near the end of its lane whole traces are dropped, see `overload`.
+
+        Evaluations have a larger lane than spans, and go with the trace that they are about.
+        """
         counted = type(item) is not NotRun
         lane = self._spans if type(item) is SpanData else self._evaluations
-        if not lane.put(item, size):
+        chance = self._chance_of(item)
+        if chance < 1:
+            item = _weighted(item, chance)
+        if not chance or not self._put(lane, item, size):
             if counted:
                 self._dropped.add("exporter_full")
                 self.missed += 1
@@ -135,11 +145,39 @@ class Delivery:
         elif len(lane) == MAX_BATCH or (lane.held > BATCH_BYTES and not self._urgent.is_set()):
             self._urgent.set()
 
+    def _chance_of(self, item: Emitted) -> float:
+        """Return the chance with which this exporter gets the trace of a record; 0: it does not.
+
+        It is decided for the first record of the trace. One that has come this far has been drawn
+        already, by the same draw, where its process had too much.
+        """
+        trace_id = _trace_of(item)
+        if trace_id is None:
+            return 1.0
+        chance = self._decided.get(trace_id)
+        if chance is None:
+            level = max(self._spans.level, self._evaluations.level)
+            before = item.inclusion_probability if type(item) is SpanData else None
+            drawn_here = drawn(trace_id, chance_of_traces(level))
+            chance = self._decided.note(trace_id, min(drawn_here / (before or 1.0), 1.0))
+        return chance
+
+    def _put(self, lane: BoundedQueue, item: Emitted, size: int) -> bool:
+        if lane.put(item, size):
+            return True
+        self._decided[_trace_of(item)] = 0.0  # the rest of its trace goes as well
+        return False
+
     def keep(self, span: Emitted, size: int) -> None:
         """Take a span of another library, where the exporter keeps those."""
         if self.exporter.keeps_foreign:
             self._foreign += 1
             self.offer(span, size)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so much waits here that some of what comes next may be dropped."""
+        return self._spans.is_crowded or self._evaluations.is_crowded
 
     def barrier(self) -> Barrier:
         """Return a barrier that is set once everything offered so far is dealt with."""
@@ -302,3 +340,19 @@ class Delivery:
                 if not again.retryable or self._closing.is_set() or is_late:
                     raise
                 error = again
+
+
+def _trace_of(item: Emitted) -> str | None:
+    """Return the id of the trace that a record is about."""
+    return item.trace_id if isinstance(item, SpanData) else item.target.trace_id
+
+
+def _weighted(item: Emitted, chance: float) -> Emitted:
+    """Return a record that was kept with a chance, beside those with which it was made."""
+    if type(item) is SpanData:
+        return replace(item, inclusion_probability=(item.inclusion_probability or 1.0) * chance)
+    if type(item) is EvaluationEvent:
+        made = item.evaluation
+        kept = replace(made, inclusion_probability=made.inclusion_probability * chance)
+        return replace(item, evaluation=kept)
+    return item

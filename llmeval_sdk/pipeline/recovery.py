@@ -312,6 +312,8 @@ class Spooling:
 
     def _take(self) -> Iterator[Spooled]:
         under_way = sum(len(adopted.under_way) for adopted in self._adopted.values())
+        if any(delivery.is_crowded for delivery in self._deliveries):
+            return  # they wait in their files, where nothing is lost
         for file, adopted in self._adopted.items():
             while adopted.waiting and under_way < MAX_ADOPTED:
                 first = adopted.waiting.popleft()

@@ -8,13 +8,16 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from doubles import Exporter
+from doubles import Exporter, Hanging
 from plans import change_plan
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation.sampling import overload_draw, sampling_draw
+from llmeval_sdk.model import Evaluation, EvaluationEvent, SpanData, Target
+from llmeval_sdk.model.protocols import complete_exporter
 from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.batch_exporter import Delivery
 from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.overload import FULL, HALF, NEAR, chance_of_scores, chance_of_traces
@@ -338,3 +341,58 @@ def test_a_spool_that_is_full_says_so(tmp_path):
         with llmeval.workflow("large", request="x" * 100_000):
             pass
     assert intake.dropped.snapshot() == {"spool_full": 1}
+
+
+def span_of(number, trace, parent=None):
+    return SpanData(f"{trace:032x}", f"{number + 1:016x}", parent, "step", "task", 0, 1)
+
+
+def test_an_exporter_that_is_too_slow_gets_whole_traces_with_their_scores():
+    """Other exporters get all; what it gets is weighted, and all it does not get is counted."""
+    slow, healthy = Hanging(), Exporter()
+    deliveries = [
+        Delivery(complete_exporter(exporter), max_records=RECORDS, max_bytes=1 << 30)
+        for exporter in (slow, healthy)
+    ]
+    traces = 3 * RECORDS // STEPS
+    for trace in range(traces):
+        for delivery in deliveries:
+            for number in range(STEPS):
+                delivery.offer(span_of(number, trace), 1_000)
+            target = Target(f"{trace:032x}", f"{1:016x}", "step", "task")
+            delivery.offer(EvaluationEvent("e", target, Evaluation("good", 1.0), 0), 1_000)
+        deliveries[1].barrier().done.wait(30)
+    created = traces * (STEPS + 1)
+    assert healthy.received == created
+    assert {span.inclusion_probability for span in healthy.spans} == {None}
+    slow.release.set()
+    assert deliveries[0].barrier().done.wait(30)
+    stats = deliveries[0].stats(created, {})
+    assert stats.balanced
+    assert stats.delivered == slow.received
+    assert set(stats.dropped) == {"exporter_full"}
+    kept = whole(slow.spans)
+    assert kept < traces / 2
+    assert {event.target.trace_id for event in slow.evaluations} == {s.trace_id for s in slow.spans}
+    for span, event in zip(slow.spans[::STEPS], slow.evaluations, strict=True):
+        assert (span.inclusion_probability or 1.0) == event.evaluation.inclusion_probability
+    weights = [1 / event.evaluation.inclusion_probability for event in slow.evaluations]
+    assert 0.5 * traces < sum(weights) < 1.6 * traces
+    assert max(weights) > 1
+
+
+def test_what_was_drawn_before_is_not_drawn_again():
+    """A trace that stayed in the queue with a lower chance stays here, and keeps its weight."""
+    exporter = Hanging()
+    delivery = Delivery(complete_exporter(exporter), max_records=RECORDS, max_bytes=1 << 30)
+    for number in range(int(RECORDS * (NEAR + FULL) / 2)):
+        delivery._spans.put(span_of(number, number), 1)
+    level = chance_of_traces(delivery._spans.level)
+    stayed = [t for t in range(1_000, 2_000) if overload_draw(f"{t:032x}") < level / 2][:20]
+    for trace in stayed:
+        delivery.offer(replace(span_of(0, trace), inclusion_probability=level / 2), 1)
+    exporter.release.set()
+    assert delivery.barrier().done.wait(30)
+    spans = [span for span in exporter.spans if int(span.trace_id, 16) in stayed]
+    assert len(spans) == len(stayed)
+    assert {span.inclusion_probability for span in spans} == {level / 2}
