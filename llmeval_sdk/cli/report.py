@@ -51,6 +51,7 @@ from llmeval_sdk.store.labels import (
     percents,
     user_feedback,
 )
+from llmeval_sdk.store.losses import losses
 from llmeval_sdk.store.populations import (
     NO_PREDICTOR,
     PERIODS,
@@ -61,7 +62,7 @@ from llmeval_sdk.store.populations import (
     overall,
     populations,
 )
-from llmeval_sdk.store.reader import StoreReader, judged_by_stand_in, undelivered
+from llmeval_sdk.store.reader import StoreReader, judged_by_stand_in
 from llmeval_sdk.store.scores import (
     EvaluationScope,
     NotRunSummary,
@@ -633,7 +634,7 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
         if trend_by is not None:
             trend = populations(reader, selection, known, by_period(PERIODS[trend_by]))
         alerts = _followed(reader, args, selection, known)
-        lost = reader.read(undelivered)
+        lost = reader.read(lambda store: losses(store, args.since, args.until))
         answers = reader.read(lambda store: unanswered(store, args.since, span_name=args.span_name))
         compared = reader.read(
             lambda store: compare_rules(

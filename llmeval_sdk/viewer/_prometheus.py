@@ -27,8 +27,9 @@ from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.statistics.reasons import STEPS
 from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.hourly_traffic import OTHER, HourlyTraffic, SpanFacts
+from llmeval_sdk.store.losses import losses
 from llmeval_sdk.store.populations import Population, SharedReadings, overall, populations
-from llmeval_sdk.store.reader import StoreReader, undelivered
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope
 from llmeval_sdk.store.state import LEDGER, ledger_path, text_in
 from llmeval_sdk.viewer._site import Background, BackgroundTask, NoStoreError
@@ -357,7 +358,7 @@ def metrics_page() -> Callable[[Request], Response]:
             try:
                 with readers.lend() as reader:
                     reader.read(lambda store: traffic.look(store, time.time_ns(), reader.location))
-                    metrics.lose(reader.read(undelivered))
+                    metrics.lose(reader.read(losses))
                     location = reader.location
                 scores.show(source, location)
             except NoStoreError as unread:

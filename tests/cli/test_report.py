@@ -20,6 +20,7 @@ from llmeval_sdk.model import (
     Target,
     Usage,
 )
+from llmeval_sdk.store.losses import Process
 
 
 def fill(store):
@@ -100,7 +101,7 @@ def test_columns_stand_under_each_other(llmeval, store):
 def test_what_never_arrived_elsewhere_is_told(llmeval, store):
     """The losses that the app's processes noted stand in the report, as text and as JSON."""
     fill(store)
-    store.writer.note_losses("lost:1", {"otlp": {"exporter_full": 1_200}})
+    store.writer.note_losses(Process(1, 1), {"otlp": {"exporter_full": 1_200}})
     done = llmeval("report", "--store", store.path)
     assert re.search(r"otlp +exporter_full +1,200", done.stdout), done.stdout
     found = json.loads(llmeval("report", "--store", store.path, "--json").stdout)

@@ -1,0 +1,170 @@
+"""What the processes that write a store could not deliver: by hour, exporter and reason.
+
+A note is a row of ``meta``. Each process has one for every hour in which it noticed a loss, and one
+that may be empty for the hour in which it began to write: so whoever has nothing but the store
+knows when the app was started last. Notes of earlier releases have no hour; they count in the hour
+in which their process began.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from llmeval_sdk.model import HOUR_NS
+from llmeval_sdk.store.encode import dumps, loads
+
+
+Losses = Mapping[str, Mapping[str, int]]
+"""How many records could not be delivered, by exporter and reason."""
+LOCAL = "local"
+"""The exporter that writes the store: what it lost is not in the store."""
+
+
+class Process(NamedTuple):
+    """A process that writes a store."""
+
+    started_ns: int
+    pid: int
+
+
+_STARTED_NS = time.time_ns()
+
+
+class LossNotes:
+    """Turns what this process has lost so far into what it has lost since its last note."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._noted: Losses | None = None
+
+    def note(self, lost: Losses, write: Callable[[Process, Losses], None]) -> None:
+        """Have what is new written; where that raises, the next note has it as well."""
+        with self._lock:
+            if lost != self._noted:
+                write(Process(_STARTED_NS, os.getpid()), _since(self._noted or {}, lost))
+                self._noted = lost
+
+
+_OF_STORES: dict[tuple[int, str], LossNotes] = {}
+
+
+def notes_of(store: str) -> LossNotes:
+    """Return the notes of this process for a store.
+
+    An app that is configured again has another exporter and the same counters. A forked child has
+    counters of its own, which begin at nothing.
+    """
+    return _OF_STORES.setdefault((os.getpid(), store), LossNotes())
+
+
+def _since(before: Losses, lost: Losses) -> Losses:
+    """Return how far counters have risen. They fall where a configuration is gone with its own."""
+    risen = {
+        name: {
+            reason: times - known
+            for reason, times in reasons.items()
+            if times > (known := before.get(name, {}).get(reason, 0))
+        }
+        for name, reasons in lost.items()
+    }
+    return {name: reasons for name, reasons in risen.items() if reasons}
+
+
+def add_note(connection: sqlite3.Connection, process: Process, lost: Losses, time_ns: int) -> None:
+    """Add losses to the note of a process for an hour, inside the caller's transaction."""
+    hour = time_ns - time_ns % HOUR_NS
+    key = f"{_key(hour)}:{process.pid}:{process.started_ns:020d}"
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    whole: dict[str, Counter[str]] = {}
+    for note in (_readable(row[0]) if row else {}, lost):
+        for name, reasons in note.items():
+            whole.setdefault(name, Counter()).update(reasons)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, dumps(whole)))
+
+
+def forget_notes(connection: sqlite3.Connection, before_ns: int) -> None:
+    """Delete the notes of hours that were over before a time."""
+    connection.execute(
+        "DELETE FROM meta WHERE key >= 'lost:' AND key < ?", (_key(before_ns - HOUR_NS),)
+    )
+
+
+def losses(
+    connection: sqlite3.Connection, since_ns: int | None = None, until_ns: int | None = None
+) -> dict[str, dict[str, int]]:
+    """Add up what all processes lost in a period, by exporter and reason; its hours count whole."""
+    return _summed(note for note in _notes(connection, since_ns, until_ns))
+
+
+def last_start(connection: sqlite3.Connection) -> int | None:
+    """Return when the newest of the processes began that write the store; ``None`` if unknown."""
+    return max((note.started_ns for note in _notes(connection)), default=None)
+
+
+def losses_of_start(
+    connection: sqlite3.Connection, started_ns: int, since_ns: int
+) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
+    """Return what was lost by processes that began at a time or later, and by those before them.
+
+    Of the latter, what they lost since the other time counts.
+    """
+    notes = list(_notes(connection))
+    return (
+        _summed(note for note in notes if note.started_ns >= started_ns),
+        _summed(n for n in notes if n.started_ns < started_ns and n.hour_ns + HOUR_NS > since_ns),
+    )
+
+
+class _Note(NamedTuple):
+    hour_ns: int
+    started_ns: int
+    lost: Losses
+
+
+def _key(hour_ns: int) -> str:
+    """Return how the names of an hour's notes begin; those of earlier hours sort before it."""
+    return f"lost:{max(hour_ns, 0):020d}"
+
+
+def _notes(
+    connection: sqlite3.Connection, since_ns: int | None = None, until_ns: int | None = None
+) -> Iterator[_Note]:
+    first = _key(since_ns - since_ns % HOUR_NS) if since_ns is not None else "lost:"
+    end = _key(until_ns) if until_ns is not None else "lost;"
+    for key, value in connection.execute(_NOTES, (first, end)):
+        parts = [*str(key)[:80].split(":"), "", ""]
+        numbers = [int(part) if part.isascii() and part.isdecimal() else 0 for part in parts]
+        hour, started = numbers[1], numbers[3] or numbers[1]
+        yield _Note(hour - hour % HOUR_NS, started, _readable(value))
+
+
+def _readable(note: object) -> Losses:
+    """Read a note; what is no mapping of numbers by name and reason is left out."""
+    try:
+        plain = loads(note, {})  # type: ignore[arg-type]
+    except (ValueError, TypeError):  # of a damaged store
+        return {}
+    return {
+        name: {reason: n for reason, n in reasons.items() if type(n) is int}
+        for name, reasons in (plain.items() if isinstance(plain, dict) else ())
+        if isinstance(reasons, dict)
+    }
+
+
+def _summed(notes: Iterator[_Note]) -> dict[str, dict[str, int]]:
+    whole: dict[str, dict[str, int]] = {}
+    for note in notes:
+        for name, reasons in note.lost.items():
+            into = whole.setdefault(name, {})
+            for reason, times in reasons.items():
+                into[reason] = into.get(reason, 0) + times
+    return whole
+
+
+_NOTES = "SELECT key, value FROM meta WHERE key >= ? AND key < ? ORDER BY key"
