@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from llmeval_sdk.model import HOUR_NS
@@ -99,7 +99,7 @@ def losses(
     connection: sqlite3.Connection, since_ns: int | None = None, until_ns: int | None = None
 ) -> dict[str, dict[str, int]]:
     """Add up what all processes lost in a period, by exporter and reason; its hours count whole."""
-    return _summed(note for note in _notes(connection, since_ns, until_ns))
+    return _summed(_notes(connection, since_ns, until_ns))
 
 
 def last_start(connection: sqlite3.Connection) -> int | None:
@@ -108,17 +108,22 @@ def last_start(connection: sqlite3.Connection) -> int | None:
 
 
 def losses_of_start(
-    connection: sqlite3.Connection, started_ns: int, since_ns: int
-) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, int]]]:
-    """Return what was lost by processes that began at a time or later, and by those before them.
+    connection: sqlite3.Connection, started_ns: int, since_ns: int, earliest_ns: int
+) -> tuple[Losses, Losses]:
+    """Return what was lost since the last start, and what was lost before it.
 
-    Of the latter, what they lost since the other time counts.
+    Args:
+        connection: of the store.
+        started_ns: The losses of processes that began then or later are those of the last start.
+        since_ns: Of these, the hours that are over by then count as before it.
+        earliest_ns: What was lost in hours that were over by then is left out.
     """
-    notes = list(_notes(connection))
-    return (
-        _summed(note for note in notes if note.started_ns >= started_ns),
-        _summed(n for n in notes if n.started_ns < started_ns and n.hour_ns + HOUR_NS > since_ns),
-    )
+    after: list[_Note] = []
+    before: list[_Note] = []
+    for note in _notes(connection, earliest_ns):
+        is_recent = note.started_ns >= started_ns and note.hour_ns + HOUR_NS > since_ns
+        (after if is_recent else before).append(note)
+    return _summed(after), _summed(before)
 
 
 class _Note(NamedTuple):
@@ -157,7 +162,7 @@ def _readable(note: object) -> Losses:
     }
 
 
-def _summed(notes: Iterator[_Note]) -> dict[str, dict[str, int]]:
+def _summed(notes: Iterable[_Note]) -> dict[str, dict[str, int]]:
     whole: dict[str, dict[str, int]] = {}
     for note in notes:
         for name, reasons in note.lost.items():

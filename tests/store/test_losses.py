@@ -66,8 +66,11 @@ def test_losses_of_the_last_start_are_told_from_earlier_ones(writer):
     writer.note_losses(Process(NOON + 1, 1), {"local": {"queue_full": 5}}, NOON + 2)
     writer.note_losses(Process(NOON + 9, 2), {}, NOON + 9)
     assert read(writer, last_start) == NOON + 9
-    since, before = read(writer, losses_of_start, NOON + 9, NOON)
+    since, before = read(writer, losses_of_start, NOON + 9, NOON + 9, NOON)
     assert (since, before) == ({}, {"local": {"queue_full": 5}})
+    late = NOON + 2 * HOUR_NS
+    assert read(writer, losses_of_start, NOON + 1, late, NOON) == ({}, before)
+    assert read(writer, losses_of_start, NOON + 1, late, late) == ({}, {})
 
 
 def test_notes_of_earlier_releases_are_read(writer):
