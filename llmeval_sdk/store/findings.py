@@ -51,7 +51,7 @@ class Finding(NamedTuple):
         return f"{self.words} {self.advice}".rstrip()
 
 
-def findings(reader: StoreReader, max_bytes: int, now_ns: int) -> list[Finding]:
+def findings_of(reader: StoreReader, max_bytes: int, now_ns: int) -> list[Finding]:
     """Return what is to be known of a store now, problems first.
 
     Args:
@@ -87,7 +87,7 @@ def of_disk(location: str, max_bytes: int) -> Iterator[Finding]:
 
 
 def _of_store(connection: sqlite3.Connection, now_ns: int) -> Iterator[Finding]:
-    started = last_start(connection) or 0
+    started = min(last_start(connection) or 0, now_ns)  # a clock may have been wrong
     since = max(started, now_ns - RECENT_NS)
     recent, earlier = losses_of_start(connection, started, since, now_ns - EARLIER_NS)
     yield from _of_losses(recent, f"since {moment(since)[:16]} UTC", is_problem=True)

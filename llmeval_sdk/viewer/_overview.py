@@ -13,6 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk.model import HOUR_NS
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.store.findings import findings_of
 from llmeval_sdk.store.hourly_traffic import HourlyTraffic, TrafficHour
 from llmeval_sdk.store.labels import FeedbackInPeriod, feedback_of_period
 from llmeval_sdk.store.reader import StoreReader
@@ -74,6 +76,7 @@ def show(request: Request) -> Response:
         until = now - now % HOUR_NS + HOUR_NS
         since = until - length
         feedback = reader.read(lambda store: feedback_of_period(store, since, until))
+        found = findings_of(reader, runtime.settings().store_max_bytes, now)
         state = reader.read(state_of)
     requests, calls = (traffic.total(of, since, until) for of in ("requests", "calls"))
     before = [_sum(traffic.total(of, since - length, since)) for of in ("requests", "calls")]
@@ -94,7 +97,7 @@ def show(request: Request) -> Response:
         requests=_rows(requests), calls=_rows(calls), scores=scores,
         feedback=feedback, feedback_charts=[_with_chart(each) for each in named[:MAX_ROWS]],
         unshown=max(len(named) - MAX_ROWS, 0),
-        asked=_sum(requests).count, ranges=tuple(RANGES), range=name, state=state,
+        asked=_sum(requests).count, ranges=tuple(RANGES), range=name, findings=found, state=state,
     )  # fmt: skip
 
 

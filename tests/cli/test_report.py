@@ -108,6 +108,16 @@ def test_what_never_arrived_elsewhere_is_told(llmeval, store):
     assert found["lost"] == {"otlp": {"exporter_full": 1_200}}
 
 
+def test_the_report_begins_with_what_is_to_be_known_of_the_store(llmeval, store):
+    """Whoever reads figures learns first that some are missing, as `llmeval doctor` says it."""
+    fill(store)
+    store.writer.note_losses(Process(time.time_ns(), 1), {"local": {"queue_full": 31_656}})
+    head = llmeval("report", "--store", store.path).stdout.partition("Scores\n")[0]
+    assert "PROBLEM: 31,656 records never reached the store since" in head
+    (finding,) = json.loads(llmeval("report", "--store", store.path, "--json").stdout)["findings"]
+    assert (finding["is_problem"], finding["number"]) == (True, 31_656)
+
+
 def test_json_holds_the_same(llmeval, store):
     """Scripts get numbers, not bars."""
     fill(store)

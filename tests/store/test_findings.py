@@ -11,7 +11,7 @@ from cli_fixtures import Store
 
 from llmeval_sdk.model import DAY_NS, HOUR_NS, Failure
 from llmeval_sdk.statistics.reasons import LOSSES
-from llmeval_sdk.store.findings import findings
+from llmeval_sdk.store.findings import findings_of
 from llmeval_sdk.store.losses import Process
 from llmeval_sdk.store.reader import StoreReader
 
@@ -29,7 +29,7 @@ def store(tmp_path):
 
 def read(store, max_bytes=0):
     with closing(StoreReader(store.path)) as reader:
-        return findings(reader, max_bytes, NOW + 1)
+        return findings_of(reader, max_bytes, NOW + 1)
 
 
 def lose(store, reason, times, *, at=NOW, started=NOW, exporter="local"):

@@ -12,6 +12,7 @@ from viewer_store import Store
 
 from llmeval_sdk import viewer
 from llmeval_sdk.model import JUDGE_TAG, Failure, Usage
+from llmeval_sdk.store.losses import Process
 
 
 SECOND = 1_000_000_000
@@ -37,6 +38,18 @@ def fill(store, count=200, ago=600, **more):
 def text_of(page):
     """Return what a page says, without its charts."""
     return " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"(?s)<svg.*?</svg>", "", page.text)).split())
+
+
+def test_what_is_to_be_known_of_the_store_stands_above_all(site, store):
+    """Losses since the last start, by reason and with what helps, as `llmeval doctor` says them."""
+    fill(store)
+    assert "To be known" not in text_of(site.get("/overview"))
+    lost = {"local": {"queue_full": 31_656}}
+    store.writer.note_losses(Process(time.time_ns(), 1), lost)
+    told = text_of(site.get("/overview"))
+    assert "To be known 31,656 records never reached the store since" in told
+    assert "`llmeval agent`" in told
+    assert told.index("To be known") < told.index("requests")
 
 
 def test_it_shows_volume_errors_latency_and_cost(site, store):
