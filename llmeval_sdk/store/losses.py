@@ -17,11 +17,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from llmeval_sdk.model import HOUR_NS
+from llmeval_sdk.model.protocols import TRACES
 from llmeval_sdk.store.encode import dumps, loads
 
 
 Losses = Mapping[str, Mapping[str, int]]
-"""How many records could not be delivered, by exporter and reason."""
+"""How many records could not be delivered, by exporter and reason, and under `TRACES` how many
+traces, by exporter."""
 LOCAL = "local"
 """The exporter that writes the store: what it lost is not in the store."""
 
@@ -99,7 +101,31 @@ def losses(
     connection: sqlite3.Connection, since_ns: int | None = None, until_ns: int | None = None
 ) -> dict[str, dict[str, int]]:
     """Add up what all processes lost in a period, by exporter and reason; its hours count whole."""
-    return _summed(_notes(connection, since_ns, until_ns))
+    whole = _summed(_notes(connection, since_ns, until_ns))
+    whole.pop(TRACES, None)
+    return whole
+
+
+class Missing(NamedTuple):
+    """What a store lacks of a period, because it was lost on the way."""
+
+    records: int
+    traces: int
+    """How many of them are the first span of a trace; 0 where that was not counted."""
+    reasons: Mapping[str, int]
+    """The records by reason, the most frequent first."""
+
+
+def missing(
+    connection: sqlite3.Connection, since_ns: int | None = None, until_ns: int | None = None
+) -> Missing | None:
+    """Return what a store lacks of a period, whose hours count whole; ``None`` for nothing."""
+    whole = _summed(_notes(connection, since_ns, until_ns))
+    reasons = sorted(whole.get(LOCAL, {}).items(), key=lambda item: -item[1])
+    if not reasons:
+        return None
+    records = sum(times for _, times in reasons)
+    return Missing(records, whole.get(TRACES, {}).get(LOCAL, 0), dict(reasons))
 
 
 def last_start(connection: sqlite3.Connection) -> int | None:
@@ -123,7 +149,10 @@ def losses_of_start(
     for note in _notes(connection, earliest_ns):
         is_recent = note.started_ns >= started_ns and note.hour_ns + HOUR_NS > since_ns
         (after if is_recent else before).append(note)
-    return _summed(after), _summed(before)
+    both = _summed(after), _summed(before)
+    for whole in both:
+        whole.pop(TRACES, None)
+    return both
 
 
 class _Note(NamedTuple):

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 from doubles import Failing
+from plans import change_plan
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.config import Settings
@@ -12,7 +13,7 @@ from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters.local import LocalExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.registry import exporter_factory
-from llmeval_sdk.store.losses import losses
+from llmeval_sdk.store.losses import losses, missing
 from llmeval_sdk.store.reader import StoreReader
 
 
@@ -93,3 +94,34 @@ def test_the_store_tells_what_another_exporter_lost(tmp_path):
         found = reader.read(losses)
     assert set(found) == {"failing"}
     assert 0 < found["failing"]["unauthorized"] <= lost["unauthorized"]
+
+
+def test_the_store_tells_how_many_traces_it_lacks(tmp_path):
+    """Of what was lost while another program held the file, the first spans are counted apart."""
+    store = str(tmp_path / "app.db")
+    llmeval.configure(store=store, exporters=["local"])
+    change_plan(queue_records=20)
+
+    def answer(times):
+        for _ in range(times):
+            with llmeval.workflow("answer", request="a question"), llmeval.task("step"):
+                pass
+
+    answer(1)
+    llmeval.flush(10)
+    with closing(sqlite3.connect(store, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answer(300)
+        llmeval.flush(0.1)
+        other.execute("ROLLBACK")
+    llmeval.flush(10)
+    answer(1)
+    llmeval.flush(10)
+    account = llmeval.stats().exporters["local"]
+    llmeval.shutdown(5)
+    with closing(StoreReader(store)) as reader:
+        roots = "SELECT count(*) FROM spans WHERE parent_id IS NULL"
+        (stored,) = reader.read(lambda connection: connection.execute(roots).fetchone())
+        lacking = reader.read(missing)
+    assert lacking.traces == account.lost_traces == 302 - stored > 0
+    assert lacking.records == sum(account.lost.values())

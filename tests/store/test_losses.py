@@ -8,7 +8,14 @@ from contextlib import closing
 import pytest
 
 from llmeval_sdk.model import HOUR_NS
-from llmeval_sdk.store.losses import LossNotes, Process, last_start, losses, losses_of_start
+from llmeval_sdk.store.losses import (
+    LossNotes,
+    Process,
+    last_start,
+    losses,
+    losses_of_start,
+    missing,
+)
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
 
@@ -94,3 +101,14 @@ def test_notes_go_with_the_traces_of_their_time(writer):
         writer.note_losses(Process(1, 1), {"otlp": {"exporter_full": times}}, at)
     writer.prune()
     assert read(writer, losses) == {"otlp": {"exporter_full": 5}}
+
+
+def test_what_a_store_lacks_of_a_window_has_its_records_and_its_traces(writer):
+    """Only what was to go into the store counts; where traces were counted, they are told."""
+    lost = {"local": {"queue_full": 9, "disk_full": 20}, "otlp": {"http_413": 7}}
+    writer.note_losses(Process(1, 1), {**lost, "traces": {"local": 4, "otlp": 1}}, NOON)
+    assert read(writer, losses) == lost
+    lacking = read(writer, missing, NOON, NOON + 1)
+    assert (lacking.records, lacking.traces) == (29, 4)
+    assert list(lacking.reasons) == ["disk_full", "queue_full"]
+    assert read(writer, missing, NOON + HOUR_NS) is None
