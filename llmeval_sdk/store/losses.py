@@ -14,11 +14,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import sqrt
 from typing import NamedTuple
 
 from llmeval_sdk.model import HOUR_NS
 from llmeval_sdk.model.protocols import TRACES
 from llmeval_sdk.store.encode import dumps, loads
+from llmeval_sdk.text.terminal import percent, plural
 
 
 Losses = Mapping[str, Mapping[str, int]]
@@ -106,7 +109,8 @@ def losses(
     return whole
 
 
-class Missing(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Missing:
     """What a store lacks of a period, because it was lost on the way."""
 
     records: int
@@ -153,6 +157,63 @@ def losses_of_start(
     for whole in both:
         whole.pop(TRACES, None)
     return both
+
+
+@dataclass(frozen=True, slots=True)
+class Completeness:
+    """How much of a period a store has, of which records were lost on the way."""
+
+    missing: Missing
+    stored: int
+    """How many of its requests, the first spans of traces, are stored."""
+    is_weighted: bool
+    """Whether those that are stored stand for all that is lost, so that figures are estimates."""
+
+    @property
+    def share(self) -> float | None:
+        """The share of the traces that is stored, 0..1; ``None`` where nobody counted the lost."""
+        traces = self.missing.traces
+        return self.stored / (self.stored + traces) if traces else None
+
+    @property
+    def sign(self) -> str:
+        """What stands before a total: that it is an estimate, or at least so much."""
+        return "≈ " if self.is_weighted else "≥ "
+
+    @property
+    def sentence(self) -> str:
+        """Say what is missing, and what that means for figures."""
+        reasons = ", ".join(f"{reason} {times:,}" for reason, times in self.missing.reasons.items())
+        lost = f"{plural(self.missing.records, 'record')} lost ({reasons})"
+        if self.share is not None:
+            whole = self.stored + self.missing.traces
+            lost = f"{percent(self.share)} of {whole:,} traces stored, {lost}"
+        if self.is_weighted:
+            return f"{lost}: figures are weighted by the chance of each trace to stay."
+        return f"{lost}: totals are at least these, and the rest is of what is stored."
+
+
+def completeness(
+    lacking: Missing | None, stored: int, count: float, variance: float
+) -> Completeness | None:
+    """Compare what is lost of a period with what the requests that are stored stand for.
+
+    Args:
+        lacking: What the store lacks of the period.
+        stored: How many of its requests are stored.
+        count: How many these stand for.
+        variance: Of that number.
+    """
+    if lacking is None:
+        return None
+    whole = stored + lacking.traces
+    near = max(NEAR * whole, 4 * sqrt(variance))
+    is_weighted = bool(lacking.traces) and count > stored and abs(count - whole) <= near
+    return Completeness(lacking, stored, is_weighted)
+
+
+NEAR = 0.02
+"""How far the weights may be off what was counted, as a share of all requests."""
 
 
 class _Note(NamedTuple):

@@ -15,7 +15,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Literal, NamedTuple, Protocol
 
@@ -26,6 +26,7 @@ from llmeval_sdk.model.records import ENDED_WITHOUT_ANSWER, OWNERS
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import LIMIT_LENGTH
+from llmeval_sdk.store.losses import Completeness, completeness, missing
 from llmeval_sdk.store.selection import OTHERS, TAG, read_by, value_sql
 from llmeval_sdk.store.splits import BY_SLICE
 from llmeval_sdk.store.weighted import Percentiles, Sample, Thinned, weight_of
@@ -767,6 +768,8 @@ class Traffic:
     """How many calls have no known price, by model."""
     silent_models: Mapping[str, int]
     """How many calls succeeded without reporting the tokens they used, by model."""
+    completeness: Completeness | None = None
+    """How much of the period is stored, of all requests; ``None`` where nothing is lost."""
 
 
 def check(by: str) -> str:
@@ -806,11 +809,43 @@ def traffic(
     left_out = len(ranked) - len(groups)
     if left_out:
         groups.append(rest.group(OTHERS, units[ranked[-1]]))
-    unknown = [
+    unpriced, silent = (
         {name: round(calls) for name, calls in models.most_common(MAX_MODELS)}
         for models in (reading.pricing.unpriced, reading.pricing.silent)
-    ]
-    return Traffic(by, reading.all_calls.group(None, "call"), tuple(groups), left_out, *unknown)
+    )
+    stored = completeness_of(connection, scope)
+    if stored is not None and not stored.is_weighted:
+        groups = [_without_interval(group) for group in groups]
+    total = reading.all_calls.group(None, "call")
+    return Traffic(by, total, tuple(groups), left_out, unpriced, silent, stored)
+
+
+def completeness_of(
+    connection: sqlite3.Connection,
+    scope: TrafficScope = TrafficScope(),  # noqa: B008
+) -> Completeness | None:
+    """Say how much of a scope's period is stored, of all requests; ``None``: all of it."""
+    lacking = missing(connection, scope.since, scope.until)
+    if lacking is None:
+        return None
+    where, arguments = scope._replace(span_name=None).where()
+    row = connection.execute(f"{_STORED_SQL} WHERE parent_id IS NULL AND {where}", arguments)
+    return completeness(lacking, *row.fetchone())
+
+
+_CHANCE = "CASE WHEN inclusion_probability > 0 THEN min(inclusion_probability, 1) ELSE 1 END"
+_STORED_SQL = f"""
+SELECT count(*), total(1 / {_CHANCE}), total((1 - {_CHANCE}) / ({_CHANCE} * {_CHANCE}))
+FROM main.spans INDEXED BY spans_summed
+"""  # noqa: S608 - constants
+
+
+def _without_interval(group: TrafficGroup) -> TrafficGroup:
+    """Leave the interval out that what is lost gives no ground for."""
+    latency = group.latency_seconds
+    if latency is None:
+        return group
+    return replace(group, latency_seconds=replace(latency, p95_interval=None))
 
 
 def overall(connection: sqlite3.Connection, scope: TrafficScope, pricing: Pricing) -> TrafficGroup:
