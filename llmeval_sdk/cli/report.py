@@ -661,7 +661,7 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
             "rules": compared,
             "tiers": tiered,
             "feedback": users,
-            "traffic": summed,
+            "traffic": plain_traffic(summed, ()),
             "alerts": _alerts(alerts, plain),
         }
         say_json(summary)

@@ -426,7 +426,7 @@ def test_figures_over_a_window_with_losses_say_so(llmeval, store):
     told = llmeval("report", "--store", store.path, "--by", "name")
     text = " ".join(told.stdout.split())
     assert "80% of 500 traces stored, 31,656 records lost (queue_full 31,656): totals are" in text
-    assert re.search(r"answer ≥ 400 .* ≥ 36,000 ≥ 4,000 ≥ \$4\.0000", text), text
+    assert re.search(r"chat ≥ 400 .* ≥ 36,000 ≥ 4,000 ≥ \$4\.0000", text), text
     assert not re.search(r"s \[\d", text)
     plain = json.loads(llmeval("report", "--store", store.path, "--json").stdout)["traffic"]
     assert plain["completeness"]["share"] == 0.8
