@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from time import monotonic, thread_time
 
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import JUDGE_TAG, Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.model.protocols import BaseExporter
 from llmeval_sdk.pipeline.overload import Decided, chance_of_traces, drawn
 from llmeval_sdk.pipeline.queue import BoundedQueue
@@ -21,7 +21,7 @@ from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.process.exits import Ending, ending_by, seconds_left
 from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.process.retries import pauses
-from llmeval_sdk.process.shield import Counts, shield, swallow, tell
+from llmeval_sdk.process.shield import Count, Counts, shield, swallow, tell
 from llmeval_sdk.tracing.internals import off
 
 
@@ -113,6 +113,7 @@ class Delivery:
         self._dropped = Counts()
         self._decided = Decided()
         """The chances of the latest traces to be delivered here."""
+        self._lost_traces = Count()
 
     # -- the worker's side ----------------------------------------------------------------------
 
@@ -134,6 +135,7 @@ class Delivery:
             if counted:
                 self._dropped.add("exporter_full")
                 self.missed += 1
+                self._lose_traces([item])
             live = self.exporter.live
             if live is not None and type(item) is SpanData:
                 with shield(f"exporter {self.name}", calls_out=True):
@@ -210,7 +212,15 @@ class Delivery:
         self._spans.clear()
         self._evaluations.clear()
 
-    def stats(self, created: int, dropped_before: Mapping[str, int]) -> ExporterStats:
+    def _lose_traces(self, items: Iterable[object]) -> None:
+        """Count the traces of the app whose first span in this process is lost."""
+        for item in items:
+            if type(item) is SpanData and item.is_local_root and JUDGE_TAG not in item.tags:
+                self._lost_traces.add()
+
+    def stats(
+        self, created: int, dropped_before: Mapping[str, int], traces_before: int = 0
+    ) -> ExporterStats:
         """Return the account; what neither arrived nor was dropped is still under way."""
         dropped, created = dict(dropped_before), created + self._foreign
         for reason, times in self._dropped.snapshot().items():
@@ -218,7 +228,10 @@ class Delivery:
         gone = self._delivered + self._unknown + sum(dropped.values())
         in_memory = self.exporter.in_memory
         waiting = created - gone
-        return ExporterStats(created, self._delivered, dropped, waiting, self._unknown, in_memory)
+        traces = traces_before + self._lost_traces.value
+        return ExporterStats(
+            created, self._delivered, dropped, waiting, self._unknown, in_memory, traces
+        )
 
     def work(self, ending: Ending, begun: float) -> None:
         """Do the thread's work on this one, where no thread can be started: once, without retries.
@@ -301,6 +314,7 @@ class Delivery:
                 self._dropped.add(reason, times)
             self._count(error.delivered)
             self.missed += lost if error.retryable else 0
+            self._lose_traces(batch.spans * (lost == len(batch)))  # else nobody knows which ones
             if error.answered:
                 self._dropped.add(error.reason, lost)
             else:
@@ -309,6 +323,7 @@ class Delivery:
             if not swallow(f"exporter {self.name}", error):
                 raise
             self._dropped.add(type(error).__name__, len(batch))
+            self._lose_traces(batch.spans)
         else:
             for reason, times in refused.items():
                 self._dropped.add(reason, times)

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     )
     from llmeval_sdk.pipeline.given import Given
     from llmeval_sdk.pipeline.plan import Plan
-    from llmeval_sdk.pipeline.stats import Stats
+    from llmeval_sdk.pipeline.stats import ExporterStats, Stats
 
 
 # Connects tracing with the other tracing libraries of this process, so that spans nest.
@@ -168,10 +168,8 @@ class InForce:
         return _merged([pipeline.stats() for pipeline in self.all()])
 
     def lost(self) -> Mapping[str, Mapping[str, int]]:
-        """Return how many records are lost, by exporter and reason."""
-        return {
-            name: account.lost for name, account in self.stats().exporters.items() if account.lost
-        }
+        """Return how many records are lost, by exporter and reason; see `Services.losses`."""
+        return _lost(self.stats(), lambda account: account.lost)
 
     def flush(self, ending: Ending | None) -> Stats:
         """Wait until everything so far is delivered; see `Pipeline.flush`."""
@@ -249,6 +247,18 @@ def _end(old: Pipeline, seconds: float) -> None:
     with shield.shield("shutdown", calls_out=True):
         # Its spans are delivered beside its judges.
         old.shutdown(Ending.within(seconds)._replace(judges_share=0.9))
+
+
+def _lost(
+    stats: Stats, of: Callable[[ExporterStats], Mapping[str, int]]
+) -> dict[str, Mapping[str, int]]:
+    """Return what is lost; see `Services.losses`."""
+    from llmeval_sdk.model.protocols import TRACES
+
+    accounts = {name: account for name, account in stats.exporters.items() if of(account)}
+    traces = {name: account.lost_traces for name, account in accounts.items()}
+    lost = {name: of(account) for name, account in accounts.items()}
+    return {**lost, TRACES: traces} if any(traces.values()) else lost
 
 
 def _merged(results: Sequence[Stats]) -> Stats:
@@ -563,10 +573,7 @@ def _tell_losses(result: Stats) -> None:
     shield.write_notices()  # before the notes, since a disk may hang
     if losses:
         is_kept = "kept" in result.spool  # in the spool, for another process
-        lost = {
-            name: account.lost if is_kept else account.given_up
-            for name, account in result.exporters.items()
-        }
+        lost = _lost(result, lambda account: account.lost if is_kept else account.given_up)
         for pipeline in in_force.all():
             pipeline.note(lost)
 

@@ -61,6 +61,7 @@ class SpanProcessor:
         self.spans = Count()
         self.evaluations = Counts()
         self.dropped = Counts()
+        self.lost_traces = Count()
         self.closed = False
         self.successor: SpanProcessor | None = None
         """The intake of the pipeline that replaced this one: it takes all further records."""
@@ -272,6 +273,8 @@ class SpanProcessor:
         is_span = type(item) is Span
         inline = len(item.scored or ()) if is_span and item.is_evaluated else 0
         self.dropped.add(reason, 1 + inline)
+        if is_span and type(item.parent) is not Span and reason != "spooled":
+            self.lost_traces.add()
         self.evaluations.add("inline", inline)
         for name, live in self._live if is_span else ():
             with shield(f"exporter {name}", calls_out=True):

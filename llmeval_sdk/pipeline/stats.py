@@ -27,6 +27,8 @@ class ExporterStats:
     in_memory: int = 0
     """Of the delivered: kept in memory only, because the store's file was refused or could not be
     written; it ends with the process."""
+    lost_traces: int = 0
+    """How many of the records that are lost are the first span of a trace in this process."""
 
     def __add__(self, other: ExporterStats) -> ExporterStats:
         """Join the accounts of one exporter under two configurations."""
