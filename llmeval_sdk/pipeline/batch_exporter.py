@@ -309,7 +309,7 @@ class Delivery:
                 refused = self._send_again(batch, error)
         except ExportError as error:
             lost = len(batch) - error.delivered - sum(error.refused.values())
-            tell(f"exporter {self.name}", f"{error.reason}; {lost} records are lost")
+            tell(f"exporter {self.name}", f"{error.reason}; given up")
             for reason, times in error.refused.items():
                 self._dropped.add(reason, times)
             self._count(error.delivered)

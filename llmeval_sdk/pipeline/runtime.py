@@ -101,7 +101,6 @@ def _parent_in(bridges: tuple[ContextBridge, ...]) -> object:
 
 
 REFUSED = "it raised: until a call succeeds, no text is recorded and no judge runs"
-MORE_TIME = "flush(timeout=None) before the end waits for them, stats() counts them"
 RETIRING_SECONDS = 7.5
 """How long a replaced pipeline may take to judge and deliver its records. Its threads are gone when
 these and `threads.IDLE_SECONDS` are over: an app may be given another configuration at any time."""
@@ -446,6 +445,10 @@ def _housekeeping() -> None:
 
             if warning := namesake_warning():
                 shield.tell("installation", warning)
+    with shield.shield("losses"):
+        from llmeval_sdk.pipeline.loss_lines import loss_lines
+
+        loss_lines.look(in_force.stats)
     shield.write_notices()
     if "opentelemetry.metrics" in sys.modules and _metrics_shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):
@@ -569,7 +572,10 @@ def _before_sigterm() -> None:
 def _tell_losses(result: Stats) -> None:
     """Say what was not delivered, in the log and in the note that the store keeps."""
     if losses := result.losses:
-        shield.tell("llmeval at exit", f"{losses}; {MORE_TIME}")
+        from llmeval_sdk.pipeline.loss_lines import advice
+
+        given_up = {name: account.given_up for name, account in result.exporters.items()}
+        shield.tell("llmeval at exit", f"{losses}. {advice(given_up)} stats() counts them.")
     shield.write_notices()  # before the notes, since a disk may hang
     if losses:
         is_kept = "kept" in result.spool  # in the spool, for another process

@@ -255,7 +255,6 @@ class SpanProcessor:
             if type(item) is Span and not item.fate:
                 item.fate.append(0.0)  # the rest of its trace goes as well
             self.drop("queue_full", item)
-            tell("queue", "full, records are dropped and counted")
         elif self._asleep:
             self.wake()
 
