@@ -209,7 +209,7 @@ class SpanProcessor:
 
     def _hand_over(self, span: Span) -> None:
         if (span.fate or self.lane.is_crowded) and self._goes(span):
-            self.drop("queue_full", span)
+            self.drop("queue_full" if self._running else "spool_full", span)
         else:
             self._put(self.lane, span, span.size)
 

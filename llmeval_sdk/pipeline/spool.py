@@ -165,6 +165,11 @@ class Ring:
         return 1 - len(self._free) / self._slots
 
     @property
+    def largest(self) -> int:
+        """How many bytes a record may have at most."""
+        return self._slots * _ROOM
+
+    @property
     def is_crowded(self) -> bool:
         """Whether more than half of the slots are taken."""
         return 2 * len(self._free) < self._slots

@@ -21,7 +21,7 @@ from llmeval_sdk.pipeline.batch_exporter import Delivery
 from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.overload import FULL, HALF, NEAR, chance_of_scores, chance_of_traces
-from llmeval_sdk.pipeline.recovery import Spooling
+from llmeval_sdk.pipeline.recovery import MOST_FILES, Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.pipeline.spool import Folder
 from llmeval_sdk.testing import capture
@@ -319,19 +319,21 @@ def left_to_an_agent(tmp_path, size):
 def test_without_a_worker_the_spool_s_room_decides(tmp_path):
     """Whole traces go when the agent takes too little; what it took makes room at once."""
     with capture():
-        intake, privacy = left_to_an_agent(tmp_path, 1 << 20)
-        for number in range(300):
+        intake, privacy = left_to_an_agent(tmp_path, 1 << 19)
+        for number in range(1_000):
             request(number)
-        assert intake.dropped.snapshot().keys() == {"queue_full", "spooled"}
-        ring = intake.spool._file.ring
-        assert NEAR < ring.level < 1
-        kept = [privacy.unpack(ring.take(slot)[1]) for slot in ring.records()]
-        assert 0 < whole(kept) < 300
-        for slot in ring.records():
-            ring.clear(slot)
+        assert intake.dropped.snapshot().keys() == {"spool_full", "spooled"}
+        rings = [file.ring for file in intake.spool._files]
+        assert len(rings) == MOST_FILES
+        assert NEAR < intake.spool.level < 1
+        kept = [privacy.unpack(ring.take(slot)[1]) for ring in rings for slot in ring.records()]
+        assert 0 < whole(kept) < 1_000
+        for ring in rings:
+            for slot in ring.records():
+                ring.clear(slot)
         for number in range(40):
             request(number)
-        assert ring.level < HALF
+        assert intake.spool.level < HALF
 
 
 def test_a_spool_that_is_full_says_so(tmp_path):
