@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sized
 from queue import Empty, SimpleQueue
 from time import time_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.model.records import Retrieved, early_record, record_of
@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 _EARLY = "context_relevance"
 """Scored as soon as a retrieval ends, so that the app can read it before it asks the model."""
+
+
+_ENDED: Final = 2.0
+"""Marks a trace of which a span has ended since it was decided about: it has gone or it waits."""
+_TAKEN: Final = 3.0
+"""Marks a trace of which the worker has taken a span."""
 
 
 class SpanProcessor:
@@ -186,8 +192,8 @@ class SpanProcessor:
             while (item := lane.take()) is not None:
                 self.drop(reason, item)
 
-    # What goes when more comes than can be worked off: whole traces, see `overload`. Of a trace
-    # that is decided about, ``fate`` has a second number once one of its spans has gone or stayed.
+    # What goes when more comes than can be worked off: whole traces, see `overload`. Behind the
+    # chance with which a trace stays, its ``fate`` has these two marks.
 
     @property
     def level(self) -> float:
@@ -220,19 +226,33 @@ class SpanProcessor:
         """
         fate = span.fate
         if type(span.parent) is not Span:
-            if not fate and self._running:
+            if fate and span.error is not None:
+                fate[0] = fate[0] if _ENDED in fate else 1.0  # nothing of it has gone
+            elif not fate and self._running:
                 self._decide(span)
-            elif len(fate) == 1 and span.error is not None:
-                fate[0] = 1.0  # nothing of it has gone, so that a failed one stays
-        if len(fate) == 1:
-            fate.append(fate[0])
+            elif self._running and _TAKEN not in fate and not span.outside_parent:
+                self._decide_anew(span)
+        if fate and _ENDED not in fate:
+            fate.append(_ENDED)
         return bool(fate) and not fate[0]
+
+    def _decide_anew(self, root: Span) -> None:
+        """Lower the chance of a trace that ends while all its spans wait, if more waits by now.
+
+        It was decided when it began, and may have grown since. As there is one draw, the trace
+        stays with the lower of the two chances.
+        """
+        fate, level = root.fate, self.level
+        if level >= NEAR and (chance := chance_of_traces(level)) < fate[0]:
+            fate[0] = drawn(root.trace_id, chance)
 
     def has_gone(self, span: Span) -> bool:
         """Return whether a span that waited is to be dropped; else its trace stays from now on."""
         fate = span.fate
         if not fate:
             fate.append(1.0)
+        if _TAKEN not in fate:
+            fate.append(_TAKEN)
         return not fate[0]
 
     def _in_force(self) -> SpanProcessor:
@@ -252,8 +272,8 @@ class SpanProcessor:
         if not running:
             self.drop("no_worker", item)
         elif not lane.put(item, size):
-            if type(item) is Span and not item.fate:
-                item.fate.append(0.0)  # the rest of its trace goes as well
+            if type(item) is Span and _TAKEN not in item.fate:
+                item.fate[:1] = [0.0]  # the rest of its trace goes as well
             self.drop("queue_full", item)
         elif self._asleep:
             self.wake()

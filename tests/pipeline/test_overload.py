@@ -238,6 +238,25 @@ def test_local_roots_of_one_trace_have_one_fate(intake):
     assert set(counts.values()) == {2 * STEPS}
 
 
+def test_a_trace_that_grew_is_decided_about_once_more(intake):
+    """More waits at its end than at its start: it stays with the lower chance, by the same draw."""
+    fill(intake, NEAR)
+    opened = [opened_request() for _ in range(100)]
+    before = {root.trace_id: root.fate[0] for root, _ in opened}
+    assert len([chance for chance in before.values() if chance > 0.5]) > 50
+    fill(intake, FULL - 0.01)
+    for root, end in opened:
+        level = intake.level
+        end()
+        stays = overload_draw(root.trace_id) < chance_of_traces(level)
+        stays = stays and before[root.trace_id] > 0
+        assert root.fate[0] == (chance_of_traces(level) if stays else 0.0)
+    spans = waiting(intake)
+    counts = Counter(span.trace_id for span in spans if span.trace_id in before)
+    assert set(counts.values()) == {2}
+    balanced(intake, spans)
+
+
 def test_without_pressure_nothing_is_decided(intake):
     """No chance stands at a span, and the worker's look changes none."""
     for number in range(100):
