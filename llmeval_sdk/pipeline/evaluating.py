@@ -38,6 +38,7 @@ from llmeval_sdk.process.threads import (
     NotCalledError,
     NoThreadError,
 )
+from llmeval_sdk.statistics.reasons import HEURISTICS
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.internals import span_data
 
@@ -103,8 +104,6 @@ def _run(heuristic: Heuristic, record: Record) -> Evaluation:
 # What the worker does with a finished span: hand it on, score it, decide which judges see it.
 
 
-HEURISTICS = "heuristics"
-"""What the record of scores that gave way names in the place of a judge."""
 MAX_KNOWN = 1_000
 """How many judges that spans named are known at a time."""
 

@@ -155,6 +155,9 @@ REASONS: dict[str, Reason] = {
 }
 NOT_RUN_REASONS: tuple[NotRunReason, ...] = get_args(NotRunReason)
 """All reasons why a judge did not run or gave no result, in the order in which they are decided."""
+HEURISTICS = "heuristics"
+"""What stands in the place of a judge where the free scores of a record gave way: it has no funnel.
+"""
 NOT_SELECTED = frozenset(name for name, row in REASONS.items() if row.misses == "selected")
 """The reasons for which a judge was never meant to see a record."""
 FAILED = frozenset(name for name, row in REASONS.items() if row.misses == "scored")

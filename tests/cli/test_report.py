@@ -451,3 +451,14 @@ def test_the_tiers_of_a_cascade_are_shown(llmeval, store):
     assert "changed 3 of the 4 answers that both gave (75%), 0 of them to good" in done.stdout
     (tier,) = json.loads(llmeval("report", "--store", store.path, "--json").stdout)["tiers"]
     assert (tier["decided"], tier["judged"], tier["changed"]) == (10, 4, 3)
+
+
+def test_scores_that_gave_way_are_no_judge(llmeval, store):
+    """They are counted by their reason, and no funnel says that nothing was judged."""
+    span = store.span("01" * 8)
+    store.evaluation(span, "context_precision", 0.25, inclusion_probability=0.5)
+    store.not_run(store.span("02" * 8), "heuristics", "busy")
+    done = llmeval("report", "--store", store.path)
+    assert "nothing was judged" not in done.stdout
+    assert "Judges, from" not in done.stdout
+    assert re.search(r"heuristics +busy +1", done.stdout)

@@ -308,6 +308,7 @@ def test_scores_give_way_before_traces_and_means_hold():
     left_out = stats.not_run["heuristics"]["busy"]
     assert 5 < left_out < 150
     assert stats.not_run["cheap"] == {"busy": left_out}
+    assert list(stats.funnels) == ["cheap"]
     for name in ("cheap", "groundedness_risk"):
         chances = [event.evaluation.inclusion_probability for event in by_name[name]]
         assert len(chances) == 280 - left_out
