@@ -312,34 +312,24 @@ class Evaluating:
         subject: Subject,
     ) -> Iterable[Evaluation]:
         """Run the background heuristics, and those asked for on this span, each with its weight."""
-        always = subject.chance
-        names = {heuristic.name for heuristic in requested}
-        for score in self._scores(record, done, requested, given_way=not subject.share):
-            gives_way = score.name in registry.heuristics() and score.name not in names
-            yield _weighted(score, always * subject.share if gives_way else always)
-
-    def _scores(
-        self,
-        record: Record,
-        done: dict[str, Evaluation],
-        requested: list[Evaluator],
-        *,
-        given_way: bool,
-    ) -> Iterable[Evaluation]:
+        chance, share = subject.chance, subject.share
         for heuristic in requested:
             if heuristic.kind == "heuristic" and heuristic.name not in done:
                 evaluation = run_requested(heuristic, record, self._app_heuristics.run)
                 if evaluation is not None:
-                    yield evaluation
+                    yield _weighted(evaluation, chance)
                 self._rest()
         aside = self._app_heuristics.run_with_deadline
-        yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
-        background = self._plan.background
+        for evaluation in self._plan.inline.run(record, but=done, postponed=True, by=aside):
+            yield _weighted(evaluation, chance)
+        background, own = self._plan.background, not share
         for later in (False, True):
-            yield from background.run(
-                record, but=done, postponed=later, own=given_way, by=aside, rest=self._rest
-            )
-        if not given_way:
+            for score in background.run(
+                record, but=done, postponed=later, own=own, by=aside, rest=self._rest
+            ):
+                gives_way = share and score.name in registry.heuristics()
+                yield _weighted(score, chance * share if gives_way else chance)
+        if not own:
             background.learn(record)
 
     def _consider(self, case: Case, judges: list[Judge]) -> None:
