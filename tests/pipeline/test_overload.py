@@ -270,8 +270,8 @@ def test_without_pressure_nothing_is_decided(intake):
 CONTEXT = [{"content": "The house has a roof of slate, and a chimney.", "chunk_id": "1"}]
 
 
-def scored_under_pressure():
-    """Have 280 requests wait, of 400 that may, before the first is scored; return what came."""
+def scored_under_pressure(requests):
+    """Have requests come, of which 400 may wait, before the first is scored; return what came."""
     exporter, held = Exporter(), threading.Event()
 
     @llmeval.heuristic
@@ -285,7 +285,7 @@ def scored_under_pressure():
 
     with capture(exporters=[exporter], evaluators=[own, cheap], escalations=[]):
         change_plan(queue_records=400)
-        for number in range(280):
+        for number in range(requests):
             with llmeval.workflow("request", request=f"What is roof {number} of?") as span:
                 span.annotate(response="It is of slate.", retrieved_context=CONTEXT)
         held.set()
@@ -298,7 +298,7 @@ def scored_under_pressure():
 
 def test_scores_give_way_before_traces_and_means_hold():
     """Those of a share of requests; own heuristics run on all, and nothing else is lost."""
-    exporter, stats = scored_under_pressure()
+    exporter, stats = scored_under_pressure(280)
     assert sum(span.name == "request" for span in exporter.spans) == 280
     by_name = {}
     for event in exporter.evaluations:
@@ -363,6 +363,30 @@ def test_a_spool_that_is_full_says_so(tmp_path):
         with llmeval.workflow("large", request="x" * 100_000):
             pass
     assert intake.dropped.snapshot() == {"spool_full": 1}
+
+
+def test_scores_and_verdicts_have_the_chance_of_their_trace():
+    """So that means over all requests hold, of those that always run and of those that gave way."""
+    exporter, stats = scored_under_pressure(1_000)
+    chances = {
+        span.span_id: span.inclusion_probability or 1.0
+        for span in exporter.spans
+        if span.name == "request"
+    }
+    assert len(chances) < 400
+    assert min(chances.values()) < 0.9
+    for event in exporter.evaluations:
+        chance = chances[event.target.span_id]
+        probability = event.evaluation.inclusion_probability
+        assert probability == chance if event.evaluation.name == "own" else probability <= chance
+    verdicts = [event for event in exporter.evaluations if event.evaluation.name == "cheap"]
+    scores = [each for each in exporter.evaluations if each.evaluation.name == "groundedness_risk"]
+    assert {event.target.span_id: event.evaluation.inclusion_probability for event in verdicts} == {
+        event.target.span_id: event.evaluation.inclusion_probability for event in scores
+    }
+    account = stats.exporters[exporter.name]
+    assert account.balanced
+    assert account.dropped.keys() == {"queue_full"}
 
 
 def span_of(number, trace, parent=None):
