@@ -272,11 +272,21 @@ class SpanProcessor:
         if not running:
             self.drop("no_worker", item)
         elif not lane.put(item, size):
-            if type(item) is Span and _TAKEN not in item.fate:
-                item.fate[:1] = [0.0]  # the rest of its trace goes as well
+            self._overflow(item)
             self.drop("queue_full", item)
         elif self._asleep:
             self.wake()
+
+    def _overflow(self, item: object) -> None:
+        """Have a trace go with a span that finds no room, or stay if the spool has the span."""
+        kept = item if type(item) is Spooled else None
+        span = item if kept is None else kept.item
+        if type(span) is not Span:
+            return
+        if kept is not None and kept.place:
+            self.has_gone(span)
+        elif _TAKEN not in span.fate:
+            span.fate[:1] = [0.0]
 
     def drop(self, reason: str, item: Any) -> None:
         """Count a record that is dropped here, with its inline evaluations."""

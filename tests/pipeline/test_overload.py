@@ -150,15 +150,16 @@ def test_a_trace_that_was_open_is_decided_about_at_its_end(intake):
     """While all its spans wait here; the worker skips those of one that goes."""
     opened = [opened_request() for _ in range(100)]
     fill(intake, NEAR + 0.07)
-    before = len(intake.lane)
     assert not any(root.fate for root, _ in opened)
     for _, end in opened:
         end()
     gone = [root.trace_id for root, _ in opened if not root.fate[0]]
     assert 0 < len(gone) < 100
     spans = waiting(intake)
-    assert len(spans) == before + 100 - 2 * len(gone)
-    assert not {span.trace_id for span in spans}.intersection(gone)
+    stayed = {root.trace_id for root, _ in opened}.difference(gone)
+    counts = Counter(span.trace_id for span in spans)
+    assert [counts[trace] for trace in gone] == [0] * len(gone)
+    assert [counts[trace] for trace in stayed] == [2] * len(stayed)
     balanced(intake, spans)
 
 
@@ -319,10 +320,10 @@ def test_scores_give_way_before_traces_and_means_hold():
     assert scored == {event.target.span_id for event in by_name["cheap"]}
 
 
-def left_to_an_agent(tmp_path, size):
+def left_to_an_agent(tmp_path, size, *, worker=False):
     """Have records left in a spool; return the intake, and what reads them."""
-    plan = runtime.pipeline().plan
-    intake = SpanProcessor(IntakePlan.of(plan), lambda: False, plan.find)
+    plan = replace(runtime.pipeline().plan, queue_records=RECORDS)
+    intake = SpanProcessor(IntakePlan.of(plan), lambda: worker, plan.find)
     privacy = Privacy(plan.redactor, content=True)
     intake.spool = Spooling(
         Folder(str(tmp_path / "spool"), file_bytes=size),
@@ -354,6 +355,21 @@ def test_without_a_worker_the_spool_s_room_decides(tmp_path):
         for number in range(40):
             request(number)
         assert intake.spool.level < HALF
+
+
+def test_a_trace_of_which_the_spool_keeps_a_part_stays(tmp_path):
+    """Another process delivers that part, so that the rest has to arrive as well."""
+    with capture():
+        intake, _ = left_to_an_agent(tmp_path, 1 << 16, worker=True)
+        opened = [start(Spec("workflow", "request"), None) for _ in range(60)]
+        while intake.lane.put(None, 1):
+            pass
+        for root in opened[:30]:
+            finish(start(Spec("task", "step"), root))
+        for root in opened:
+            finish(root)
+    assert {tuple(root.fate)[:1] for root in opened[:30]} == {(1.0,)}
+    assert intake.dropped.snapshot()["spooled"] >= 60
 
 
 def test_a_spool_that_is_full_says_so(tmp_path):
