@@ -286,7 +286,7 @@ class SpanProcessor:
         if kept is not None and kept.place:
             self.has_gone(span)
         elif _TAKEN not in span.fate:
-            span.fate[:1] = [0.0]
+            span.fate[:1] = [0.0, _ENDED]
 
     def drop(self, reason: str, item: Any) -> None:
         """Count a record that is dropped here, with its inline evaluations."""

@@ -208,6 +208,19 @@ def test_at_the_bound_the_rest_of_a_trace_goes_with_its_first_span(intake):
     assert intake.dropped.snapshot() == {"queue_full": RECORDS + 10}
 
 
+def test_at_the_bound_a_failed_request_goes_whole_as_well(intake):
+    """A step of it has found no room, so that keeping the rest would break it."""
+    root = start(Spec("workflow", "request"), None)
+    while intake.lane.put(None, 1):
+        pass
+    finish(start(Spec("task", "step"), root))
+    while intake.lane.take() is not None:
+        pass
+    finish(root, KeyError("late"))
+    assert waiting(intake) == []
+    assert intake.dropped.snapshot() == {"queue_full": 2}
+
+
 def test_a_record_larger_than_the_queue_goes_with_its_trace():
     """It is bounded and counted; the next request is taken as ever."""
     with capture():
