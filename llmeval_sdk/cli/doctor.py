@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import sqlite3
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, 
 from llmeval_sdk.process.shadowed import shadowed
 from llmeval_sdk.process.shield import is_ours
 from llmeval_sdk.store.files import path_of, refusal
+from llmeval_sdk.store.findings import findings_of
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.state import state_path
 from llmeval_sdk.text.terminal import plural
@@ -296,11 +298,21 @@ def store(settings: Settings) -> Finding:
         held = f"{plural(counts.spans, 'span')}, {plural(counts.evaluations, 'evaluation')}"
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             return Finding(False, str(path), f"{held}, but it cannot be written: memory only")
-        return Finding(True, str(path), f"{held}, can be written")
+        return Finding(True, str(path), f"{held}, may be written")
     folder = next(each for each in path.parents if each.exists())
     if folder.is_dir() and os.access(folder, os.W_OK):
         return Finding(True, str(path), "not there yet; made by the first decorated call")
     return Finding(False, str(path), f"{folder} cannot be written: memory only")
+
+
+def lately(settings: Settings) -> Iterator[Finding]:
+    """Say what happened since the app was started last: what was lost, and what never ran."""
+    path = path_of(settings.store)
+    if not path.exists():
+        return
+    with suppress(ConfigurationError), StoreReader(path) as reader:  # which `store` tells
+        for one in findings_of(reader, settings.store_max_bytes, time.time_ns()):
+            yield Finding(False if one.is_problem else None, one.about, str(one))
 
 
 def extras() -> Iterator[Finding]:
@@ -662,6 +674,7 @@ configure(). Keys are never shown.
 
 _PRIVATE = ("resource_attributes",)
 """Mappings of the app's own, which may hold anything."""
+_LATELY = "Since the last start"
 _MARKS = {True: "ok", False: "BROKEN", None: "note"}
 
 
@@ -698,6 +711,7 @@ def run(args: argparse.Namespace) -> int:
         "Exporters": list(exporters(settings)),
         "Evaluators": list(evaluators(settings)),
         "Store": [store(settings)],
+        _LATELY: list(lately(settings)),
         "Escalation": list(rules(settings)),
         "Judge model": [*_judge(settings, offline=args.offline), price_list()],
         "Decision model": list(decision_model(settings, offline=args.offline)),
@@ -721,7 +735,7 @@ def run(args: argparse.Namespace) -> int:
         _versions()
         _settings(settings, hide)
     for title, findings in sections.items():
-        details = args.all or title == "Judge fleet"
+        details = args.all or title in ("Judge fleet", _LATELY)
         if title == "Evaluators":
             findings = grouped(findings, settings)  # noqa: PLW2901
         _print(title, [each for each in findings if details or each.ok is False], hide)

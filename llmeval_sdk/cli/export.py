@@ -118,6 +118,7 @@ def write_parquet(
         "duration_seconds": pa.float64(),
         "trace_flags": pa.int64(),
         "outside_parent": pa.bool_(),
+        "inclusion_probability": pa.float64(),
         "error_type": pa.string(),
         "error_message": pa.string(),
         **dict.fromkeys(USAGE, pa.int64()),
@@ -150,6 +151,7 @@ def _flat(dumped: StoredSpan, whole: Whole) -> dict[str, Any]:
         "duration_seconds": (span.end_ns - span.start_ns) / 1e9,
         "trace_flags": span.trace_flags,
         "outside_parent": span.outside_parent,
+        "inclusion_probability": span.inclusion_probability,
     }
     if span.error is not None:
         columns |= {"error_type": span.error.type, "error_message": span.error.message}

@@ -38,6 +38,7 @@ from llmeval_sdk.store.alerts import (
     read_bound,
     split_bounds,
 )
+from llmeval_sdk.store.findings import Finding, findings_of
 from llmeval_sdk.store.labels import (
     FEWEST_CHECKED,
     FEWEST_WRONG,
@@ -51,6 +52,7 @@ from llmeval_sdk.store.labels import (
     percents,
     user_feedback,
 )
+from llmeval_sdk.store.losses import Losses, losses
 from llmeval_sdk.store.populations import (
     NO_PREDICTOR,
     PERIODS,
@@ -61,7 +63,7 @@ from llmeval_sdk.store.populations import (
     overall,
     populations,
 )
-from llmeval_sdk.store.reader import StoreReader, judged_by_stand_in, undelivered
+from llmeval_sdk.store.reader import StoreReader, judged_by_stand_in
 from llmeval_sdk.store.scores import (
     EvaluationScope,
     NotRunSummary,
@@ -615,6 +617,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None) -> int:
     selection = EvaluationScope(args.since, None, args.evaluator, args.span_name)
+    settings = config.from_environment(problems=[])
+    found = findings_of(reader, settings.store_max_bytes, time.time_ns())
     with ThreadPoolExecutor(2) as beside:
         traffic = beside.submit(_read_traffic, reader, args, "name")
         not_run = reader.read(lambda c: not_run_summary(c, selection))
@@ -633,12 +637,10 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
         if trend_by is not None:
             trend = populations(reader, selection, known, by_period(PERIODS[trend_by]))
         alerts = _followed(reader, args, selection, known)
-        lost = reader.read(undelivered)
+        lost = reader.read(lambda store: losses(store, args.since, args.until))
         answers = reader.read(lambda store: unanswered(store, args.since, span_name=args.span_name))
         compared = reader.read(
-            lambda store: compare_rules(
-                store, config.from_environment(problems=[]).recall_threshold, args.since
-            )
+            lambda store: compare_rules(store, settings.recall_threshold, args.since)
         )
         stood_in = reader.read(lambda store: judged_by_stand_in(store, judges))
         tiered = reader.read(lambda store: tiers(store, selection, groups))
@@ -652,18 +654,20 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
             "judged": judged,
             "trend": trend,
             "not_run": not_run,
+            "findings": [finding._asdict() for finding in found],
             "lost": lost,
             "answers": [{**asdict(each), "no_answer": each.no_answer} for each in answers],
             "stood_in": stood_in,
             "rules": compared,
             "tiers": tiered,
             "feedback": users,
-            "traffic": summed,
+            "traffic": plain_traffic(summed, ()),
             "alerts": _alerts(alerts, plain),
         }
         say_json(summary)
         return _exit_code(alerts, plain)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
+    _show_findings(found)
     if scores:
         _show_scores(scores, judged)
     else:
@@ -678,10 +682,8 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
     if compared.checked:
         _show_rules(compared)
     _show_trend(trend, trend_by or "")
-    if not_run:
-        _not_run(not_run)
-    if lost:
-        _lost(lost)
+    _not_run(not_run)
+    _lost(lost)
     _show_traffic_below(summed, plain)
     for each, whole in alerts:
         _show_alert(each, whole, level_of(len(alerts)))
@@ -798,7 +800,15 @@ def _answers(answers: Sequence[Unanswered]) -> None:
         table(titles, rows, numbers="requests share abstained")
 
 
+def _show_findings(found: Sequence[Finding]) -> None:
+    for finding in found:
+        mark = "PROBLEM" if finding.is_problem else "note"
+        say_wrapped(printable(f"{mark}: {finding}", 1_000))
+
+
 def _not_run(not_run: Sequence[NotRunSummary]) -> None:
+    if not not_run:
+        return
     heading("Judges that did not run")
     rows = [(each.evaluator, each.reason, f"{each.count:,}", each.detail) for each in not_run]
     table(("judge", "reason", "count", "latest detail"), rows, numbers="count")
@@ -806,7 +816,9 @@ def _not_run(not_run: Sequence[NotRunSummary]) -> None:
     say_wrapped("`llmeval explain --last` says what a reason means and what to do about it.")
 
 
-def _lost(lost: Mapping[str, Mapping[str, int]]) -> None:
+def _lost(lost: Losses) -> None:
+    if not lost:
+        return
     heading("Not delivered, by all processes that wrote this store")
     rows = [
         (exporter, reason, f"{times:,}")

@@ -28,6 +28,10 @@ def show_traffic(summed: Traffic, future: int = 0, by: Sequence[str] = ()) -> No
         say("No spans" + (" of models" if summed.by == "model" else "") + " match.")
         return
     heading(f"Traffic by {printable(' and '.join(by))}")
+    whole, sign = summed.completeness, ""
+    if whole is not None:
+        say_wrapped(printable(whole.sentence, 1_000))
+        sign = whole.sign
     latencies = [group.latency_seconds for group in summed.groups]
     has_interval = any(one is not None and one.p95_interval is not None for one in latencies)
     p95 = "p95 (95 %)" if has_interval else "p95"
@@ -37,7 +41,7 @@ def show_traffic(summed: Traffic, future: int = 0, by: Sequence[str] = ()) -> No
         "out", "cost",
     )  # fmt: skip
     shown = summed.groups[:MAX_ROWS]
-    rows = [_row(group, len(by)) for group in shown]
+    rows = [_row(group, len(by), sign) for group in shown]
     if not any(group.no_answer for group in summed.groups):
         place = titles.index("no answer")
         titles, *rows = ((*row[:place], *row[place + 1 :]) for row in (titles, *rows))
@@ -51,6 +55,10 @@ def plain_traffic(summed: Traffic | None, by: Sequence[str]) -> dict[str, Any] |
     if summed is None:
         return None
     plain = asdict(summed)
+    if summed.completeness is not None:
+        plain["completeness"] |= {
+            "share": summed.completeness.share, "sentence": summed.completeness.sentence,
+        }  # fmt: skip
     if summed.by == BY_SELECTION:
         plain["by"] = list(by)
         for group in plain["groups"]:
@@ -64,18 +72,18 @@ def _counted(groups: Sequence[TrafficGroup]) -> str:
     return f"{units.pop()}s" if len(units) == 1 else "count"
 
 
-def _row(group: TrafficGroup, width: int) -> tuple[str, ...]:
+def _row(group: TrafficGroup, width: int, sign: str) -> tuple[str, ...]:
     return (
         *values_of(group.key, width),
-        f"{group.count:,}" + (" calls" if group.unit == "call" and not group.count else ""),
+        f"{sign}{group.count:,}" + (" calls" if group.unit == "call" and not group.count else ""),
         f"{group.error_rate:.1%}" if group.failed else "0",
         "-" if group.no_answer is None else f"{group.no_answer:.1%}",
         *_times(group.latency_seconds),
         _time(group.time_to_first_token_seconds),
         "-" if group.tokens_per_second is None else f"{group.tokens_per_second.p50:,.0f}",
-        f"{group.input_tokens:,}" if group.calls else "-",
-        f"{group.output_tokens:,}" if group.calls else "-",
-        _money(group),
+        f"{sign}{group.input_tokens:,}" if group.calls else "-",
+        f"{sign}{group.output_tokens:,}" if group.calls else "-",
+        _money(group, sign),
     )
 
 
@@ -93,10 +101,10 @@ def _time(of: Percentiles | None) -> str:
     return "-" if of is None else seconds(of.p95)
 
 
-def _money(group: TrafficGroup) -> str:
+def _money(group: TrafficGroup, sign: str = "") -> str:
     if group.cost_usd is None:
         return "unknown" if group.unpriced_calls else "-"
-    sign = "≥ " if group.unpriced_calls else ""
+    sign = "≥ " if group.unpriced_calls else sign
     if 0 < group.cost_usd < _MIN_SHOWN:
         return f"{sign}${group.cost_usd:.1e}"
     return f"{sign}${group.cost_usd:,.4f}"
@@ -110,7 +118,9 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
             f" {len(summed.groups) - bool(summed.left_out):,} and adds up the rest."
         )
     if total.calls:
-        parts = [f"{plural(total.count, 'model call')} with {total.input_tokens:,} tokens in"]
+        sign = "" if summed.completeness is None else summed.completeness.sign
+        calls = f"{sign}{plural(total.count, 'model call')}"
+        parts = [f"{calls} with {total.input_tokens:,} tokens in"]
         cached = total.cache_read_input_tokens
         if cached:
             parts.append(f"of which a cache had {cached:,}")
@@ -119,7 +129,10 @@ def _notes(summed: Traffic, hidden: int, future: int) -> Iterator[str]:
             parts.append(f"of which {total.reasoning_output_tokens:,} were reasoning")
         silent = total.count - total.calls
         unknown = f"; usage unknown of {plural(silent, 'call')}" if silent else ""
-        yield f"In all: {', '.join(parts)}{unknown}; cost {_money(total)}."
+        yield f"In all: {', '.join(parts)}{unknown}; cost {_money(total, sign)}."
+        if sign and total.cost_interval is not None:
+            low, high = total.cost_interval
+            yield f"95 % interval of the cost: ${low:,.4f} to ${high:,.4f}."
     errors = [(kind, times) for group in summed.groups for kind, times in group.error_types.items()]
     if errors:
         by_type: dict[str, int] = {}

@@ -311,10 +311,12 @@ class ProcessSettings(Table):
         in_experiment="thread",
     )
     background_share: float = setting(
-        0.5,
+        1.0,
         "LLMEVAL_BACKGROUND_SHARE",
         read=fraction,
-        doc="Share of one core that scoring in the background may take.",
+        doc="Share of one core that the background of each process may take when much waits; else "
+        "it is half a core. Eight workers may take eight shares. It is never more than half of "
+        "what a process may use by affinity and cgroup.",
     )
     shutdown_timeout: float | None = setting(
         None,

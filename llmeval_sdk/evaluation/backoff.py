@@ -13,8 +13,8 @@ from llmeval_sdk.process.forks import Locked
 class Breaker(Locked):
     """A circuit breaker: stops calls to a judge model that keeps failing, then tries one at a time.
 
-    It opens after consecutive transient failures. After a cool-down it lets one call through, the
-    probe, whose outcome decides whether it closes. The caller takes a ticket before a call and
+    It opens after consecutive failures. After a cool-down it lets one call through, the probe,
+    whose outcome decides whether it closes. The caller takes a ticket before a call and
     returns it with the outcome. Outcomes of calls that began in an earlier state are ignored, so a
     late one neither opens nor closes the breaker. If a probe never reports, another one is admitted
     after a further cool-down. ``clock`` returns monotonic seconds.
@@ -79,7 +79,7 @@ class Breaker(Locked):
                 self._until = self._clock()
 
     def failed(self, ticket: int) -> None:
-        """Report a transient failure (timeout, unavailable, 5xx). A bad answer is not one."""
+        """Report a failure: a timeout, an error of the server, or a reply that cannot be read."""
         with self._lock:
             if ticket != self._ticket:
                 return

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from time import time_ns
 from typing import Any, TypeVar
 
 from llmeval_sdk import registry
@@ -24,6 +23,7 @@ from llmeval_sdk.judges.prompt import fair_limit, shortened
 from llmeval_sdk.model import Completion, Decision, Message, ModelCall, Usage, total_usage
 from llmeval_sdk.model.protocols import LLM, Judge, further_request, refuse_in_loop
 from llmeval_sdk.process.shield import shield
+from llmeval_sdk.process.stopwatch import Stopwatch
 from llmeval_sdk.statistics.reasons import NotRunReason
 
 
@@ -49,6 +49,8 @@ class Permit:
     """The type of the error; ``None`` where there was none."""
     is_unused: bool = False
     """True where no call was made after all, so that nothing is learnt about the model."""
+    unread: int = 0
+    """How many replies before the last one could not be read, so that it was asked another way."""
 
 
 class RateLimiter:
@@ -144,9 +146,12 @@ class RateLimiter:
     def _report(self, probe: int, passing: Permit) -> None:
         if passing.is_unused or passing.failure in ("over_budget", "no_ledger", "no_price"):
             self.breaker.unused(probe)
+        elif passing.failure == "malformed":  # each of these replies was paid for
+            for _ in range(passing.unread + 1):
+                self.breaker.failed(probe)
         elif passing.failure in _TRANSIENT:
             self.breaker.failed(probe)
-        else:  # also an answer that is no verdict shows that the model is there
+        else:  # also a refusal shows that the model is there
             self.breaker.succeeded(probe)
 
     def reserve(
@@ -248,6 +253,8 @@ class Spending:
         self.rate_limiter = rate_limiter
         self.judge = judge
         self.tags = tags
+        self.clock = Stopwatch()
+        """Of its calls, which begin and end after one another whatever the wall clock does."""
 
     async def paid(self, name: str, most: Usage, call: Callable[[], Awaitable[_Result]]) -> _Result:
         """Make a call, when its turn has come; while its caller is patient, again if it may pass.
@@ -273,7 +280,7 @@ class Spending:
         self, name: str, most: Usage, call: Callable[[], Awaitable[_Result]]
     ) -> _Result:
         async with self.rate_limiter.passage() as passing:
-            payment = _Payment(self, passing.place, name, most)
+            payment = _Payment(self, passing, name, most)
             # The client asks before each further request, such as a retry: it costs as well.
             permission = further_request.set(payment.another)
             try:
@@ -324,14 +331,14 @@ class _Payment:
     Raises `JudgeError` with the counted reason where the budget refuses.
     """
 
-    def __init__(self, account: Spending, place: int, name: str, most: Usage) -> None:
+    def __init__(self, account: Spending, passing: Permit, name: str, most: Usage) -> None:
         self._account = account
         self._rate_limiter = account.rate_limiter
-        self._place = place
+        self._passing = passing
         self._most = most
         self._requests = 1
         self._reserved = [self._reserve()]
-        self._call = ModelCall(name, time_ns(), 0, account.model)
+        self._call = ModelCall(name, account.clock.now_ns(), 0, account.model)
 
     def _reserve(self) -> Reservation:
         account = self._account
@@ -341,8 +348,10 @@ class _Payment:
 
     def another(self, trouble: JudgeError | None) -> None:
         """Reserve for a further request, which the client makes after some trouble."""
-        if trouble is not None and trouble.type == "rate_limited":
-            self._rate_limiter.limit.slow_down(self._place)
+        if trouble is None:
+            self._passing.unread += 1
+        elif trouble.type == "rate_limited":
+            self._rate_limiter.limit.slow_down(self._passing.place)
         self.free(trouble)
         self._reserved.append(self._reserve())
         self._requests += 1
@@ -367,7 +376,8 @@ class _Payment:
         """
         call = replace(self._call, model=model or self._call.model, response=response)
         priced = None if used is None else self._account.priced(call.model, used)
-        self._account.add(replace(call, end_ns=time_ns(), usage=priced, error=error))
+        end_ns = self._account.clock.now_ns()
+        self._account.add(replace(call, end_ns=end_ns, usage=priced, error=error))
         limiter = self._rate_limiter.limiter
         for place, reservation in enumerate(self._reserved):
             if priced is None:

@@ -39,6 +39,8 @@ from llmeval_sdk.statistics.allocation import Allocation
 
 _SAMPLING = blake2b(digest_size=8, person=b"sampling")
 _ESCALATION = blake2b(digest_size=8, person=b"escalation")
+_OVERLOAD = blake2b(digest_size=8, person=b"overload")
+_SCORING = blake2b(digest_size=8, person=b"scoring")
 _UNIT = 2.0**-53
 
 
@@ -50,6 +52,16 @@ def sampling_draw(trace_id: str | None) -> float:
 def escalation_draw(key: str | None) -> float:
     """Draw from 0..1 (1 excluded) for one evaluated span, independently of `sampling_draw`."""
     return _draw(_ESCALATION, key)
+
+
+def overload_draw(trace_id: str | None) -> float:
+    """Draw for whether a trace stays; the sampling's draw would keep exactly the judged ones."""
+    return _draw(_OVERLOAD, trace_id)
+
+
+def scoring_draw(trace_id: str | None) -> float:
+    """Draw for whether the heuristics of a trace run, independently of all other draws."""
+    return _draw(_SCORING, trace_id)
 
 
 def _draw(salted: blake2b, key: str | None) -> float:

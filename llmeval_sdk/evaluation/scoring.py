@@ -372,6 +372,7 @@ class Heuristics:
         *,
         but: Collection[str] = (),
         postponed: bool = False,
+        own: bool = False,
         by: Callable[[Heuristic, Record], Evaluation | None] = run_heuristic,
         rest: Callable[[], None] | None = None,
     ) -> list[Evaluation]:
@@ -385,6 +386,7 @@ class Heuristics:
             but: names of heuristics that are left out.
             postponed: run only the heuristics that ask to be left to the worker for this record;
                 by default exactly those are left out.
+            own: run only the heuristics that are the app's own.
             by: runs a heuristic that may call code of the app; it returns ``None`` where it did
                 not run it.
             rest: called after each heuristic, so that a worker can pause.
@@ -402,7 +404,9 @@ class Heuristics:
         evaluations = []
         for plan in plans:
             heuristic, name, evaluate, built_in, _, applies, later = plan
-            if name in but or (applies is not None and not applies(record)):
+            if name in but or (own and built_in):
+                continue
+            if applies is not None and not applies(record):
                 continue
             if isinstance(heuristic, Unloaded):
                 ready = self._load(plan)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
@@ -12,11 +10,11 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
 from llmeval_sdk.model.protocols import BaseExporter, Services
-from llmeval_sdk.store.writer import Losses, StoreWriter, losses_key
+from llmeval_sdk.store.losses import Losses, notes_of
+from llmeval_sdk.store.writer import StoreWriter
 
 
 _log = logging.getLogger("llmeval_sdk")
-_STARTED_NS = time.time_ns()
 
 
 class LocalExporter(BaseExporter):
@@ -35,7 +33,6 @@ class LocalExporter(BaseExporter):
     def __init__(self, settings: Settings) -> None:
         self.store = StoreWriter(settings.store, settings.store_max_bytes, settings.store_max_days)
         self._losses: Callable[[], Losses] = dict
-        self._noted: Losses = {}
         self._warned = False
 
     def connect(self, services: Services) -> None:
@@ -51,11 +48,8 @@ class LocalExporter(BaseExporter):
             if not self._warned:
                 self._warned = True
                 _log.warning("llmeval: %s", self.store.fallback_reason)
-        self._note_losses()
-        return refused
-
-    def _note_losses(self) -> None:
         self._note(self._losses())
+        return refused
 
     def note(self, lost: Losses, /) -> None:
         """Note in the store what this process could not deliver."""
@@ -63,10 +57,8 @@ class LocalExporter(BaseExporter):
         self.store.close()
 
     def _note(self, lost: Losses) -> None:
-        if lost != self._noted:
-            with suppress(ExportError):  # the next batch tries again
-                self.store.note_losses(losses_key(_STARTED_NS, os.getpid()), lost)
-                self._noted = lost
+        with suppress(ExportError):  # the next batch tries again
+            notes_of(str(self.store.path)).note(lost, self.store.note_losses)
 
     def after_fork(self) -> None:
         """Begin to count anew in a forked child."""
@@ -77,5 +69,6 @@ class LocalExporter(BaseExporter):
 
     def close(self, timeout: float, /) -> None:
         """Close the file."""
-        self._note_losses()
+        if lost := self._losses():
+            self._note(lost)
         self.store.close()

@@ -426,6 +426,9 @@ class SpanData:
     retrieval: Mapping[str, Any] | None = None
     outside_parent: bool = False
     """Whether the parent is no span of ours: it is in another process, or another library's."""
+    inclusion_probability: float | None = None
+    """The chance, from 0 to 1, that the span's trace stayed when a process had more than it could
+    work off; sums are corrected by its inverse. ``None`` means 1: nothing was left out."""
 
     @property
     def is_local_root(self) -> bool:

@@ -433,6 +433,12 @@ def _number(value: Mapping[str, object], keys: tuple[str, ...]) -> float | None:
 _PROMPT_KEYS = ("id", "version", "template", "tags")
 
 
+def to_chance(value: object) -> float | None:
+    """Read a probability that something is divided by; ``None`` for what is none, and for 0."""
+    is_chance = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1
+    return float(value) if is_chance else None  # type: ignore[arg-type]
+
+
 def to_prompt(value: object) -> Prompt | None:
     """Read a prompt: a Prompt, its template as text, or a mapping as Datadog's guide spells it."""
     if value is None or type(value) is Prompt:

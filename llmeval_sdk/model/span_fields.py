@@ -17,6 +17,8 @@ class Form(Enum):
     TEXT = auto()
     NUMBER = auto()
     """A whole number."""
+    CHANCE = auto()
+    """A probability above 0, and at most 1."""
     FLAG = auto()
     """True or false."""
     VALUE = auto()
@@ -103,6 +105,7 @@ SPAN_FIELDS: tuple[SpanField, ...] = (
     SpanField("field_config", _F.MAPPING, _P.CONTENT, "_field_config", is_content=True),
     SpanField("retrieval", _F.MAPPING, _P.CONTENT, "_retrieval", is_content=True),
     SpanField("outside_parent", _F.FLAG, _P.KNOWN, "outside_parent"),
+    SpanField("inclusion_probability", _F.CHANCE, _P.KNOWN, "inclusion_probability"),
 )
 """New lines go to the end: exports have their columns in this order, and the portable form adds to
 the plain values of the first release those that are declared since.

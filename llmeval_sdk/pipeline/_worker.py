@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from time import monotonic, perf_counter, sleep
+from time import monotonic, perf_counter, sleep, thread_time
 from typing import Any
 
 from llmeval_sdk.heuristics import limit_processor_time
@@ -13,10 +13,12 @@ from llmeval_sdk.pipeline.batch_exporter import Barrier, Barriers, Delivery
 from llmeval_sdk.pipeline.dispatcher import Dispatcher, Privacy
 from llmeval_sdk.pipeline.evaluating import AppHeuristics, Evaluating, Subject
 from llmeval_sdk.pipeline.judging import Judging
+from llmeval_sdk.pipeline.overload import BUSY
 from llmeval_sdk.pipeline.plan import Hooks, Plan, Running
 from llmeval_sdk.pipeline.queue import Spooled, Unread
 from llmeval_sdk.pipeline.recovery import Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
+from llmeval_sdk.process.cores import usable_cores
 from llmeval_sdk.process.pieces import pause_with
 from llmeval_sdk.process.shield import shield, swallow, write_notices
 from llmeval_sdk.process.terminated import server_that_ends
@@ -30,28 +32,69 @@ from llmeval_sdk.tracing import Span, disabled
 # real pauses give the interpreter back before anybody has waited long.
 
 SLICE_SECONDS = 0.0003
+SHORTEST_PAUSE = 0.00005
+"""A thread that only yields keeps the interpreter; of this pause the system makes twice as much."""
+LONGEST_PAUSE = 0.05
+QUIET_SHARE = 0.5
+"""The share of a core that the background takes while hardly any record waits."""
 
 
 class Pace:
-    """Sleeps whenever a slice is used up; call `rest` after each small piece of work."""
+    """Sleeps whenever a slice is used up; call `rest` after each small piece of work.
 
-    __slots__ = ("_began", "share")
+    Args:
+        most: the share of a core that the background may take, with all its threads.
+        level: says how full the queue is; with it the share rises from `QUIET_SHARE` to the most.
+        others: returns the processor time of the background's other threads so far.
+    """
 
-    def __init__(self, share: float) -> None:
-        self.share = min(max(share, 0.01), 1.0)
-        self._began = perf_counter()
+    __slots__ = ("_began", "_level", "_most", "_others", "_others_before", "_owed", "_used_before")
+
+    def __init__(
+        self,
+        most: float,
+        *,
+        level: Callable[[], float] = lambda: 0.0,
+        others: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._most = min(max(most, 0.01), 1.0)
+        self._level, self._others = level, others
+        self._owed = 0.0
+        """Seconds by which the background has worked ahead of its share."""
+        self.begin()
+
+    @property
+    def share(self) -> float:
+        """The share of a core that the background may take now."""
+        quiet = min(QUIET_SHARE, self._most)
+        return quiet + (self._most - quiet) * min(self._level() / BUSY, 1.0)
+
+    def bound(self, most: float) -> None:
+        """Take no more than this share of a core."""
+        self._most = min(self._most, max(most, 0.01))
 
     def begin(self) -> None:
-        """Begin a new slice, after a wait."""
+        """Begin a new slice, after a wait, which has paid for what was worked before."""
+        self._owed = 0.0
+        self._others_before, self._used_before = self._others(), thread_time()
         self._began = perf_counter()
 
     def rest(self, *, hurry: bool = False) -> None:
-        """Pause in proportion to the work since the last pause; in a hurry, only yield."""
-        worked = perf_counter() - self._began
-        if worked < SLICE_SECONDS:
+        """Pause until the work since the last pause is within the share; in a hurry, only yield."""
+        if (passed := perf_counter() - self._began) < SLICE_SECONDS:
             return
-        sleep(0 if hurry else min(worked * (1 / self.share - 1), 0.05))
+        sleep(0 if hurry else self._pause_after(passed))
+        paused_since = self._began + passed
         self._began = perf_counter()
+        self._owed = max(self._owed - (self._began - paused_since), -LONGEST_PAUSE)
+
+    def _pause_after(self, passed: float) -> float:
+        """Return how long to pause after work that took so many seconds, with its interruptions."""
+        used, others = thread_time(), self._others()
+        worked = used - self._used_before + others - self._others_before
+        self._used_before, self._others_before = used, others
+        self._owed += worked / self.share - passed
+        return min(max(self._owed, SHORTEST_PAUSE), LONGEST_PAUSE)
 
 
 LINGER_SECONDS = 0.02
@@ -96,6 +139,7 @@ class Worker:
             self._app_heuristics,
             counts=counts,
             rest=self._rest,
+            level=lambda: span_processor.lane.level,
         )
         running = Running(self._evaluating.evaluate_case, self._dispatcher.barriers)
         for hooks in plan.hooks:
@@ -105,9 +149,15 @@ class Worker:
         self.linger, self.idle_seconds = LINGER_SECONDS, IDLE_SECONDS
         self.hasten = self._urgent.set
         self._barriers = Barriers()
-        self._pace = Pace(plan.background_share)
+        self._pace = Pace(
+            plan.background_share,
+            level=lambda: span_processor.lane.level,
+            others=lambda: sum(delivery.used for delivery in self._deliveries),
+        )
         self._due = 0.0
         self._hurry = self._stop = self._over = False
+        self._is_alone = plan.role == "agent"
+        """Whether no app is in this process that would have to wait."""
         self._server_ends = server_that_ends() or (lambda: False)
 
     def stop(self) -> None:
@@ -135,6 +185,7 @@ class Worker:
     def run(self) -> None:
         """Work until the last barrier; the thread ends then."""
         limit_processor_time(HEURISTIC_SECONDS)
+        self._pace.bound(usable_cores() / 2)
         pause_with(self._rest)
         _warm(self._plan)
         stop = False
@@ -197,7 +248,7 @@ class Worker:
             self._hurry = True
             for delivery in self._deliveries:
                 delivery.hasten()
-        self._pace.rest(hurry=self._hurry)
+        self._pace.rest(hurry=self._hurry or self._is_alone)
 
     def _drain(self) -> None:
         """Deal with the records that wait now, and not with those that come meanwhile.
@@ -209,12 +260,24 @@ class Worker:
             for _ in range(len(lane) + 1):
                 if self._over or (item := lane.take()) is None:
                     break
-                self._complete_scores(item.item if type(item) is Spooled else item)
-                self._take(item)
+                if not self._has_gone(item):
+                    self._complete_scores(item.item if type(item) is Spooled else item)
+                    self._take(item)
                 self._rest()
                 if monotonic() > self._due:
                     self._due = monotonic() + IDLE_SECONDS
                     self._often()
+
+    def _has_gone(self, item: object) -> bool:
+        """Drop a span whose trace has gone while it waited; return whether it was one."""
+        kept = item if type(item) is Spooled else None
+        span = item if kept is None else kept.item
+        if type(span) is not Span or not self._span_processor.has_gone(span):
+            return False
+        self._span_processor.drop("queue_full", span)
+        if kept is not None and self._spooling is not None:
+            self._spooling.handed_on(kept, (), self._spooling.missed)
+        return True
 
     def _complete_scores(self, item: object) -> None:
         """Score a span that ended before the inline heuristics of the plan were known."""

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
-from time import monotonic
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from time import monotonic, thread_time
 
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.model import Batch, EvaluationEvent, NotRun, SpanData
+from llmeval_sdk.model import JUDGE_TAG, Batch, EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.model.protocols import BaseExporter
+from llmeval_sdk.pipeline.overload import Decided, chance_of_traces, drawn
 from llmeval_sdk.pipeline.queue import BoundedQueue
 from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.process.exits import Ending, ending_by, seconds_left
 from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.process.retries import pauses
-from llmeval_sdk.process.shield import Counts, shield, swallow, tell
+from llmeval_sdk.process.shield import Count, Counts, shield, swallow, tell
 from llmeval_sdk.tracing.internals import off
 
 
 MAX_BATCH = 500
+BATCH_BYTES = 1 << 20
+"""With so much waiting, nobody waits for more: a batch of large records is worth its transaction,
+and of 400 records of 40 KB a second, no more are on their way than come in a tenth of one."""
 LINGER_SECONDS = 0.2
 BACKOFF_SECONDS = 0.2
 MAX_BACKOFF_SECONDS = 10.0
@@ -96,6 +101,8 @@ class Delivery:
         self.patience = LOCAL_PATIENCE if exporter.is_local else 1.0
         self.progressed = 0.0
         """The monotonic time at which the far end last took something."""
+        self.used = 0.0
+        """Seconds of processor time that the thread has taken."""
         self._foreign = 0
         """How many spans of other libraries it took, which only some exporters do."""
         self._unknown = 0
@@ -104,6 +111,9 @@ class Delivery:
         self.missed = 0
         """How many records were lost here that another attempt, from the spool, might deliver."""
         self._dropped = Counts()
+        self._decided = Decided()
+        """The chances of the latest traces to be delivered here."""
+        self._lost_traces = Count()
 
     # -- the worker's side ----------------------------------------------------------------------
 
@@ -112,13 +122,20 @@ class Delivery:
         return self._thread.start()
 
     def offer(self, item: Emitted, size: int) -> None:
-        """Take a record; a full lane drops it. Evaluations have a larger lane than spans."""
+        """Take a record; near the end of its lane whole traces are dropped, see `overload`.
+
+        Evaluations have a larger lane than spans, and go with the trace that they are about.
+        """
         counted = type(item) is not NotRun
         lane = self._spans if type(item) is SpanData else self._evaluations
-        if not lane.put(item, size):
+        chance = self._chance_of(item)
+        if chance < 1:
+            item = _weighted(item, chance)
+        if not chance or not self._put(lane, item, size):
             if counted:
                 self._dropped.add("exporter_full")
                 self.missed += 1
+                self._lose_traces([item])
             live = self.exporter.live
             if live is not None and type(item) is SpanData:
                 with shield(f"exporter {self.name}", calls_out=True):
@@ -127,14 +144,42 @@ class Delivery:
         self._thread.start()
         if not self._wake.is_set():
             self._wake.set()
-        elif len(lane) == MAX_BATCH:
+        elif len(lane) == MAX_BATCH or (lane.held > BATCH_BYTES and not self._urgent.is_set()):
             self._urgent.set()
+
+    def _chance_of(self, item: Emitted) -> float:
+        """Return the chance with which this exporter gets the trace of a record; 0: it does not.
+
+        It is decided for the first record of the trace. One that has come this far has been drawn
+        already, by the same draw, where its process had too much.
+        """
+        trace_id = _trace_of(item)
+        if trace_id is None:
+            return 1.0
+        chance = self._decided.get(trace_id)
+        if chance is None:
+            level = max(self._spans.level, self._evaluations.level)
+            before = item.inclusion_probability if type(item) is SpanData else None
+            drawn_here = drawn(trace_id, chance_of_traces(level))
+            chance = self._decided.note(trace_id, min(drawn_here / (before or 1.0), 1.0))
+        return chance
+
+    def _put(self, lane: BoundedQueue, item: Emitted, size: int) -> bool:
+        if lane.put(item, size):
+            return True
+        self._decided[_trace_of(item)] = 0.0  # the rest of its trace goes as well
+        return False
 
     def keep(self, span: Emitted, size: int) -> None:
         """Take a span of another library, where the exporter keeps those."""
         if self.exporter.keeps_foreign:
             self._foreign += 1
             self.offer(span, size)
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether so much waits here that some of what comes next may be dropped."""
+        return self._spans.is_crowded or self._evaluations.is_crowded
 
     def barrier(self) -> Barrier:
         """Return a barrier that is set once everything offered so far is dealt with."""
@@ -167,7 +212,15 @@ class Delivery:
         self._spans.clear()
         self._evaluations.clear()
 
-    def stats(self, created: int, dropped_before: Mapping[str, int]) -> ExporterStats:
+    def _lose_traces(self, items: Iterable[object]) -> None:
+        """Count the traces of the app whose first span in this process is lost."""
+        for item in items:
+            if type(item) is SpanData and item.is_local_root and JUDGE_TAG not in item.tags:
+                self._lost_traces.add()
+
+    def stats(
+        self, created: int, dropped_before: Mapping[str, int], traces_before: int = 0
+    ) -> ExporterStats:
         """Return the account; what neither arrived nor was dropped is still under way."""
         dropped, created = dict(dropped_before), created + self._foreign
         for reason, times in self._dropped.snapshot().items():
@@ -175,7 +228,10 @@ class Delivery:
         gone = self._delivered + self._unknown + sum(dropped.values())
         in_memory = self.exporter.in_memory
         waiting = created - gone
-        return ExporterStats(created, self._delivered, dropped, waiting, self._unknown, in_memory)
+        traces = traces_before + self._lost_traces.value
+        return ExporterStats(
+            created, self._delivered, dropped, waiting, self._unknown, in_memory, traces
+        )
 
     def work(self, ending: Ending, begun: float) -> None:
         """Do the thread's work on this one, where no thread can be started: once, without retries.
@@ -220,7 +276,8 @@ class Delivery:
     def _drain(self) -> None:
         """Send what waits now; what comes meanwhile waits for the next time."""
         while self._send_some() == MAX_BATCH:
-            pass
+            self.used = thread_time()
+        self.used = thread_time()
 
     def _send_some(self) -> int:
         """Send a batch of what waits, and return of how many records."""
@@ -252,11 +309,12 @@ class Delivery:
                 refused = self._send_again(batch, error)
         except ExportError as error:
             lost = len(batch) - error.delivered - sum(error.refused.values())
-            tell(f"exporter {self.name}", f"{error.reason}; {lost} records are lost")
+            tell(f"exporter {self.name}", f"{error.reason}; given up")
             for reason, times in error.refused.items():
                 self._dropped.add(reason, times)
             self._count(error.delivered)
             self.missed += lost if error.retryable else 0
+            self._lose_traces(batch.spans * (lost == len(batch)))  # else nobody knows which ones
             if error.answered:
                 self._dropped.add(error.reason, lost)
             else:
@@ -265,6 +323,7 @@ class Delivery:
             if not swallow(f"exporter {self.name}", error):
                 raise
             self._dropped.add(type(error).__name__, len(batch))
+            self._lose_traces(batch.spans)
         else:
             for reason, times in refused.items():
                 self._dropped.add(reason, times)
@@ -296,3 +355,19 @@ class Delivery:
                 if not again.retryable or self._closing.is_set() or is_late:
                     raise
                 error = again
+
+
+def _trace_of(item: Emitted) -> str | None:
+    """Return the id of the trace that a record is about."""
+    return item.trace_id if isinstance(item, SpanData) else item.target.trace_id
+
+
+def _weighted(item: Emitted, chance: float) -> Emitted:
+    """Return a record that was kept with a chance, beside those with which it was made."""
+    if type(item) is SpanData:
+        return replace(item, inclusion_probability=(item.inclusion_probability or 1.0) * chance)
+    if type(item) is EvaluationEvent:
+        made = item.evaluation
+        kept = replace(made, inclusion_probability=made.inclusion_probability * chance)
+        return replace(item, evaluation=kept)
+    return item

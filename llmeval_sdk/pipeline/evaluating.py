@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
+from time import time_ns
 
 from llmeval_sdk import registry
 from llmeval_sdk.evaluation.admission import Admitted, Refused
 from llmeval_sdk.evaluation.running import addressed, record_for
+from llmeval_sdk.evaluation.sampling import scoring_draw
 from llmeval_sdk.evaluation.scoring import (
     Heuristics,
     failed,
@@ -21,12 +23,13 @@ from llmeval_sdk.evaluation.scoring import (
 )
 from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.judges.models.prices import total, with_cost
-from llmeval_sdk.model import Evaluation, Record, Target
+from llmeval_sdk.model import Evaluation, NotRun, Record, Target
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
 from llmeval_sdk.model.records import ANSWERED, record_of, spent_by, with_steps
 from llmeval_sdk.model.schemas import described
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.judging import DecisionJob, Job, Judging, not_decided, not_run
+from llmeval_sdk.pipeline.overload import chance_of_scores
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.process.shield import Counts, shield, swallow
 from llmeval_sdk.process.threads import (
@@ -35,6 +38,7 @@ from llmeval_sdk.process.threads import (
     NotCalledError,
     NoThreadError,
 )
+from llmeval_sdk.statistics.reasons import HEURISTICS
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.internals import span_data
 
@@ -119,6 +123,15 @@ class Subject:
     """Whether the spool holds its record until they are made."""
     is_exported: bool = True
     """Whether our exporters send it; otherwise the library that made it does."""
+    share: float = 1.0
+    """The chance with which it was scored, as others gave way; 0 where it gave way itself."""
+
+    @property
+    def chance(self) -> float:
+        """The chance with which its trace stayed."""
+        if self.span is None:  # a session has no span of its own
+            return 1.0
+        return self.span.inclusion_probability or 1.0
 
     @property
     def is_evaluated(self) -> bool:
@@ -157,6 +170,7 @@ class Evaluating:
         app_heuristics: runs heuristics that are code of the app.
         counts: counts evaluations by how they came about.
         rest: called after each piece of work, so that the worker can pause.
+        level: says how full the queue before the worker is; see `overload`.
     """
 
     def __init__(
@@ -168,6 +182,7 @@ class Evaluating:
         *,
         counts: Counts,
         rest: Callable[[], None],
+        level: Callable[[], float],
     ) -> None:
         self._plan = plan
         self._dispatcher = dispatcher
@@ -175,6 +190,7 @@ class Evaluating:
         self._app_heuristics = app_heuristics
         self._counts = counts
         self._rest = rest
+        self._level = level
         self._typed: dict[int, tuple[Judge, bool]] = {}
         """The judges that spans named, and whether a decision model can be asked for them."""
 
@@ -182,16 +198,18 @@ class Evaluating:
         """Hand a span on with all its scores, and submit it to the judges that may run."""
         span, plan = subject.span, self._plan
         target = self._hand_on(subject)
+        if subject.is_evaluated or subject.is_lone_call:
+            self._let_give_way(subject, target)
         if not subject.is_evaluated:
             if subject.is_lone_call and subject.is_whole and span.error is None:
                 record = described(record_of(span, span.gathered), span.spec.function)
-                self._emit(self._score(record, {}, []), target, {})
+                self._emit(self._score(record, {}, [], subject), target, {})
             if span.kind == "llm" and span.prompt is not None:
                 self._consider_for_prompt(subject, target)
             return
         for evaluation in span.scored or ():
             self._counts.add("inline")
-            self._dispatcher.emit(addressed(evaluation, target))
+            self._dispatcher.emit(addressed(_weighted(evaluation, subject.chance), target))
         record = span.record or record_of(
             span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
@@ -208,8 +226,10 @@ class Evaluating:
         if subject.is_whole:
             if span.error is None:
                 scores = [each for each in requested if each.kind == "heuristic"]
-                self._emit(_misses(record, scores), target, evaluations)
-            self._emit(self._score(record, evaluations, requested), target, evaluations)
+                misses = (_weighted(miss, subject.chance) for miss in _misses(record, scores))
+                self._emit(misses, target, evaluations)
+            scored = self._score(record, evaluations, requested, subject)
+            self._emit(scored, target, evaluations)
         named = [evaluator for evaluator in requested if evaluator.kind == "judge"]
         case = Case(subject, record, target, evaluations, named)
         self._consider(case, self._considered(span, named))
@@ -270,35 +290,70 @@ class Evaluating:
             return record
         return replace(record, usage=total(spent_by(span, span.gathered), own=self._plan.prices))
 
+    def _let_give_way(self, subject: Subject, target: Target) -> None:
+        """Leave out the heuristics of a random share of records while many records wait.
+
+        Those that run on the app's thread, that the span names or that are the app's own always
+        run: they give way with the whole trace.
+        """
+        chance = chance_of_scores(self._level())
+        if chance >= 1:
+            return
+        subject.share = chance if scoring_draw(target.trace_id) < chance else 0.0
+        if not subject.share and len(self._plan.background):
+            name = f"{target.span_id}-{HEURISTICS}"
+            self._dispatcher.emit(NotRun(name, target, HEURISTICS, "busy", "", time_ns()))
+
     def _score(
-        self, record: Record, done: dict[str, Evaluation], requested: list[Evaluator]
+        self,
+        record: Record,
+        done: dict[str, Evaluation],
+        requested: list[Evaluator],
+        subject: Subject,
     ) -> Iterable[Evaluation]:
-        """Run the background heuristics, and those asked for on this span."""
+        """Run the background heuristics, and those asked for on this span, each with its weight."""
+        chance, share = subject.chance, subject.share
         for heuristic in requested:
             if heuristic.kind == "heuristic" and heuristic.name not in done:
                 evaluation = run_requested(heuristic, record, self._app_heuristics.run)
                 if evaluation is not None:
-                    yield evaluation
+                    yield _weighted(evaluation, chance)
                 self._rest()
         aside = self._app_heuristics.run_with_deadline
-        yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
-        background = self._plan.background
-        yield from background.run(record, but=done, by=aside, rest=self._rest)
-        yield from background.run(record, but=done, postponed=True, by=aside, rest=self._rest)
-        background.learn(record)
+        for evaluation in self._plan.inline.run(record, but=done, postponed=True, by=aside):
+            yield _weighted(evaluation, chance)
+        background, own = self._plan.background, not share
+        for later in (False, True):
+            for score in background.run(
+                record, but=done, postponed=later, own=own, by=aside, rest=self._rest
+            ):
+                gives_way = share and score.name in registry.heuristics()
+                yield _weighted(score, chance * share if gives_way else chance)
+        if not own:
+            background.learn(record)
 
     def _consider(self, case: Case, judges: list[Judge]) -> None:
         """Have the decision model asked where it can answer, and submit the record to the others.
 
         A judge whose escalation reads a decision is considered when that is there.
         """
-        judges = self._without_misses(case, judges)
+        judges = self._without_misses(case, self._without_those_that_give_way(case, judges))
         decided = [judge for judge in judges if self._is_decided(judge, case)]
         if decided:
             judges = self._have_decided(case, judges, decided)
         for judge in judges:
             judgement = self._decide(case, judge, case.evaluations)
             case.subject.judgements += [] if judgement is None else [judgement]
+
+    def _without_those_that_give_way(self, case: Case, judges: list[Judge]) -> list[Judge]:
+        """Emit which judges do not see a record whose scores have given way; return the others."""
+        if case.subject.share:
+            return judges
+        for judge in judges:
+            concerned = self._plan.gate.concerns(judge.name, case.evaluations, case.record)
+            if judge not in case.named and concerned:
+                self._dispatcher.emit(not_run(judge, case.target, "busy", ""))
+        return [judge for judge in judges if judge in case.named]
 
     def _is_decided(self, judge: Judge, case: Case) -> bool:
         """Say whether the decision model answers what a judge asks about a record."""
@@ -359,9 +414,11 @@ class Evaluating:
         if decisions is None or decisions.model is None:
             return Refused("no_judge_model", "" if decisions is None else decisions.why_not)
         admitted = self._plan.gate.decide(judge, case.record, {}, everywhere=True)
-        if isinstance(admitted, Admitted) and not case.subject.is_whole:
+        if isinstance(admitted, Refused):
+            return admitted
+        if not case.subject.is_whole:
             return Refused("error", "the redaction failed")
-        return admitted
+        return replace(admitted, probability=admitted.probability * _weight(case, judge))
 
     def _follow(
         self,
@@ -384,7 +441,11 @@ class Evaluating:
             self._dispatcher.emit_judged(not_run(judge, case.target, "not_sampled", detail))
             return []
         try:
-            rates = [admitted.probability for name, (_, admitted) in asked.items() if name in reads]
+            rates = [
+                admitted.probability / _weight(case, other)
+                for name, (other, admitted) in asked.items()
+                if name in reads
+            ]
             own = gate.decide(judge, case.record, {}, everywhere=True)
             chance = 1.0
             if rates and isinstance(own, Admitted):
@@ -434,10 +495,25 @@ class Evaluating:
         for hooks in self._plan.hooks:
             with shield("plugins", calls_out=True):
                 hooks.judgement_wanted(judge.name, record)
+        chance *= _weight(case, judge)
         admitted = replace(decision, probability=decision.probability * chance)
         in_spool = case.subject.in_spool
         asked = own_copy(record_for(judge, record, evaluations))
         return self._judging.submit(Job(judge, asked, target, admitted, in_spool))
+
+
+def _weight(case: Case, judge: Judge) -> float:
+    """Return the chance with which a record was there for a judge to see."""
+    share = 1.0 if judge in case.named else case.subject.share
+    return case.subject.chance * share
+
+
+def _weighted(evaluation: Evaluation, chance: float) -> Evaluation:
+    """Return an evaluation that was made only where its record stayed and was scored."""
+    if chance >= 1:
+        return evaluation
+    probability = evaluation.inclusion_probability * chance
+    return replace(evaluation, inclusion_probability=probability)
 
 
 def _misses(record: Record, evaluators: Iterable[Evaluator]) -> Iterator[Evaluation]:

@@ -40,6 +40,7 @@ from llmeval_sdk.process.exits import seconds_left
 from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.process.retries import pauses
 from llmeval_sdk.process.shield import Counts, shield, swallow, tell
+from llmeval_sdk.process.stopwatch import Stopwatch
 from llmeval_sdk.process.threads import DaemonLoop
 from llmeval_sdk.statistics.reasons import NOT_RUN_REASONS
 from llmeval_sdk.tracing.internals import new_span_id, new_trace_id, off
@@ -586,7 +587,7 @@ class Judging:
 
     async def _judge(self, job: Job) -> list[Emitted]:
         """Judge, and return what to emit: the verdict or why there is none, and the trace."""
-        begun = time_ns()
+        clock = Stopwatch()
         judgement = await judge_record(
             job.judge,
             job.record,
@@ -609,7 +610,7 @@ class Judging:
         self.cut_prompts += not {"cut", "cut_prompts"}.isdisjoint(verdict.metadata)
         items: list[Emitted] = [
             addressed(verdict, job.target),
-            *_judge_spans(job, verdict, begun, judgement.calls, content=self._plan.content),
+            *_judge_spans(job, verdict, clock, judgement.calls, content=self._plan.content),
         ]
         if error is not None:
             tell(f"judge {job.judge.name}", f"gave no verdict: {error.type}")
@@ -638,7 +639,7 @@ def _is_refusal(error: Failure) -> bool:
 def _judge_spans(
     job: Job,
     verdict: Evaluation,
-    begun_ns: int,
+    clock: Stopwatch,
     calls: Sequence[ModelCall] = (),
     *,
     content: bool,
@@ -656,8 +657,8 @@ def _judge_spans(
         parent_id=None,
         name=judge.name,
         kind="workflow",
-        start_ns=begun_ns,
-        end_ns=time_ns(),
+        start_ns=clock.start_ns,
+        end_ns=clock.now_ns(),
         response=response if content else {"value": verdict.value},
         error=verdict.error,
         tags={JUDGE_TAG: judge.name, **judge.span_tags},

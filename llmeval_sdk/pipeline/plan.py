@@ -207,7 +207,7 @@ class Plan:
     first; escalation by share begins with them."""
     queue_records: int = 20_000
     queue_bytes: int = 32 << 20
-    background_share: float = 0.5
+    background_share: float = 1.0
     decisions: DecisionPlan | None = None
     """Which decision model answers the questions of which judges; ``None`` where none does."""
     judging: Callable[[Any, Any], Any] | None = None

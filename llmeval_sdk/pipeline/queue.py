@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from llmeval_sdk.pipeline.overload import NEAR
+
 
 if TYPE_CHECKING:
     from llmeval_sdk.pipeline.spool import Place, SpoolFile
@@ -42,18 +44,35 @@ class BoundedQueue:
     lost update; the reader corrects it whenever it finds the lane empty.
     """
 
-    __slots__ = ("_bytes", "_max_bytes", "_max_records", "_queue")
+    __slots__ = ("_bytes", "_max_bytes", "_max_records", "_near_bytes", "_near_records", "_queue",
+                 "is_crowded")  # fmt: skip
 
     def __init__(self, *, max_records: int, max_bytes: int) -> None:
         self._queue: SimpleQueue[tuple[object, int]] = SimpleQueue()
         self._max_records = max_records
         self._max_bytes = max_bytes
+        self._near_records, self._near_bytes = NEAR * max_records, NEAR * max_bytes
         self._bytes = 0
+        self.is_crowded = False
+        """Whether the lane is near its end, so that whoever adds to it has to look at `level`."""
+
+    @property
+    def level(self) -> float:
+        """How much of the lane is taken, from 0 to 1, by records or by bytes."""
+        return max(self._queue.qsize() / self._max_records, self._bytes / self._max_bytes)
+
+    @property
+    def held(self) -> int:
+        """About how many bytes it holds."""
+        return self._bytes
 
     def put(self, item: object, size: int) -> bool:
         """Add an item of about ``size`` bytes; False when the lane is full."""
-        if self._queue.qsize() >= self._max_records or self._bytes + size > self._max_bytes:
-            return False
+        records, held = self._queue.qsize(), self._bytes + size
+        if records >= self._near_records or held > self._near_bytes:
+            self.is_crowded = True
+            if records >= self._max_records or held > self._max_bytes:
+                return False
         self._bytes += size
         self._queue.put((item, size))
         return True
@@ -63,9 +82,12 @@ class BoundedQueue:
         queue = self._queue
         if not queue.qsize():
             self._bytes = 0
+            self.is_crowded = False
             return None
         item, size = queue.get()
         self._bytes -= size
+        if self.is_crowded:
+            self.is_crowded = self.level >= NEAR
         return item
 
     def clear(self) -> None:

@@ -18,7 +18,14 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.pipeline.batch_exporter import Barrier, Delivery
 from llmeval_sdk.pipeline.queue import Spooled
-from llmeval_sdk.pipeline.spool import Folder, SpoolError, SpoolFile, Torn, Unreadable
+from llmeval_sdk.pipeline.spool import (
+    Folder,
+    Place,
+    SpoolError,
+    SpoolFile,
+    Torn,
+    Unreadable,
+)
 from llmeval_sdk.process.shield import Count, Counts, swallow, tell
 
 
@@ -80,6 +87,9 @@ MAX_READY = 1_000
 SCAN_SECONDS = 10.0
 LIVING_SCAN_SECONDS = 0.2
 RETRY_SECONDS = 30.0
+MOST_FILES = 8
+"""Files of 16 MB that one process fills: a minute of 37 requests a second of 54 KB each, while
+`llmeval agent` is started anew. They are made as they are needed, for each reserves its disk."""
 MAX_ADOPTED = 500
 """How many records of other processes are under way at a time; the rest waits in the files."""
 
@@ -112,7 +122,9 @@ class Spooling:
         self._deliveries = tuple(deliveries)
         self._pack, self._unpack = pack, unpack
         self._left, self._living, self._made = left, living, made
-        self._file: SpoolFile | None = None
+        self._files: list[SpoolFile] = []
+        """The files of this process: one, and more while it writes faster than they are emptied."""
+        self._most_files = MOST_FILES
         self._opening = threading.RLock()
         self._entered = False
         self._unusable = ""
@@ -136,11 +148,10 @@ class Spooling:
 
     def keep(self, item: object) -> object:
         """Copy a record into the file and return it as `Spooled`; as it is where there is none."""
-        file = self._file
-        if file is None and (file := self._open()) is None:
+        if not self._files and self._open() is None:
             self._counts.add(self._unusable or "opening")
             return item
-        place = file.ring.append(self._pack(item))
+        file, place = self._append(self._pack(item))
         if place is None:
             self._counts.add("full")
             self._unsaved.add()
@@ -151,32 +162,56 @@ class Spooling:
             self._crowded()
         return Spooled(item, file, place)
 
+    @property
+    def level(self) -> float | None:
+        """How much of this process's file is taken, from 0 to 1; ``None`` where there is none."""
+        files = self._files
+        most = len(files) if self._unusable else self._most_files
+        return sum(file.ring.level for file in files) / most if files else None
+
     def open(self, *, crowded: Callable[[], None]) -> bool:
         """Make the file of a child that may be killed; False where none can be made.
 
         ``crowded`` is called while more than half of its slots are taken. A child takes over no
         records of other processes.
         """
-        self._crowded, self._scanned = crowded, float("inf")
-        return (self._file or self._open()) is not None
+        self._crowded, self._scanned, self._most_files = crowded, float("inf"), 1
+        return bool(self._files) or self._open() is not None
+
+    def _append(self, record: bytes) -> tuple[SpoolFile, Place | None]:
+        """Write a record into the first file that has room, or into another one."""
+        for file in self._files:
+            if (place := file.ring.append(record)) is not None:
+                return file, place
+        first = self._files[0]
+        if len(record) > first.ring.largest or len(self._files) >= self._most_files:
+            return first, None
+        another = self._open()
+        return (first, None) if another is None else (another, another.ring.append(record))
 
     def _note_unsaved(self, file: SpoolFile) -> None:
         """Write into the file how many records would be lost if this process were killed now."""
         file.ring.unsaved = max(0, self._unsaved.value - self._saved.value)
 
     def _open(self) -> SpoolFile | None:
-        """Make the file of this process, once, because that costs some milliseconds."""
+        """Make a file of this process, which costs some milliseconds; ``None`` where none can be.
+
+        Of several threads that need one at a time, one makes it for all.
+        """
+        before = len(self._files)
         if self._unusable:
             return None
         with self._opening:
-            if self._file is None and not self._entered:  # a signal handler may call this in here
+            if len(self._files) == before and not self._entered:  # a signal handler may be in here
                 self._entered = True
                 try:
-                    self._file = self._folder.create(left=self._left)
+                    self._files.append(self._folder.create(left=self._left))
                 except SpoolError as error:
                     self._unusable = error.reason
-                    tell("spool", f"not used: {error}")
-            return self._file
+                    tell("spool", f"{'no larger' if before else 'not used'}: {error}")
+                finally:
+                    self._entered = False
+            return self._files[-1] if len(self._files) > before else None
 
     def stats(self) -> dict[str, int]:
         """Return how many records were kept, taken over, left and so on, by these words."""
@@ -188,7 +223,7 @@ class Spooling:
     @property
     def is_used(self) -> bool:
         """Whether this process has made a file in the spool."""
-        return self._file is not None
+        return bool(self._files)
 
     @property
     def is_idle(self) -> bool:
@@ -307,6 +342,8 @@ class Spooling:
 
     def _take(self) -> Iterator[Spooled]:
         under_way = sum(len(adopted.under_way) for adopted in self._adopted.values())
+        if any(delivery.is_crowded for delivery in self._deliveries):
+            return  # they wait in their files, where nothing is lost
         for file, adopted in self._adopted.items():
             while adopted.waiting and under_way < MAX_ADOPTED:
                 first = adopted.waiting.popleft()
@@ -350,9 +387,8 @@ class Spooling:
                     if all(judgement.done() for judgement in record.judgements)
                 ]
                 self._settle(rest, self.missed)
-            for file in (self._file, *self._adopted):
-                if file is not None:
-                    self._leave(file)
+            for file in (*self._files, *self._adopted):
+                self._leave(file)
         finally:
             self._tending.release()
 

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     )
     from llmeval_sdk.pipeline.given import Given
     from llmeval_sdk.pipeline.plan import Plan
-    from llmeval_sdk.pipeline.stats import Stats
+    from llmeval_sdk.pipeline.stats import ExporterStats, Stats
 
 
 # Connects tracing with the other tracing libraries of this process, so that spans nest.
@@ -101,7 +101,6 @@ def _parent_in(bridges: tuple[ContextBridge, ...]) -> object:
 
 
 REFUSED = "it raised: until a call succeeds, no text is recorded and no judge runs"
-MORE_TIME = "flush(timeout=None) before the end waits for them, stats() counts them"
 RETIRING_SECONDS = 7.5
 """How long a replaced pipeline may take to judge and deliver its records. Its threads are gone when
 these and `threads.IDLE_SECONDS` are over: an app may be given another configuration at any time."""
@@ -168,10 +167,8 @@ class InForce:
         return _merged([pipeline.stats() for pipeline in self.all()])
 
     def lost(self) -> Mapping[str, Mapping[str, int]]:
-        """Return how many records are lost, by exporter and reason."""
-        return {
-            name: account.lost for name, account in self.stats().exporters.items() if account.lost
-        }
+        """Return how many records are lost, by exporter and reason; see `Services.losses`."""
+        return _lost(self.stats(), lambda account: account.lost)
 
     def flush(self, ending: Ending | None) -> Stats:
         """Wait until everything so far is delivered; see `Pipeline.flush`."""
@@ -249,6 +246,18 @@ def _end(old: Pipeline, seconds: float) -> None:
     with shield.shield("shutdown", calls_out=True):
         # Its spans are delivered beside its judges.
         old.shutdown(Ending.within(seconds)._replace(judges_share=0.9))
+
+
+def _lost(
+    stats: Stats, of: Callable[[ExporterStats], Mapping[str, int]]
+) -> dict[str, Mapping[str, int]]:
+    """Return what is lost; see `Services.losses`."""
+    from llmeval_sdk.model.protocols import TRACES
+
+    accounts = {name: account for name, account in stats.exporters.items() if of(account)}
+    traces = {name: account.lost_traces for name, account in accounts.items()}
+    lost = {name: of(account) for name, account in accounts.items()}
+    return {**lost, TRACES: traces} if any(traces.values()) else lost
 
 
 def _merged(results: Sequence[Stats]) -> Stats:
@@ -436,6 +445,10 @@ def _housekeeping() -> None:
 
             if warning := namesake_warning():
                 shield.tell("installation", warning)
+    with shield.shield("losses"):
+        from llmeval_sdk.pipeline.loss_lines import loss_lines
+
+        loss_lines.look(in_force.stats)
     shield.write_notices()
     if "opentelemetry.metrics" in sys.modules and _metrics_shown.acquire(blocking=False):
         with shield.shield("otel metrics", calls_out=True):
@@ -559,14 +572,14 @@ def _before_sigterm() -> None:
 def _tell_losses(result: Stats) -> None:
     """Say what was not delivered, in the log and in the note that the store keeps."""
     if losses := result.losses:
-        shield.tell("llmeval at exit", f"{losses}; {MORE_TIME}")
+        from llmeval_sdk.pipeline.loss_lines import advice
+
+        given_up = {name: account.given_up for name, account in result.exporters.items()}
+        shield.tell("llmeval at exit", f"{losses}. {advice(given_up)} stats() counts them.")
     shield.write_notices()  # before the notes, since a disk may hang
     if losses:
         is_kept = "kept" in result.spool  # in the spool, for another process
-        lost = {
-            name: account.lost if is_kept else account.given_up
-            for name, account in result.exporters.items()
-        }
+        lost = _lost(result, lambda account: account.lost if is_kept else account.given_up)
         for pipeline in in_force.all():
             pipeline.note(lost)
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sized
 from queue import Empty, SimpleQueue
 from time import time_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
 from llmeval_sdk.model.records import Retrieved, early_record, record_of
 from llmeval_sdk.pipeline.intake import IntakePlan
+from llmeval_sdk.pipeline.overload import NEAR, Decided, chance_of_traces, drawn
 from llmeval_sdk.pipeline.queue import BoundedQueue, Spooled, Unread
 from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.shield import Count, Counts, caught, shield, swallow, tell
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
 
 _EARLY = "context_relevance"
 """Scored as soon as a retrieval ends, so that the app can read it before it asks the model."""
+
+
+_ENDED: Final = 2.0
+"""Marks a trace of which a span has ended since it was decided about: it has gone or it waits."""
+_TAKEN: Final = 3.0
+"""Marks a trace of which the worker has taken a span."""
 
 
 class SpanProcessor:
@@ -60,12 +67,15 @@ class SpanProcessor:
         self.spans = Count()
         self.evaluations = Counts()
         self.dropped = Counts()
+        self.lost_traces = Count()
         self.closed = False
         self.successor: SpanProcessor | None = None
         """The intake of the pipeline that replaced this one: it takes all further records."""
         self.at_task_end: Callable[[Span], None] | None = None
         """Called after each trace, in a process that may be killed any time, with its root."""
         self.spool: Spooling | None = None
+        self._decided = Decided()
+        """About traces of which several local roots may be here, as their parents are elsewhere."""
         self._live: list[tuple[str, LiveSpans]] = []
         self.follow(plan.exporters)
 
@@ -88,7 +98,9 @@ class SpanProcessor:
         self.scored_since = time_ns()
 
     def on_start(self, span: Span) -> None:
-        """Let exporters open their library's own span."""
+        """Let exporters open their library's own span; near full, decide whether a trace stays."""
+        if (self.lane.is_crowded or self.spool is not None) and type(span.parent) is not Span:
+            self._decide(span)
         for name, live in self._live:
             try:
                 live.on_start(span)
@@ -119,7 +131,7 @@ class SpanProcessor:
                 raise
         taker = self._in_force()
         taker.spans.add()
-        taker._put(taker.lane, span, span.size)
+        taker._hand_over(span)
         if taker.at_task_end is not None and type(span.parent) is not Span:
             taker.at_task_end(span)
 
@@ -178,7 +190,70 @@ class SpanProcessor:
         """Drop what came after the worker's last look. Call it when nobody else reads the lanes."""
         for lane in (self.reserved, self.lane):
             while (item := lane.take()) is not None:
-                self._drop(reason, item)
+                self.drop(reason, item)
+
+    # What goes when more comes than can be worked off: whole traces, see `overload`. Behind the
+    # chance with which a trace stays, its ``fate`` has these two marks.
+
+    @property
+    def level(self) -> float:
+        """How full it is, from 0 to 1: what does not fit waits in the spool if that has room."""
+        spool = None if self.spool is None else self.spool.level
+        if spool is None:
+            return self.lane.level
+        return min(self.lane.level, spool) if self._running else spool
+
+    def _decide(self, root: Span) -> None:
+        """Decide whether the trace of a local root stays, where this is near its end."""
+        level = self.level
+        if level < NEAR:
+            return
+        chance = 1.0 if root.error is not None else drawn(root.trace_id, chance_of_traces(level))
+        if root.outside_parent:
+            chance = self._decided.note(root.trace_number, chance)
+        root.fate.append(chance)
+
+    def _hand_over(self, span: Span) -> None:
+        if (span.fate or self.lane.is_crowded) and self._goes(span):
+            self.drop("queue_full" if self._running else "spool_full", span)
+        else:
+            self._put(self.lane, span, span.size)
+
+    def _goes(self, span: Span) -> bool:
+        """Return whether a span that has ended goes with its trace; decide about one that waits.
+
+        Where there is no worker, another process may have taken some of its spans already.
+        """
+        fate = span.fate
+        if type(span.parent) is not Span:
+            if fate and span.error is not None:
+                fate[0] = fate[0] if _ENDED in fate else 1.0  # nothing of it has gone
+            elif not fate and self._running:
+                self._decide(span)
+            elif self._running and _TAKEN not in fate and not span.outside_parent:
+                self._decide_anew(span)
+        if fate and _ENDED not in fate:
+            fate.append(_ENDED)
+        return bool(fate) and not fate[0]
+
+    def _decide_anew(self, root: Span) -> None:
+        """Lower the chance of a trace that ends while all its spans wait, if more waits by now.
+
+        It was decided when it began, and may have grown since. As there is one draw, the trace
+        stays with the lower of the two chances.
+        """
+        fate, level = root.fate, self.level
+        if level >= NEAR and (chance := chance_of_traces(level)) < fate[0]:
+            fate[0] = drawn(root.trace_id, chance)
+
+    def has_gone(self, span: Span) -> bool:
+        """Return whether a span that waited is to be dropped; else its trace stays from now on."""
+        fate = span.fate
+        if not fate:
+            fate.append(1.0)
+        if _TAKEN not in fate:
+            fate.append(_TAKEN)
+        return not fate[0]
 
     def _in_force(self) -> SpanProcessor:
         """Return the intake that takes records now."""
@@ -189,20 +264,31 @@ class SpanProcessor:
 
     def _put(self, lane: BoundedQueue, item: object, size: int) -> None:
         if self.closed:
-            self._drop("shutdown", item)
+            self.drop("shutdown", item)
             return
         running = self._running or self._run()
         if self.spool is not None and type(item) is not Unread:
             item = self.spool.keep(item)
         if not running:
-            self._drop("no_worker", item)
+            self.drop("no_worker", item)
         elif not lane.put(item, size):
-            self._drop("queue_full", item)
-            tell("queue", "full, records are dropped and counted")
+            self._overflow(item)
+            self.drop("queue_full", item)
         elif self._asleep:
             self.wake()
 
-    def _drop(self, reason: str, item: Any) -> None:
+    def _overflow(self, item: object) -> None:
+        """Have a trace go with a span that finds no room, or stay if the spool has the span."""
+        kept = item if type(item) is Spooled else None
+        span = item if kept is None else kept.item
+        if type(span) is not Span:
+            return
+        if kept is not None and kept.place:
+            self.has_gone(span)
+        elif _TAKEN not in span.fate:
+            span.fate[:1] = [0.0, _ENDED]
+
+    def drop(self, reason: str, item: Any) -> None:
         """Count a record that is dropped here, with its inline evaluations."""
         if type(item) is Unread:
             caught.add(f"sources: {reason}")
@@ -210,10 +296,14 @@ class SpanProcessor:
         if type(item) is Spooled:
             if item.place:  # it waits in the spool for another process
                 reason = "spooled"
+            elif reason == "no_worker":
+                reason = "spool_full"
             item = item.item
         is_span = type(item) is Span
         inline = len(item.scored or ()) if is_span and item.is_evaluated else 0
         self.dropped.add(reason, 1 + inline)
+        if is_span and type(item.parent) is not Span and reason != "spooled":
+            self.lost_traces.add()
         self.evaluations.add("inline", inline)
         for name, live in self._live if is_span else ():
             with shield(f"exporter {name}", calls_out=True):

@@ -56,6 +56,7 @@ _VERSION = 1
 _PAGE = 4096
 _MARK = re.compile(rb"[^\0]")
 _THERE = 1
+_LOOKED_AT = 8
 MAX_STRIKES = 2
 """After this many processes have ended while they dealt with a record, the next one leaves it
 alone. One would be too few: a process that is killed at a random moment was dealing with some
@@ -154,6 +155,19 @@ class Ring:
         """Forget a record that was dealt with, and use its slots again."""
         self.memory[_PAGE + place[0]] = 0
         self._free.extend(reversed(place))
+
+    @property
+    def level(self) -> float:
+        """How many of the slots are taken, from 0 to 1."""
+        if self.left:
+            for _ in range(_LOOKED_AT):  # little may be appended while it is nearly full
+                self._recycle()
+        return 1 - len(self._free) / self._slots
+
+    @property
+    def largest(self) -> int:
+        """How many bytes a record may have at most."""
+        return self._slots * _ROOM
 
     @property
     def is_crowded(self) -> bool:

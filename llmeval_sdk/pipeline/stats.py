@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeVar
 
 from llmeval_sdk.model import Usage
-from llmeval_sdk.statistics.reasons import Funnel, funnel
+from llmeval_sdk.statistics.reasons import HEURISTICS, Funnel, funnel
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class ExporterStats:
     """Spans and evaluations that were to go to it."""
     delivered: int = 0
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """By reason: ``queue_full``, ``exporter_full``, ``no_worker``, ``shutdown``, ``killed``,
-    ``spooled`` (another process delivers it), or what the far end said."""
+    """By reason: ``queue_full``, ``spool_full``, ``exporter_full``, ``no_worker``, ``shutdown``,
+    ``killed``, ``spooled`` (another process delivers it), or what the far end said."""
     undelivered: int = 0
     """Still waiting, here or in the queue before."""
     unknown: int = 0
@@ -27,6 +27,8 @@ class ExporterStats:
     in_memory: int = 0
     """Of the delivered: kept in memory only, because the store's file was refused or could not be
     written; it ends with the process."""
+    lost_traces: int = 0
+    """How many of the records that are lost are the first span of a trace in this process."""
 
     def __add__(self, other: ExporterStats) -> ExporterStats:
         """Join the accounts of one exporter under two configurations."""
@@ -130,6 +132,7 @@ class Stats:
         return {
             name: funnel(self.judged.get(name, 0), self.not_run.get(name, {}))
             for name in {**self.judged, **self.not_run}
+            if name != HEURISTICS
         }
 
     @property

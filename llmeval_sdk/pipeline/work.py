@@ -94,7 +94,9 @@ class Work:
             evaluations=evaluations,
             dropped=dropped,
             exporters={
-                name: delivery.stats(spans + evaluations, dropped)
+                name: delivery.stats(
+                    spans + evaluations, dropped, self._span_processor.lost_traces.value
+                )
                 for name, delivery in self.deliveries.items()
             },
             judged=worker.judged.snapshot(),

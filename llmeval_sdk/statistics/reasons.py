@@ -1,4 +1,4 @@
-"""Why judges do not run, and who was judged: one table of reasons, and the funnel that it makes."""
+"""Why judges do not run and why records are lost, and the funnel of who was judged."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, get_args
 NotRunReason = Literal[
     "missing_inputs",
     "no_judge_model",
+    "busy",
     "not_escalated",
     "not_sampled",
     "cached",
@@ -55,6 +56,13 @@ REASONS: dict[str, Reason] = {
         "No judge model is configured, so nothing was spent.",
         "Name one: LLMEVAL_JUDGE_MODEL=gpt-4o with OPENAI_API_KEY, or configure(llm=...).",
         misses="eligible",
+        is_loud=True,
+    ),
+    "busy": Reason(
+        "More came than could be worked off, so the scores of a random share of requests give way.",
+        "Score and judge in `llmeval agent` (LLMEVAL_SPOOL, LLMEVAL_WORKER=off), or raise "
+        "LLMEVAL_BACKGROUND_SHARE. Means are weighted and still hold.",
+        misses="selected",
         is_loud=True,
     ),
     "not_escalated": Reason(
@@ -147,17 +155,92 @@ REASONS: dict[str, Reason] = {
 }
 NOT_RUN_REASONS: tuple[NotRunReason, ...] = get_args(NotRunReason)
 """All reasons why a judge did not run or gave no result, in the order in which they are decided."""
+HEURISTICS = "heuristics"
+"""What stands in the place of a judge where the free scores of a record gave way: it has no funnel.
+"""
 NOT_SELECTED = frozenset(name for name, row in REASONS.items() if row.misses == "selected")
 """The reasons for which a judge was never meant to see a record."""
 FAILED = frozenset(name for name, row in REASONS.items() if row.misses == "scored")
 """The reasons of judgements that began and gave nothing."""
 
+LOSSES: dict[str, Reason] = {
+    "queue_full": Reason(
+        "More came than this process works off.",
+        "Deliver by `llmeval agent`, outside the app (LLMEVAL_SPOOL, LLMEVAL_WORKER=off), raise "
+        "LLMEVAL_BACKGROUND_SHARE up to the cores that are idle, or lower "
+        "LLMEVAL_TRACE_SAMPLE_RATE. Neither memory nor a longer queue helps.",
+        misses=None,
+    ),
+    "spool_full": Reason(
+        "More came than the spool holds until `llmeval agent` takes it.",
+        "Let the agent run all the time and have a core, or lower LLMEVAL_TRACE_SAMPLE_RATE.",
+        misses=None,
+    ),
+    "exporter_full": Reason(
+        "The far end was away for too long, or takes records more slowly than they come.",
+        "See whether it can be reached, and leave exporters out that nobody reads "
+        "(LLMEVAL_EXPORTERS).",
+        misses=None,
+    ),
+    "disk_full": Reason(
+        "The disk had no room for the store for ten minutes.",
+        "Free some, or lower LLMEVAL_STORE_MAX_BYTES to what the disk has.",
+        misses=None,
+    ),
+    "store_locked": Reason(
+        "Another process held the store for ten minutes.",
+        "End it, or give the app a store of its own (LLMEVAL_STORE).",
+        misses=None,
+    ),
+    "store_read_only": Reason(
+        "The store could not be written.",
+        "Give its folder back to the app's user, or name another (LLMEVAL_STORE).",
+        misses=None,
+    ),
+    "no_worker": Reason(
+        "No background thread could be started.",
+        "Raise the limit of threads of the process or container.",
+        misses=None,
+    ),
+    "shutdown": Reason(
+        "A process ended before they were sent.",
+        "Raise LLMEVAL_SHUTDOWN_TIMEOUT, or call llmeval.flush(timeout=None) before the end.",
+        misses=None,
+    ),
+    "killed": Reason(
+        "A process was killed while the spool had no room for them.",
+        "Find out what kills it: mostly the limit of memory.",
+        misses=None,
+    ),
+    "unanswered": Reason(
+        "They were sent and no answer came, so they may have arrived.",
+        "See whether the far end is overloaded.",
+        misses=None,
+    ),
+    "unauthorized": Reason(
+        "The far end refused the key.",
+        "Set the key again; `llmeval doctor --all` says which one is used.",
+        misses=None,
+    ),
+}
+"""Why records are lost: what each reason means, and the one setting or step that helps."""
+
+_OF_FAR_END = Reason(
+    "The far end, or its exporter, said so.",
+    "See the app's log for its words, and `llmeval doctor --all` for where they go.",
+    misses=None,
+)
 _UNKNOWN = Reason("This release does not know the reason.", "See the detail.", "run")
 
 
 def explain(reason: str) -> Reason:
     """Return the row of a reason, also of one that this release does not know."""
     return REASONS.get(reason, _UNKNOWN)
+
+
+def explain_loss(reason: str) -> Reason:
+    """Return why records are lost for a reason, also for what a far end or an exporter said."""
+    return LOSSES.get(reason, _OF_FAR_END)
 
 
 def step_of(reason: str) -> Step | None:

@@ -292,6 +292,20 @@ CREATE INDEX spans_local_roots ON spans (outside_parent)
   WHERE outside_parent IS NOT NULL AND parent_id IS NULL;
 """
 
+_LEFT_OUT = """
+-- The chance that the span's trace was stored when there was too much; null where nothing was left
+-- out. It is in the index of sums, which are corrected by its inverse.
+ALTER TABLE spans ADD COLUMN inclusion_probability REAL;
+DROP INDEX spans_summed;
+CREATE INDEX spans_summed ON spans (
+  name, kind, model_name, error_type, start_ns, end_ns, parent_id, trace_id, session_id,
+  input_tokens, output_tokens, total_tokens, cost_usd, cache_read_input_tokens,
+  cache_write_input_tokens, reasoning_output_tokens, time_to_first_token, tags,
+  inclusion_probability
+);
+"""
+
 STORE = Schema(
-    0x6C6C6D65, (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}", _FIELDS, _OF_REQUESTS, _LOCAL_ROOTS)
+    0x6C6C6D65,
+    (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}", _FIELDS, _OF_REQUESTS, _LOCAL_ROOTS, _LEFT_OUT),
 )

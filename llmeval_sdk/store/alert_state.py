@@ -91,6 +91,9 @@ class Bound:
         return cls(**{**plain, "where": tuple(plain["where"]), "by": tuple(plain["by"])})
 
 
+NOTHING = "nothing was judged"
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """Something to tell people about an alert."""
@@ -196,7 +199,7 @@ class AlertState:
         if silent := self._silent():
             return silent
         if not self.judged:
-            return "nothing was judged"
+            return NOTHING
         return "" if stands_for(self.weight, self.spread, self.eligible) else NO_CONTROL
 
     def notes(self) -> list[str]:

@@ -28,6 +28,7 @@ from llmeval_sdk.store.labels import (
     feedback_by_group,
     user_feedback,
 )
+from llmeval_sdk.store.losses import Completeness
 from llmeval_sdk.store.reader import StoreReader, names_in
 from llmeval_sdk.store.selection import NONE, OTHERS
 from llmeval_sdk.store.splits import BY_SLICE, WHOLE, Part
@@ -35,6 +36,7 @@ from llmeval_sdk.store.traffic import (
     Pricing,
     TrafficGroup,
     TrafficScope,
+    completeness_of,
     groups_of_selection,
     overall,
     unanswered,
@@ -157,6 +159,7 @@ def measure_bounds(
     if not bounds:
         return []
     group = overall(connection, TrafficScope(*window, span_name), pricing)
+    stored = completeness_of(connection, TrafficScope(*window))
     is_said = any(bound.evaluator not in METRICS for bound in bounds)
     users = user_feedback(connection, set(), window[0]) if is_said else []
     by_name = {feedback.name: feedback for feedback in users}
@@ -165,7 +168,7 @@ def measure_bounds(
         if bound.evaluator == NO_ANSWER:
             results.append(_of_answers(connection, bound, window, span_name))
         elif bound.evaluator in _READ:
-            results.append(_of_traffic(bound, group, window, _lacking(pricing)))
+            results.append(_of_traffic(bound, group, window, _lacking(pricing), stored))
         else:
             known = None if span_name is not None else by_name.get(bound.evaluator)
             why = "nobody gave such feedback" if span_name is None else _OF_ALL_SPANS
@@ -188,6 +191,7 @@ def measure_groups(
         further groups were not compared.
     """
     sums = groups_of_selection(connection, TrafficScope(*window), pricing)
+    stored = completeness_of(connection, TrafficScope(*window))
     ranked = sorted(sums, key=lambda group: -group.count)
     feedback = {(each.name, each.group): each for each in feedback_by_group(connection, window[0])}
     results = []
@@ -199,7 +203,7 @@ def measure_groups(
                 measured = Measured(mine, holds, group.no_answer, group.count, *window)
             elif bound.evaluator in _READ:
                 missing = f"{plural(group.unpriced_calls, 'call')} of unknown cost"
-                measured = _of_traffic(mine, group, window, missing)
+                measured = _of_traffic(mine, group, window, missing, stored)
             else:
                 given = feedback.get((bound.evaluator, group.key))
                 measured = _of_group_feedback(mine, given, window)
@@ -208,15 +212,24 @@ def measure_groups(
 
 
 def _of_traffic(
-    bound: Bound, group: TrafficGroup, window: tuple[int, int], missing: str
+    bound: Bound,
+    group: TrafficGroup,
+    window: tuple[int, int],
+    missing: str,
+    stored: Completeness | None,
 ) -> Measured:
-    """Compare a figure of the traffic; ``missing`` says which calls have no known cost."""
+    """Compare a figure of the traffic with a bound.
+
+    ``missing`` says which calls have no known cost, and ``stored`` what is lost of the window.
+    """
     value = _READ[bound.evaluator](group, max((window[1] - window[0]) / 1e9, 1e-9))
     is_cost = bound.evaluator.startswith("cost_usd")
     detail = missing if is_cost and group.unpriced_calls else ""
     holds = None if value is None else _is_beyond(bound, value)
     if detail and holds is not True:
         holds = None  # what is not priced may cost anything
+    if stored is not None:
+        detail = f"{detail}{detail and '; '}{stored.sentence}"
     return Measured(bound, holds, value, group.count, *window, detail)
 
 
@@ -251,7 +264,7 @@ def _lacking(pricing: Pricing) -> str:
     """Count the calls of unknown cost, apart by what is missing: their price or their usage."""
     unknown = {"price": pricing.unpriced, "usage": pricing.silent}
     return " and ".join(
-        f"{plural(calls.total(), 'call')} of unknown {what} ({', '.join(calls)})"
+        f"{plural(round(calls.total()), 'call')} of unknown {what} ({', '.join(calls)})"
         for what, calls in unknown.items()
         if calls
     )

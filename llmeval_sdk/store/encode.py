@@ -204,12 +204,12 @@ _USAGE = ("input_tokens", "output_tokens", "total_tokens", "cost_usd")
 _TARGET = ("id", "trace_id", "span_id", "span_name", "span_kind")
 
 _PLAIN_FIELDS = tuple(f.name for f in STORED_FIELDS if f.form in (Form.TEXT, Form.NUMBER))
-_APART = (Form.TEXT, Form.NUMBER, Form.FAILURE, Form.USAGE, Form.FLAG)
+_APART = (Form.TEXT, Form.NUMBER, Form.CHANCE, Form.FAILURE, Form.USAGE, Form.FLAG)
 _NESTED = tuple(f for f in STORED_FIELDS if f.form not in _APART)
 COLUMNS: dict[str, tuple[str, ...]] = {
     "spans": (
         *_PLAIN_FIELDS, "error_type", "error_message", *_USAGE, *(f.name for f in _NESTED),
-        *DETAILS, "outside_parent",
+        *DETAILS, "inclusion_probability", "outside_parent",
     ),
     "evaluations": (
         *_TARGET, "name", "time_ns", "value", "label", "error_type", "error_message",
@@ -243,6 +243,7 @@ def span_row(span: SpanData) -> Row:
             for value, write in zip(_nested(span), _WRITERS, strict=True)
         ],
         *map(to_details(span.metrics).get, DETAILS),
+        span.inclusion_probability,
         outside,
     )
 
@@ -256,7 +257,8 @@ def span_of(row: Row) -> SpanData:
             fields[field.name] = _READERS[field.form](loads(text))
     if RETURNED in fields.get("attributes", ()):
         _read_blanks(fields)
-    if (outside := row[-1]) is not None:
+    fields["inclusion_probability"], outside = row[-2:]
+    if outside is not None:
         fields.update(parent_id=outside, outside_parent=True)
     return SpanData(
         **fields, error=_failure(error_type, error_message), usage=_usage(rest[: len(_USAGE)])

@@ -2,7 +2,8 @@
 
 The first look reads the index that reports sum up; every further one reads only the spans that
 have arrived since. Latencies are kept with three digits, so that a percentile is off by half a
-percent at most. A span that is delivered twice after the first look counts twice, one that is
+percent at most. What stands for traces that were left out counts with its weight. A span that is
+delivered twice after the first look counts twice, one that is
 pruned still counts, and so does a request whose caller's span arrives later: what is exact is
 `traffic`.
 """
@@ -11,13 +12,13 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from llmeval_sdk.model import HOUR_NS, JUDGE_TAG
 from llmeval_sdk.store.selection import read_by
+from llmeval_sdk.store.weighted import weight_of
 
 
 MAX_HOURS = 31 * 24
@@ -43,20 +44,25 @@ class SpanFacts(NamedTuple):
     output_tokens: int | None
     cost_usd: float | None
     time_to_first_token: float | None
+    inclusion_probability: float | None = None
 
 
 @dataclass(slots=True)
 class TrafficHour:
     """The requests of one name, or the calls of one model, in an hour."""
 
-    count: int = 0
-    failed: int = 0
-    tokens: int = 0
+    count: float = 0
+    failed: float = 0
+    tokens: float = 0
     cost_usd: float = 0.0
-    unpriced: int = 0
+    unpriced: float = 0
     """Calls that ended well and have no cost."""
-    latencies: Counter[str] = field(default_factory=Counter)
+    latencies: dict[str, float] = field(default_factory=dict)
     """How often each duration was measured, by its nanoseconds in three digits."""
+    stored: int = 0
+    """How many of ``count`` are stored; more are counted where some stand for others."""
+    variance: float = 0.0
+    """Of ``count``."""
 
     def add(self, other: TrafficHour) -> None:
         """Add another hour."""
@@ -65,11 +71,14 @@ class TrafficHour:
         self.tokens += other.tokens
         self.cost_usd += other.cost_usd
         self.unpriced += other.unpriced
-        self.latencies.update(other.latencies)
+        self.stored += other.stored
+        self.variance += other.variance
+        for took, times in other.latencies.items():
+            self.latencies[took] = self.latencies.get(took, 0) + times
 
     def percentile(self, share: float) -> float | None:
         """Return a percentile in seconds, to within half a percent; ``None`` without requests."""
-        wanted, seen = share * sum(self.latencies.values()), 0
+        wanted, seen = share * sum(self.latencies.values()), 0.0
         for value, times in sorted((float(text), times) for text, times in self.latencies.items()):
             seen += times
             if seen >= wanted:
@@ -156,17 +165,15 @@ class HourlyTraffic:
         return summed
 
     def _begin(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        for hour, is_request, name, model, kind, took, count, failed, tokens, usd, bare in rows:
-            part = TrafficHour(
-                count, failed, int(tokens), usd, bare, Counter({took: count} if took else {})
-            )
-            self._put(hour, is_request, kind, (name, model), part)
+        for hour, is_request, name, model, kind, took, chance, *sums in rows:
+            self._put(hour, is_request, kind, (name, model), _part(took, chance, *sums))
 
     def _add(self, span: SpanFacts) -> None:
         tokens = (span.input_tokens or 0) + (span.output_tokens or 0)
-        took = Counter({f"{span.took_ns:.2e}": 1} if span.took_ns >= 0 else {})
+        took = f"{span.took_ns:.2e}" if span.took_ns >= 0 else None
         unpriced = span.cost_usd is None and span.error is None
-        part = TrafficHour(1, span.error is not None, tokens, span.cost_usd or 0.0, unpriced, took)
+        sums = 1, span.error is not None, tokens, span.cost_usd or 0.0, unpriced
+        part = _part(took, span.inclusion_probability, *sums)
         hour = span.start_ns - span.start_ns % HOUR_NS
         self._put(hour, span.is_request, span.kind, (span.name, span.model), part)
         for listener in self._listeners:
@@ -182,6 +189,19 @@ class HourlyTraffic:
             _slot(self.calls, hour, names[1] or "-").add(part)
 
 
+def _part(  # noqa: PLR0917 - in the order of the columns
+    took: str | None, chance: float | None, count: int, failed: int, tokens: float, usd: float,
+    unpriced: int,
+) -> TrafficHour:  # fmt: skip
+    """Return the sums of spans of one duration that stayed with a chance."""
+    weight = weight_of(chance)
+    variance = count * weight * (weight - 1)
+    return TrafficHour(
+        count * weight, failed * weight, int(tokens) * weight, usd * weight, unpriced * weight,
+        {took: count * weight} if took else {}, count, variance,
+    )  # fmt: skip
+
+
 def _slot(hours: Hours, hour: int, name: str) -> TrafficHour:
     by_name = hours.setdefault(hour, {})
     if name not in by_name and len(by_name) >= MAX_NAMES:
@@ -194,17 +214,18 @@ _TAG = f'"{JUDGE_TAG}"'
 _FIRST = f"""
 SELECT start_ns - start_ns % {HOUR_NS}, parent_id IS NULL, name, model_name, kind,
   CASE WHEN end_ns >= start_ns THEN printf('%.2e', end_ns - start_ns) END,
-  count(*), count(error_type), total(input_tokens) + total(output_tokens), total(cost_usd),
+  inclusion_probability, count(*), count(error_type), total(input_tokens) + total(output_tokens),
+  total(cost_usd),
   count(*) FILTER (WHERE cost_usd IS NULL AND error_type IS NULL)
 FROM :spans
 WHERE start_ns >= :since AND (parent_id IS NULL OR kind IN ('llm', 'embedding'))
   AND (tags IS NULL OR instr(tags, :tag) = 0)
-GROUP BY 1, 2, 3, 4, 5, 6
+GROUP BY 1, 2, 3, 4, 5, 6, 7
 """  # noqa: S608 - constants
 
 _NEW = f"""
 SELECT seq, instr(ifnull(tags, ''), '{_TAG}') > 0, start_ns + 0, end_ns - start_ns, name, kind,
   parent_id IS NULL, model_name, error_type, input_tokens + 0, output_tokens + 0, cost_usd + 0.0,
-  time_to_first_token + 0.0
+  time_to_first_token + 0.0, inclusion_probability + 0.0
 FROM spans WHERE seq > ? ORDER BY seq LIMIT ?
 """  # noqa: S608 - constants

@@ -36,7 +36,7 @@ from llmeval_sdk.statistics.mean import (
     stands_for,
     tallied_mean,
 )
-from llmeval_sdk.statistics.reasons import NOT_SELECTED, Funnel, funnel
+from llmeval_sdk.statistics.reasons import HEURISTICS, NOT_SELECTED, Funnel, funnel
 from llmeval_sdk.store._schema import WORD
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.frames import LeftOut
@@ -206,7 +206,8 @@ def _passed_over(
     """Count the records that judges did not judge: a `Key`, the reason, and how many."""
     return connection.execute(
         f"""
-SELECT evaluator, span_name, {split.part}, reason, count(*) FROM not_run {scope.of_not_run()}
+SELECT evaluator, span_name, {split.part}, reason, count(*) FROM not_run
+{scope.of_not_run(f"evaluator <> '{HEURISTICS}'")}
 GROUP BY evaluator, span_name, reason {split.and_part} ORDER BY min(seq)
 """,  # noqa: S608 - constants
         scope._asdict(),

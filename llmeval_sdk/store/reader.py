@@ -417,17 +417,3 @@ _MODEL_OR_PROMPT = """
 SELECT max(kind = 'llm' AND model_name IS NOT NULL), max(prompt IS NOT NULL)
 FROM (SELECT kind, model_name, prompt FROM spans ORDER BY seq DESC LIMIT ?)
 """
-
-
-def undelivered(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
-    """Add up what all processes have lost."""
-    found: dict[str, dict[str, int]] = {}
-    for (noted,) in connection.execute(_NOTED_LOSSES):
-        for exporter, reasons in loads(noted).items():
-            into = found.setdefault(exporter, {})
-            for reason, times in reasons.items():
-                into[reason] = into.get(reason, 0) + times
-    return found
-
-
-_NOTED_LOSSES = "SELECT value FROM meta WHERE key >= 'lost:' AND key < 'lost;'"

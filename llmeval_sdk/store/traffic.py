@@ -15,9 +15,8 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from math import ceil, floor, isfinite, sqrt
-from statistics import NormalDist
+from dataclasses import dataclass, field, replace
+from math import isfinite
 from typing import Literal, NamedTuple, Protocol
 
 from llmeval_sdk.errors import ConfigurationError
@@ -27,8 +26,10 @@ from llmeval_sdk.model.records import ENDED_WITHOUT_ANSWER, OWNERS
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.files import LIMIT_LENGTH
+from llmeval_sdk.store.losses import Completeness, completeness, missing
 from llmeval_sdk.store.selection import OTHERS, TAG, read_by, value_sql
 from llmeval_sdk.store.splits import BY_SLICE
+from llmeval_sdk.store.weighted import Percentiles, Sample, Thinned, weight_of
 
 
 State = Literal["given", "abstained", "lost"]
@@ -192,17 +193,6 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True)
-class Percentiles:
-    """Three percentiles, interpolated between the two values that lie around each."""
-
-    p50: float
-    p95: float
-    p99: float
-    p95_interval: tuple[float, float] | None = None
-    """The 95 % interval of ``p95``; ``None`` where there are too few values for one."""
-
-
-@dataclass(frozen=True, slots=True)
 class TrafficGroup:
     """The spans, model calls or requests of one group, and what the model calls in them used."""
 
@@ -235,6 +225,12 @@ class TrafficGroup:
     no_answer: float | None = None
     """The share, 0..1, of workflows and agents that did not fail whose answer got lost; ``None``
     where nobody knows, because no content was captured, or where calls of models are counted."""
+    stored: int = 0
+    """How many of them the store has; more are counted where some stand for others."""
+    count_interval: tuple[float, float] | None = None
+    """The 95 % interval of ``count`` where some stand for others."""
+    cost_interval: tuple[float, float] | None = None
+    """The 95 % interval of ``cost_usd`` where some stand for others."""
 
 
 class CallTokens(NamedTuple):
@@ -304,34 +300,37 @@ def cost_of(price: ModelPrice, used: CallTokens) -> float:
 
 @dataclass(slots=True)
 class TrafficSums:
-    """The running sums of one group."""
+    """The running sums of one group. What stands for more than itself counts with its weight."""
 
-    count: int = 0
+    count: float = 0
+    stored: int = 0
     jumps: int = 0
     errors: Counter[str] = field(default_factory=Counter)
-    durations: list[int] = field(default_factory=list)
+    durations: Sample = field(default_factory=Sample)
     """Nanoseconds."""
-    first_tokens: list[int] = field(default_factory=list)
+    first_tokens: Sample = field(default_factory=Sample)
     """Nanoseconds."""
-    speeds: list[int] = field(default_factory=list)
+    speeds: Sample = field(default_factory=Sample)
     """Thousandths of a token per second."""
-    used: list[int] = field(default_factory=lambda: [0] * len(CallTokens._fields))
+    used: list[float] = field(default_factory=lambda: [0] * len(CallTokens._fields))
     """The fields of `CallTokens`, in their order."""
     cost_usd: float | None = None
-    unpriced: int = 0
+    unpriced: float = 0
     asked: int = 0
     """Requests that did not fail and of which it is known whether they have an answer."""
     lost: int = 0
     """The number of these requests whose answer got lost."""
+    thinned: Thinned = field(default_factory=Thinned)
 
-    def add_spans(self, count: int, error: str | None, jumps: int) -> None:
-        """Count spans that ended alike."""
+    def add_spans(self, count: float, error: str | None, jumps: int, *, stored: int) -> None:
+        """Count spans that ended alike, of which so many are stored."""
         self.count += count
+        self.stored += stored
         self.jumps += jumps
         if error is not None:
-            self.errors[error] += count
+            self.errors[error] += count  # type: ignore[assignment]
 
-    def add_used(self, used: Sequence[int], cost_usd: float | None, unpriced: int) -> None:
+    def add_used(self, used: Sequence[float], cost_usd: float | None, unpriced: float) -> None:
         """Add what calls used."""
         self.used = [one + more for one, more in zip(self.used, used, strict=True)]
         self.unpriced += unpriced
@@ -340,73 +339,49 @@ class TrafficSums:
 
     def merge(self, other: TrafficSums) -> None:
         """Add another group."""
-        self.durations += other.durations
-        self.first_tokens += other.first_tokens
-        self.speeds += other.speeds
+        self.durations.merge(other.durations)
+        self.first_tokens.merge(other.first_tokens)
+        self.speeds.merge(other.speeds)
         self.count += other.count
+        self.stored += other.stored
         self.errors += other.errors
         self.jumps += other.jumps
         self.asked += other.asked
         self.lost += other.lost
+        self.thinned.merge(other.thinned)
         self.add_used(other.used, other.cost_usd, other.unpriced)
 
     def group(self, key: str | None, unit: str) -> TrafficGroup:
         """Return what it all adds up to."""
-        failed, used = self.errors.total(), CallTokens(*self.used)
+        failed, used = self.errors.total(), CallTokens(*map(round, self.used))
+        cost_usd = self.cost_usd if isfinite(self.cost_usd or 0.0) else None
         return TrafficGroup(
             key,
             unit,
-            self.count,
-            failed,
+            round(self.count),
+            round(failed),
             failed / self.count if self.count else 0.0,
-            dict(self.errors.most_common(MAX_TYPES)),
-            _percentiles(self.durations, 1e9),
-            _percentiles(self.first_tokens, 1e9),
-            _percentiles(self.speeds, 1e3),
+            {name: round(times) for name, times in self.errors.most_common(MAX_TYPES)},
+            self.durations.percentiles(1e9),
+            self.first_tokens.percentiles(1e9),
+            self.speeds.percentiles(1e3),
             used.calls,
             used.input,
             used.output,
             used.cache_read,
             used.cache_write,
             used.reasoning,
-            self.cost_usd if isfinite(self.cost_usd or 0.0) else None,
-            self.unpriced,
+            cost_usd,
+            round(self.unpriced),
             self.jumps,
             self.lost / self.asked if self.asked else None,
+            self.stored,
+            *self.thinned.intervals(self.count, cost_usd),
         )
 
 
 MAX_TYPES = 20
 """How many types of errors a group names."""
-
-
-def _percentiles(numbers: list[int], per_unit: float) -> Percentiles | None:
-    """Return the percentiles of some whole numbers, which are sorted on the way."""
-    if not numbers:
-        return None
-    numbers.sort()
-
-    def at(share: float) -> float:
-        place = share * (len(numbers) - 1)
-        low = int(place)
-        high = min(low + 1, len(numbers) - 1)
-        return (numbers[low] + (numbers[high] - numbers[low]) * (place - low)) / per_unit
-
-    return Percentiles(at(0.5), at(0.95), at(0.99), _interval_of(numbers, 0.95, per_unit))
-
-
-def _interval_of(ordered: list[int], share: float, per_unit: float) -> tuple[float, float] | None:
-    """Return the 95 % interval of a percentile: two of the values themselves.
-
-    How many values lie below the true percentile is binomial, of which the normal approximation
-    says between which places it is (David and Nagaraja, *Order Statistics*, 2003, section 7.1).
-    """
-    count = len(ordered)
-    spread = NormalDist().inv_cdf(0.975) * sqrt(count * share * (1 - share))
-    low, high = floor(count * share - spread), ceil(count * share + spread)
-    return (
-        (ordered[low] / per_unit, ordered[high] / per_unit) if low >= 0 and high < count else None
-    )
 
 
 def listed(text: str | None) -> list[int]:
@@ -469,6 +444,7 @@ class TrafficReading:
     def in_order(self, by: str) -> dict[str | None, str]:
         """Sum up by span name or model, in the order of the index; return what is counted."""
         units: dict[str | None, str] = {}
+        has_drawn = False
         where = f"{self._where} AND {_CALL}" if by == "model" else self._where
         sql = _in_order_sql(self._spans, where)
         with _long_lists(self._connection):
@@ -484,6 +460,7 @@ class TrafficReading:
             speeds,
             cost,
             priced,
+            drawn,
             *rest,
         ) in rows:
             is_call = kind in _MODELS
@@ -491,10 +468,11 @@ class TrafficReading:
             units[key] = "call" if by == "model" else "span"
             group = self.sums.setdefault(key, TrafficSums())
             times = listed(durations)
-            group.durations += times
-            group.first_tokens += listed(streams)
-            group.speeds += listed(speeds)
-            group.add_spans(count, error, count - len(times))
+            group.durations.numbers += times
+            group.first_tokens.numbers += listed(streams)
+            group.speeds.numbers += listed(speeds)
+            group.add_spans(count, error, count - len(times), stored=count)
+            has_drawn |= bool(drawn)
             if is_call:
                 used = CallTokens(*map(int, rest))
                 usd, unpriced = self._spent((name, kind, model, error), used, cost, priced)
@@ -502,13 +480,46 @@ class TrafficReading:
                     unpriced += self._silent(model, count - used.calls)
                 group.add_used(used, usd, unpriced)
                 self.all_calls.add_used(used, usd, unpriced)
-                self.all_calls.add_spans(count, error, count - len(times))
+                self.all_calls.add_spans(count, error, count - len(times), stored=count)
+        if has_drawn:
+            self._add_further(by, where)
         return units
+
+    def _add_further(self, by: str, where: str) -> None:
+        """Add to the sums what the traces that stayed stand for beside themselves."""
+        sql = _drawn_sql(self._spans, where)
+        for name, kind, model, error, trace, chance, took, first, *row in self._connection.execute(
+            sql, self._arguments
+        ):
+            group = self.sums[name if by == "name" else model]
+            further, cost_before = weight_of(chance) - 1, group.cost_usd or 0.0
+            if not further:
+                continue
+            group.add_spans(further, error, 0, stored=0)
+            if took >= 0:
+                group.durations.further.append((took, further))
+            cost, read, written, *used = row
+            if first is not None:
+                _add_stream(group, first, took, used[1], further, anew=False)
+            if kind in _MODELS:
+                used_before, unpriced_before = list(group.used), group.unpriced
+                if used[0] is not None:
+                    self._add_call(group, model, cost, used, (read, written), weight=further)
+                elif error is None and cost is None:
+                    group.unpriced += self._silent(model, further)
+                usd = (group.cost_usd or 0.0) - cost_before
+                self.all_calls.add_spans(further, error, 0, stored=0)
+                more = [now - before for now, before in zip(group.used, used_before, strict=True)]
+                self.all_calls.add_used(more, usd, group.unpriced - unpriced_before)
+                self.all_calls.thinned.add(trace, chance, 1, usd / further)
+                group.thinned.add(trace, chance, 1, usd / further)
+            else:
+                group.thinned.add(trace, chance, 1, 0.0)
 
     def _spent(
         self, group: tuple[str, str, str | None, str | None], used: CallTokens, cost: float | None,
         priced: int,
-    ) -> tuple[float | None, int]:  # fmt: skip
+    ) -> tuple[float | None, float]:  # fmt: skip
         """Return what the calls of a group of rows cost, and how many have no known price."""
         price, is_anew = self.pricing.of(group[2])
         lacking = used.calls - priced
@@ -524,10 +535,10 @@ class TrafficReading:
         usd = sum(cost_of(price, CallTokens(*map(int, row))) for row in rows)
         return (usd if is_anew else usd + (cost or 0.0)), 0
 
-    def _silent(self, model: str | None, calls: int) -> int:
+    def _silent(self, model: str | None, calls: float) -> float:
         """Count calls that succeeded without reporting their tokens: their cost is unknown."""
         if calls:
-            self.pricing.silent[model or "-"] += calls
+            self.pricing.silent[model or "-"] += calls  # type: ignore[assignment]
         return calls
 
     def add_answers(self) -> None:
@@ -548,20 +559,24 @@ class TrafficReading:
         if with_answers:
             asked = {each.span_name for each in unanswered(self._connection, **self._period)}
         sql = _requests_sql(self._spans, self._where, key)
-        for trace, value, duration, error, name, kind in self._connection.execute(
+        for trace, value, duration, error, name, kind, chance in self._connection.execute(
             sql, self._arguments
         ):
             group = sums.get(value)
             if group is None:
                 group = sums[value] = TrafficSums()
             request_of[trace] = value
-            group.count += 1
+            weight = 1 if chance is None else weight_of(chance)
+            group.count += weight
+            group.stored += 1
+            if weight != 1:
+                group.thinned.add(trace, chance, 1, 0.0)
             if duration >= 0:
-                group.durations.append(duration)
+                group.durations.add(duration, weight)
             else:
                 group.jumps += 1
             if error is not None:
-                group.errors[error] += 1
+                group.errors[error] += weight  # type: ignore[assignment]
             elif name in asked and kind in OWNERS:
                 group.asked += 1
         for trace in lost_requests(self._connection, **self._period) if asked else ():
@@ -577,7 +592,7 @@ class TrafficReading:
         sums, calls, is_part = self.sums, self.all_calls, self._arguments["span_name"] is not None
         where = self._where.replace(_NAMED, "1")
         rows = self._connection.execute(_calls_sql(self._spans, where, key), self._arguments)
-        for trace, value, model, error, took, first, cost, read, written, *used in rows:
+        for trace, value, model, error, took, first, chance, cost, read, written, *used in rows:
             if is_part and trace not in request_of:
                 continue
             if value is None:
@@ -586,19 +601,23 @@ class TrafficReading:
             if group is None:
                 group = sums[value] = TrafficSums()
                 units[value] = "call"
+            weight = 1 if chance is None else weight_of(chance)
             if units[value] == "call":
-                group.add_spans(1, error, took < 0)
+                group.add_spans(weight, error, took < 0, stored=1)
                 if took >= 0:
-                    group.durations.append(took)
-            calls.count += 1
-            if error is not None:
-                calls.errors[error] += 1
+                    group.durations.add(took, weight)
+            calls.add_spans(weight, error, 0, stored=1)
             if first is not None:
-                _add_stream(group, first, took, used[1])
+                _add_stream(group, first, took, used[1], weight)
+            cost_before = group.cost_usd or 0.0
             if used[0] is not None:
-                self._add_call(group, model, cost, used, (read, written))
+                self._add_call(group, model, cost, used, (read, written), weight=weight)
             elif error is None and cost is None:
-                group.unpriced += self._silent(model, 1)
+                group.unpriced += self._silent(model, weight)
+            if weight != 1:
+                usd = ((group.cost_usd or 0.0) - cost_before) / weight
+                group.thinned.add(trace, chance, units[value] == "call", usd)
+                calls.thinned.add(trace, chance, 1, usd)
         for group in sums.values():
             calls.add_used(group.used, group.cost_usd, group.unpriced)
 
@@ -609,28 +628,30 @@ class TrafficReading:
         cost: float | None,
         used: list[int],
         cached: tuple[int | None, int | None],
+        *,
+        weight: float,
     ) -> None:
         into = group.used
-        into[0] += 1
-        into[1] += used[0]
-        into[2] += used[1]
-        into[3] += used[2]
-        into[6] += used[3] or 0
+        into[0] += weight
+        into[1] += used[0] * weight
+        into[2] += used[1] * weight
+        into[3] += used[2] * weight
+        into[6] += (used[3] or 0) * weight
         if cached != (None, None):
             read = min(cached[0] or 0, used[0])
             cached = read, min(cached[1] or 0, used[0] - read)
-            into[4] += read
-            into[5] += cached[1] or 0
+            into[4] += read * weight
+            into[5] += (cached[1] or 0) * weight
         if cost is None or self.pricing.has_new:
             price, is_anew = self.pricing.of(model)
             if cost is None and price is None:
-                self.pricing.unpriced[model or "-"] += 1
-                group.unpriced += 1
+                self.pricing.unpriced[model or "-"] += weight  # type: ignore[assignment]
+                group.unpriced += weight
                 return
             if price is not None and (cost is None or is_anew):
                 tokens = CallTokens(1, used[0], used[1], used[2], cached[0] or 0, cached[1] or 0, 0)
                 cost = cost_of(price, tokens)
-        group.cost_usd = (group.cost_usd or 0.0) + (cost or 0.0)
+        group.cost_usd = (group.cost_usd or 0.0) + (cost or 0.0) * weight
 
 
 @contextmanager
@@ -646,10 +667,19 @@ def _long_lists(connection: sqlite3.Connection) -> Iterator[None]:
         connection.setlimit(LIMIT_LENGTH, longest)
 
 
-def _add_stream(group: TrafficSums, first_ns: int, took_ns: int, output_tokens: int | None) -> None:
-    group.first_tokens.append(first_ns)
+def _add_stream(
+    group: TrafficSums, first_ns: int, took_ns: int, output_tokens: int | None, weight: float,
+    *, anew: bool = True,
+) -> None:  # fmt: skip
+    """Add a streamed answer; without ``anew`` only for how many others it stands."""
+    speed = None
     if output_tokens and took_ns > first_ns:
-        group.speeds.append(int(output_tokens * 1_000_000_000_000 // (took_ns - first_ns)))
+        speed = int(output_tokens * 1_000_000_000_000 // (took_ns - first_ns))
+    for sample, number in ((group.first_tokens, first_ns), (group.speeds, speed)):
+        if number is not None and anew:
+            sample.add(number, weight)
+        elif number is not None:
+            sample.further.append((number, weight))
 
 
 _MAX_LIST = 1_000_000_000
@@ -666,11 +696,16 @@ _SUMS = f"""count(input_tokens), total(input_tokens), total(output_tokens), tota
   total({_READ}), total({_WRITTEN}), total(reasoning_output_tokens)"""
 
 
+_USE = """cost_usd + 0.0, cache_read_input_tokens + 0, cache_write_input_tokens + 0,
+  input_tokens + 0, output_tokens + 0, total_tokens + 0, reasoning_output_tokens + 0"""
+
+
 def _in_order_sql(spans: str, where: str) -> str:
     return f"""
 SELECT name, kind, model_name, error_type, count(*),
   group_concat(CASE WHEN end_ns >= start_ns THEN {_TOOK} END),
-  group_concat({_FIRST}), group_concat({_SPEED}), sum(cost_usd), count(cost_usd), {_SUMS}
+  group_concat({_FIRST}), group_concat({_SPEED}), sum(cost_usd), count(cost_usd),
+  count(inclusion_probability), {_SUMS}
 FROM {spans} WHERE {where}
 GROUP BY name, kind, model_name, error_type
 """  # noqa: S608 - constants
@@ -687,18 +722,26 @@ GROUP BY {passed}
 """  # noqa: S608 - constants
 
 
+def _drawn_sql(spans: str, where: str) -> str:
+    """Read the spans of traces that stayed by a draw, each by itself."""
+    return f"""
+SELECT name, kind, model_name, error_type, trace_id, inclusion_probability + 0.0, {_TOOK}, {_FIRST},
+  {_USE}
+FROM {spans} WHERE {where} AND inclusion_probability IS NOT NULL
+"""  # noqa: S608 - constants
+
+
 def _requests_sql(spans: str, where: str, key: str) -> str:
     return f"""
-SELECT trace_id, {key}, {_TOOK}, error_type, name, kind FROM {spans}
+SELECT trace_id, {key}, {_TOOK}, error_type, name, kind, inclusion_probability + 0.0 FROM {spans}
 WHERE {where} AND parent_id IS NULL
 """  # noqa: S608 - constants
 
 
 def _calls_sql(spans: str, where: str, key: str) -> str:
     return f"""
-SELECT trace_id, {key}, model_name, error_type, {_TOOK}, {_FIRST}, cost_usd + 0.0,
-  cache_read_input_tokens + 0, cache_write_input_tokens + 0, input_tokens + 0, output_tokens + 0,
-  total_tokens + 0, reasoning_output_tokens + 0
+SELECT trace_id, {key}, model_name, error_type, {_TOOK}, {_FIRST}, inclusion_probability + 0.0,
+  {_USE}
 FROM {spans} WHERE {where} AND {_CALL}
 """  # noqa: S608 - constants
 
@@ -725,6 +768,8 @@ class Traffic:
     """How many calls have no known price, by model."""
     silent_models: Mapping[str, int]
     """How many calls succeeded without reporting the tokens they used, by model."""
+    completeness: Completeness | None = None
+    """How much of the period is stored, of all requests; ``None`` where nothing is lost."""
 
 
 def check(by: str) -> str:
@@ -764,11 +809,43 @@ def traffic(
     left_out = len(ranked) - len(groups)
     if left_out:
         groups.append(rest.group(OTHERS, units[ranked[-1]]))
-    unknown = [
-        dict(models.most_common(MAX_MODELS))
+    unpriced, silent = (
+        {name: round(calls) for name, calls in models.most_common(MAX_MODELS)}
         for models in (reading.pricing.unpriced, reading.pricing.silent)
-    ]
-    return Traffic(by, reading.all_calls.group(None, "call"), tuple(groups), left_out, *unknown)
+    )
+    stored = completeness_of(connection, scope)
+    if stored is not None and not stored.is_weighted:
+        groups = [_without_interval(group) for group in groups]
+    total = reading.all_calls.group(None, "call")
+    return Traffic(by, total, tuple(groups), left_out, unpriced, silent, stored)
+
+
+def completeness_of(
+    connection: sqlite3.Connection,
+    scope: TrafficScope = TrafficScope(),  # noqa: B008
+) -> Completeness | None:
+    """Say how much of a scope's period is stored, of all requests; ``None``: all of it."""
+    lacking = missing(connection, scope.since, scope.until)
+    if lacking is None:
+        return None
+    where, arguments = scope._replace(span_name=None).where()
+    row = connection.execute(f"{_STORED_SQL} WHERE parent_id IS NULL AND {where}", arguments)
+    return completeness(lacking, *row.fetchone())
+
+
+_CHANCE = "CASE WHEN inclusion_probability > 0 THEN min(inclusion_probability, 1) ELSE 1 END"
+_STORED_SQL = f"""
+SELECT count(*), total(1 / {_CHANCE}), total((1 - {_CHANCE}) / ({_CHANCE} * {_CHANCE}))
+FROM main.spans INDEXED BY spans_summed
+"""  # noqa: S608 - constants
+
+
+def _without_interval(group: TrafficGroup) -> TrafficGroup:
+    """Leave the interval out that what is lost gives no ground for."""
+    latency = group.latency_seconds
+    if latency is None:
+        return group
+    return replace(group, latency_seconds=replace(latency, p95_interval=None))
 
 
 def overall(connection: sqlite3.Connection, scope: TrafficScope, pricing: Pricing) -> TrafficGroup:

@@ -14,7 +14,7 @@ from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import DAY_NS, Batch
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.connection import Database, Inherited
-from llmeval_sdk.store.encode import COLUMNS, Row, cell, dumps
+from llmeval_sdk.store.encode import COLUMNS, Row, cell
 from llmeval_sdk.store.files import (
     Unusable,
     is_locked,
@@ -23,6 +23,7 @@ from llmeval_sdk.store.files import (
     open_memory,
     path_of,
 )
+from llmeval_sdk.store.losses import Losses, Process, add_note, forget_notes
 from llmeval_sdk.store.requests import settle_requests
 
 
@@ -51,10 +52,6 @@ _REASONS = {"full": "disk_full", "readonly": "store_read_only", "locked": "store
 
 _T = TypeVar("_T")
 Work = Callable[[sqlite3.Connection], _T]
-
-
-Losses = Mapping[str, Mapping[str, int]]
-"""How many records a process could not deliver, by exporter and reason."""
 
 
 class StoreWriter:
@@ -106,9 +103,10 @@ class StoreWriter:
             self._settle_if_due()
         return refused or None
 
-    def note_losses(self, key: str, lost: Losses) -> None:
-        """Note what this process could not deliver, for readers who see nothing but the store."""
-        self._transact(partial(_note_losses, key=key, lost=lost))
+    def note_losses(self, process: Process, lost: Losses, time_ns: int | None = None) -> None:
+        """Add to the note of what a process could not deliver in the hour of a time, or now."""
+        at = time.time_ns() if time_ns is None else time_ns
+        self._transact(partial(add_note, process=process, lost=lost, time_ns=at))
 
     def prune(self) -> int:
         """Delete what is beyond the bounds, oldest traces first, and return the number of rows.
@@ -155,7 +153,7 @@ class StoreWriter:
             if by_age and self._max_days:
                 oldest = time.time_ns() - int(self._max_days * DAY_NS)
                 gone += self._transact(partial(_drop_oldest, before_ns=oldest))
-                self._transact(partial(_forget_losses, before_ns=oldest))
+                self._transact(partial(forget_notes, before_ns=oldest))
             if self._max_bytes and self._transact(_live_bytes, begin="") > self._bound:
                 gone += self._transact(_drop_oldest)
             total += gone
@@ -307,23 +305,6 @@ def _statement(table: str, size: int) -> str:
 
 
 _STATEMENTS = {(table, size): _statement(table, size) for table in COLUMNS for size in _SIZES}
-
-
-def losses_key(started_ns: int, pid: int) -> str:
-    """Return the name under which a process notes its losses; older ones sort first."""
-    return f"lost:{started_ns:020d}:{pid}"
-
-
-def _note_losses(connection: sqlite3.Connection, key: str, lost: Losses) -> None:
-    """Store what one process has lost so far, in place of what it noted before."""
-    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, dumps(lost)))
-
-
-def _forget_losses(connection: sqlite3.Connection, before_ns: int) -> None:
-    """Delete the notes of processes that began before a time."""
-    connection.execute(
-        "DELETE FROM meta WHERE key >= 'lost:' AND key < ?", (losses_key(before_ns, 0),)
-    )
 
 
 # Keeps the store within its bounds: the traces that arrived first are deleted first, and whole.

@@ -168,7 +168,7 @@ def span_data(span: Span, *, content: bool = True) -> SpanData:
         span._usage, span.session_id, spec.model_name, spec.model_provider, span.links,
         tuple(span.scored or ()), span.flags, span._expected or {}, span.context, span._value,
         span._confidence, None if config is None else _without_code(config), span._retrieval,
-        span.outside_parent,
+        span.outside_parent, span.inclusion_probability,
     )  # fmt: skip
     if span.room[2]:
         data = _in_plain_texts(data)
@@ -347,6 +347,7 @@ def from_plain(plain: Plain) -> Span:
     span: Span = object.__new__(Span)
     for slot in Span.__slots__:
         setattr(span, slot, None)
+    span.fate = []
     _fill(span, _KNOWN, known[0], len(_FIRST_KNOWN))
     span._usage = Usage(*known[2]) if known[2] else None
     span.outside_parent = bool(span.outside_parent)  # absent in what 0.1 wrote

@@ -553,7 +553,7 @@ class Span:
     __slots__ = (
         "_arguments", "_attributes", "_confidence", "_error", "_expected", "_extractions",
         "_field_config", "_metrics", "_perf_ns", "_prompt", "_request", "_response", "_retrieval",
-        "_retrieved", "_tags", "_usage", "_value", "context", "end_ns", "flags", "gathered",
+        "_retrieved", "_tags", "_usage", "_value", "context", "end_ns", "fate", "flags", "gathered",
         "held", "links", "live", "name", "outside_parent", "owner", "parent", "parent_number",
         "record", "room", "scored", "scored_for", "session_id", "span_number", "spec", "start_ns",
         "trace_number",
@@ -574,6 +574,11 @@ class Span:
             self.flags = 1
             self.owner: Span | None = None
             self.session_id = spec.session_id
+            self.fate: list[float] = []
+            """The chance with which the trace stays, shared by its spans here; 0: it goes.
+
+            Empty until it is decided. Of several that decide at once the first one's word counts.
+            """
         else:
             self.flags = parent.flags
             self.session_id = spec.session_id or parent.session_id
@@ -581,11 +586,13 @@ class Span:
                 self.trace_number = parent.trace_number
                 self.parent_number = parent.span_number
                 self.owner = parent if parent.is_evaluated else parent.owner
+                self.fate = parent.fate
             else:
                 self.trace_number = parent.trace_id
                 self.parent_number = parent.span_id
                 self.outside_parent = parent.span_id != 0
                 self.owner = None
+                self.fate = []
         self.span_number: int = ids.new_span_id()
         self.room: Room = new_room()
         self._arguments: dict[str, Any] | None = None
@@ -737,6 +744,15 @@ class Span:
     def is_local_root(self) -> bool:
         """Whether no span of ours is above it here, so that it is where a request begins."""
         return self.outside_parent or not self.parent_number
+
+    @property
+    def inclusion_probability(self) -> float | None:
+        """The chance that the trace stayed when there was too much; ``None`` where nothing went."""
+        return self.fate[0] if self.fate and self.fate[0] != 1 else None
+
+    @inclusion_probability.setter
+    def inclusion_probability(self, chance: float | None) -> None:
+        self.fate = [] if chance is None else [chance]
 
     @property
     def model_name(self) -> str | None:

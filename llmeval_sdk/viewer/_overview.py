@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
 from llmeval_sdk.model import HOUR_NS
+from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.store.findings import findings_of
 from llmeval_sdk.store.hourly_traffic import HourlyTraffic, TrafficHour
 from llmeval_sdk.store.labels import FeedbackInPeriod, feedback_of_period
+from llmeval_sdk.store.losses import completeness, missing
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import RecentEvaluations
 from llmeval_sdk.text.terminal import seconds
@@ -60,6 +64,22 @@ class Figure:
     """Whether the change is for the better; ``None`` where it is neither."""
 
 
+class Signs(NamedTuple):
+    """What stands before the totals of a period and of the one before; see `Completeness.sign`."""
+
+    now: str
+    before: str
+
+    def put(self, figure: Figure) -> Figure:
+        """Put them before a total; a part of a period is compared with nothing."""
+        value, before = f"{self.now}{figure.value}", figure.before
+        if before != NOTHING:
+            before = f"{self.before}{before}"
+        if "≥ " in self:
+            return replace(figure, value=value, before=before, change=None, is_good=None)
+        return replace(figure, value=value, before=before)
+
+
 def show(request: Request) -> Response:
     """Answer with the figures of a period, by the hour."""
     wanted = request.query_params.get("range", "24h")
@@ -74,10 +94,25 @@ def show(request: Request) -> Response:
         until = now - now % HOUR_NS + HOUR_NS
         since = until - length
         feedback = reader.read(lambda store: feedback_of_period(store, since, until))
+        lacking = [
+            reader.read(partial(missing, since_ns=begin, until_ns=begin + length))
+            for begin in (since, since - length)
+        ]
+        if reader.selection is not None:  # of all requests, which its share is not about
+            lacking = [one and replace(one, traces=0) for one in lacking]
+        found = findings_of(reader, runtime.settings().store_max_bytes, now)
         state = reader.read(state_of)
     requests, calls = (traffic.total(of, since, until) for of in ("requests", "calls"))
-    before = [_sum(traffic.total(of, since - length, since)) for of in ("requests", "calls")]
-    figures = _figures(_sum(requests), _sum(calls), *before)
+    asked_before, paid_before = (
+        _sum(traffic.total(of, since - length, since)) for of in ("requests", "calls")
+    )
+    asked, paid = _sum(requests), _sum(calls)
+    whole, whole_before = (
+        completeness(lost, of.stored, of.count, of.variance)
+        for lost, of in zip(lacking, (asked, asked_before), strict=True)
+    )
+    signs = Signs(whole.sign if whole else "", whole_before.sign if whole_before else "")
+    figures = _figures(asked, paid, asked_before, paid_before, signs)
     changed = [each for each in figures if each.change and abs(each.change) >= NOTABLE]
     by_hour = traffic.by_hour("requests", since, until)
     spent = traffic.by_hour("calls", since, until)
@@ -94,7 +129,8 @@ def show(request: Request) -> Response:
         requests=_rows(requests), calls=_rows(calls), scores=scores,
         feedback=feedback, feedback_charts=[_with_chart(each) for each in named[:MAX_ROWS]],
         unshown=max(len(named) - MAX_ROWS, 0),
-        asked=_sum(requests).count, ranges=tuple(RANGES), range=name, state=state,
+        asked=asked.count, completeness=whole, ranges=tuple(RANGES), range=name, findings=found,
+        state=state,
     )  # fmt: skip
 
 
@@ -154,13 +190,17 @@ def _sum(parts: Mapping[str, TrafficHour]) -> TrafficHour:
 
 
 def _figures(
-    requests: TrafficHour, calls: TrafficHour, before: TrafficHour, paid: TrafficHour
+    requests: TrafficHour,
+    calls: TrafficHour,
+    before: TrafficHour,
+    paid: TrafficHour,
+    signs: Signs,
 ) -> list[Figure]:
     def rate(of: TrafficHour) -> float | None:
         return of.failed / of.count if of.count else None
 
     figures = [
-        _figure("requests", requests.count, before.count or None, "{:,}".format, None),
+        _total("requests", requests.count, before.count, signs),
         _figure("failed", rate(requests), rate(before), "{:.2%}".format, -1),
         *(
             _figure(
@@ -172,14 +212,18 @@ def _figures(
     ]  # fmt: skip
     if calls.count or paid.count:
         figures += [
-            _figure("model calls", calls.count, paid.count or None, "{:,}".format, None),
-            _figure("tokens", calls.tokens, paid.tokens or None, "{:,}".format, None),
-            _cost(calls, paid),
+            _total("model calls", calls.count, paid.count, signs),
+            _total("tokens", calls.tokens, paid.tokens, signs),
+            _cost(calls, paid, signs),
         ]
     return [each for each in figures if (each.value, each.before) != (NOTHING, NOTHING)]
 
 
-def _cost(calls: TrafficHour, before: TrafficHour) -> Figure:
+def _total(name: str, value: float, before: float, signs: Signs) -> Figure:
+    return signs.put(_figure(name, value, before or None, "{:,.0f}".format, None))
+
+
+def _cost(calls: TrafficHour, before: TrafficHour, signs: Signs) -> Figure:
     """Show what is known of the cost; where a call has none, nothing is compared with it."""
     texts = []
     for of in (calls, before):
@@ -188,7 +232,7 @@ def _cost(calls: TrafficHour, before: TrafficHour) -> Figure:
     whole = _figure("cost", calls.cost_usd, before.cost_usd or None, money, -1)
     if calls.unpriced or before.unpriced:
         return Figure("cost", texts[0], texts[1] if before.count else NOTHING, None, None)
-    return whole
+    return signs.put(whole)
 
 
 def _figure(
@@ -208,7 +252,7 @@ def _chart(
     whole: bool = False,
 ) -> Markup | None:
     points = [
-        Point(hour, float(value), count=part.count)
+        Point(hour, float(value), count=round(part.count))
         for hour, part in hours.items()
         if (value := read(part)) is not None
     ]

@@ -8,9 +8,11 @@ the budget are gauges, since they say how things stand.
 from __future__ import annotations
 
 import collections
+import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,9 +28,11 @@ from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.statistics.reasons import STEPS
 from llmeval_sdk.store.files import Unusable, path_of
+from llmeval_sdk.store.findings import Finding, findings_of
 from llmeval_sdk.store.hourly_traffic import OTHER, HourlyTraffic, SpanFacts
+from llmeval_sdk.store.losses import losses
 from llmeval_sdk.store.populations import Population, SharedReadings, overall, populations
-from llmeval_sdk.store.reader import StoreReader, undelivered
+from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope
 from llmeval_sdk.store.state import LEDGER, ledger_path, text_in
 from llmeval_sdk.viewer._site import Background, BackgroundTask, NoStoreError
@@ -304,6 +308,10 @@ class Metrics:
             "llmeval_lost_records", "Records that no process that wrote the store could deliver",
             ("exporter", "reason"), registry=registry,
         )  # fmt: skip
+        self._findings = Gauge(
+            "llmeval_findings", "What `llmeval doctor` says of the store, with the number it is of",
+            ("severity", "kind", "about"), registry=registry,
+        )  # fmt: skip
 
     def count(self, span: SpanFacts) -> None:
         """Count one span."""
@@ -327,6 +335,14 @@ class Metrics:
             self._cost.labels(model).inc(max(span.cost_usd, 0.0))
         elif span.error is None:
             self._unpriced.labels(model).inc()
+
+    def find(self, found: Iterable[Finding]) -> None:
+        """Take over what is to be known of the store."""
+        self._findings.clear()
+        for finding in found:
+            severity = "problem" if finding.is_problem else "note"
+            about = self._value("about", finding.about)
+            self._findings.labels(severity, finding.kind, about).set(finding.number)
 
     def lose(self, lost: dict[str, dict[str, int]]) -> None:
         """Take over what was lost."""
@@ -357,7 +373,10 @@ def metrics_page() -> Callable[[Request], Response]:
             try:
                 with readers.lend() as reader:
                     reader.read(lambda store: traffic.look(store, time.time_ns(), reader.location))
-                    metrics.lose(reader.read(undelivered))
+                    metrics.lose(reader.read(losses))
+                    limit = runtime.settings().store_max_bytes
+                    with suppress(sqlite3.Error):  # the counters of this page still count
+                        metrics.find(findings_of(reader, limit, time.time_ns()))
                     location = reader.location
                 scores.show(source, location)
             except NoStoreError as unread:

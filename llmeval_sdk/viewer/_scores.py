@@ -18,14 +18,9 @@ from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.statistics.reasons import STEPS, Reason, explain
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.labels import recent_feedback
+from llmeval_sdk.store.losses import losses
 from llmeval_sdk.store.populations import Population, ScopeFields, over_time, overall
-from llmeval_sdk.store.reader import (
-    KnownNames,
-    StoreReader,
-    judged_by_stand_in,
-    known_names,
-    undelivered,
-)
+from llmeval_sdk.store.reader import KnownNames, StoreReader, judged_by_stand_in, known_names
 from llmeval_sdk.store.scores import RecentEvaluations, effort_of, recent_evaluations, summed_since
 from llmeval_sdk.store.splits import by_period
 from llmeval_sdk.text.terminal import plural
@@ -110,7 +105,7 @@ def _of_all(reader: StoreReader, since: int | None) -> dict[str, Any]:
         "judges": judges,
         "heuristics": [h for h in heuristics if h.count + h.failed],
         "people": _label_counts(reader, known),
-        "lost": reader.read(undelivered),
+        "lost": reader.read(lambda store: losses(store, since)),
         "state": reader.read(state_of),
     }
 

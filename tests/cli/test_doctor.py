@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -17,6 +18,7 @@ from llmeval_sdk.cli.doctor import address
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.judges.models.prices import price_list
 from llmeval_sdk.statistics import Calibration
+from llmeval_sdk.store.losses import Process
 from llmeval_sdk.store.state import state_path
 from llmeval_sdk.testing.decision_server import DecisionServer
 
@@ -370,10 +372,39 @@ def test_a_sampling_rule_for_what_does_not_run_here_is_a_note(llmeval):
 
 
 def test_a_store_that_exists_is_counted(llmeval, store):
-    """How much is there, and that it can be written."""
+    """How much is there, and that it may be written."""
     store.evaluation(store.span("01" * 8), "context_precision", 0.5)
     done = llmeval("doctor", "--all", LLMEVAL_STORE=str(store.path))
-    assert line(done, f"ok {store.path}") == f"ok {store.path} 1 span, 1 evaluation, can be written"
+    assert line(done, f"ok {store.path}") == f"ok {store.path} 1 span, 1 evaluation, may be written"
+
+
+def test_what_was_lost_since_the_last_start_is_broken(llmeval, store):
+    """The first page of troubleshooting says not "ok" over lost records, but what helps."""
+    lost = {"local": {"queue_full": 31_656}}
+    store.writer.note_losses(Process(time.time_ns(), 1), lost)
+    done = llmeval("doctor", "--offline", LLMEVAL_STORE=str(store.path))
+    assert done.returncode == 1
+    assert done.stdout.startswith("NOT ok, 1 broken (see below)")
+    told = " ".join(done.stdout.split())
+    assert "BROKEN local: queue_full 31,656 records never reached the store since" in told
+    assert "`llmeval agent`" in told
+    found = json.loads(
+        llmeval("doctor", "--offline", "--json", LLMEVAL_STORE=str(store.path)).stdout
+    )
+    (lately,) = found["sections"]["Since the last start"]
+    assert (lately["ok"], lately["subject"]) == (False, "local: queue_full")
+
+
+def test_losses_before_the_last_start_are_shown_as_a_note(llmeval, store):
+    """Whoever has mended the set-up sees it, without --all, and the command succeeds again."""
+    now = time.time_ns()
+    store.writer.note_losses(Process(now - 9, 1), {"local": {"queue_full": 5}})
+    store.writer.note_losses(Process(now, 2), {})
+    done = llmeval("doctor", "--offline", LLMEVAL_STORE=str(store.path))
+    assert done.returncode == 0
+    assert "note local: queue_full 5 records never reached the store before that" in " ".join(
+        done.stdout.split()
+    )
 
 
 def test_a_store_that_cannot_be_written_is_broken(llmeval, tmp_path):

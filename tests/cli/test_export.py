@@ -27,7 +27,7 @@ def filled(store):
     store.evaluation(span, "broken", None, error=Failure("timeout", "late"))
     store.evaluation(span, "thumbs", True, evaluator_kind="human")
     store.not_run(span, "correctness", "sampled_out")
-    store.span("03" * 8, name="other", start_ns=START + 2 * DAY)
+    store.span("03" * 8, name="other", start_ns=START + 2 * DAY, inclusion_probability=0.25)
     return store
 
 
@@ -46,6 +46,8 @@ def test_a_line_holds_a_span_and_all_that_was_said_of_it(llmeval, filled):
     assert row["expected_response"] == "a two"
     assert row["error"] == {"type": "ValueError", "message": "no"}
     assert row["start_time"] == "2026-01-02T00:00:00+00:00"
+    assert found[2]["inclusion_probability"] == 0.25
+    assert "inclusion_probability" not in row
     assert {each["name"]: each.get("value") for each in row["evaluations"]} == {
         "precision": 0.25, "polite": "yes", "broken": None,
     }  # fmt: skip
@@ -93,6 +95,7 @@ def test_parquet_has_a_column_for_each_evaluator(llmeval, filled, tmp_path):
     assert json.loads(row["request"]) == {"query": "q2"}
     assert json.loads(row["retrieved_context"])[0]["content"] == "text"
     assert json.loads(row["feedback"])[0]["name"] == "thumbs"
+    assert [each["inclusion_probability"] for each in found] == [None, None, 0.25]
 
 
 def test_otlp_holds_spans_and_then_their_scores(llmeval, filled, tmp_path):

@@ -20,6 +20,7 @@ from llmeval_sdk.model import (
     Target,
     Usage,
 )
+from llmeval_sdk.store.losses import Process
 
 
 def fill(store):
@@ -100,11 +101,21 @@ def test_columns_stand_under_each_other(llmeval, store):
 def test_what_never_arrived_elsewhere_is_told(llmeval, store):
     """The losses that the app's processes noted stand in the report, as text and as JSON."""
     fill(store)
-    store.writer.note_losses("lost:1", {"otlp": {"exporter_full": 1_200}})
+    store.writer.note_losses(Process(1, 1), {"otlp": {"exporter_full": 1_200}})
     done = llmeval("report", "--store", store.path)
     assert re.search(r"otlp +exporter_full +1,200", done.stdout), done.stdout
     found = json.loads(llmeval("report", "--store", store.path, "--json").stdout)
     assert found["lost"] == {"otlp": {"exporter_full": 1_200}}
+
+
+def test_the_report_begins_with_what_is_to_be_known_of_the_store(llmeval, store):
+    """Whoever reads figures learns first that some are missing, as `llmeval doctor` says it."""
+    fill(store)
+    store.writer.note_losses(Process(time.time_ns(), 1), {"local": {"queue_full": 31_656}})
+    head = llmeval("report", "--store", store.path).stdout.partition("Scores\n")[0]
+    assert "PROBLEM: 31,656 records never reached the store since" in head
+    (finding,) = json.loads(llmeval("report", "--store", store.path, "--json").stdout)["findings"]
+    assert (finding["is_problem"], finding["number"]) == (True, 31_656)
 
 
 def test_json_holds_the_same(llmeval, store):
@@ -440,3 +451,14 @@ def test_the_tiers_of_a_cascade_are_shown(llmeval, store):
     assert "changed 3 of the 4 answers that both gave (75%), 0 of them to good" in done.stdout
     (tier,) = json.loads(llmeval("report", "--store", store.path, "--json").stdout)["tiers"]
     assert (tier["decided"], tier["judged"], tier["changed"]) == (10, 4, 3)
+
+
+def test_scores_that_gave_way_are_no_judge(llmeval, store):
+    """They are counted by their reason, and no funnel says that nothing was judged."""
+    span = store.span("01" * 8)
+    store.evaluation(span, "context_precision", 0.25, inclusion_probability=0.5)
+    store.not_run(store.span("02" * 8), "heuristics", "busy")
+    done = llmeval("report", "--store", store.path)
+    assert "nothing was judged" not in done.stdout
+    assert "Judges, from" not in done.stdout
+    assert re.search(r"heuristics +busy +1", done.stdout)

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import sqlite3
 import statistics
 import time
@@ -9,9 +10,11 @@ import time
 import pytest
 
 from llmeval_sdk.model import JUDGE_TAG, Failure, Usage
+from llmeval_sdk.store.losses import Process
 
 
 SECOND = 1_000_000_000
+START = time.time_ns() - 5 * 3_600 * SECOND
 
 
 @pytest.fixture
@@ -390,3 +393,65 @@ def test_a_tag_with_any_name_groups(llmeval, store, key):
         store.span(f"{number:016x}", trace_id=f"{number:032x}", tags=tags)
     found, _ = groups(llmeval, "--store", store.path, "--by", f"tag:{key}")
     assert {name: group["count"] for name, group in found.items()} == {"v7": 2, None: 1}
+
+
+def fill_requests(store, count, **more):
+    """Requests of a tenth to some seconds, each with a call of a cent, hours ago."""
+    with store.at_once():
+        for number in range(count):
+            trace, root = f"{number + 1:032x}", f"{2 * number + 1:016x}"
+            store.span(
+                root, "answer", trace_id=trace, start_ns=START, **more,
+                end_ns=START + (number + 10) * SECOND // 100,
+            )  # fmt: skip
+            store.span(
+                f"{2 * number + 2:016x}", "chat", kind="llm", trace_id=trace, parent_id=root,
+                start_ns=START, end_ns=START + SECOND, model_name="gpt-4o",
+                usage=Usage(90, 10, 100, 0.01), **more,
+            )  # fmt: skip
+
+
+def lose(store, records, traces=0):
+    lost = {"local": {"queue_full": records}, **({"traces": {"local": traces}} if traces else {})}
+    store.writer.note_losses(Process(START, 1), lost, START)
+
+
+def test_figures_over_a_window_with_losses_say_so(llmeval, store):
+    """Totals are at least what is stored, and no interval stands where it cannot be right."""
+    fill_requests(store, 400)
+    whole = llmeval("report", "--store", store.path, "--by", "name").stdout
+    assert "stored" not in whole
+    assert re.search(r"s \[\d", whole), whole
+    lose(store, 31_656, 100)
+    told = llmeval("report", "--store", store.path, "--by", "name")
+    text = " ".join(told.stdout.split())
+    assert "80% of 500 traces stored, 31,656 records lost (queue_full 31,656): totals are" in text
+    assert re.search(r"chat ≥ 400 .* ≥ 36,000 ≥ 4,000 ≥ \$4\.0000", text), text
+    assert not re.search(r"s \[\d", text)
+    plain = json.loads(llmeval("report", "--store", store.path, "--json").stdout)["traffic"]
+    assert plain["completeness"]["share"] == 0.8
+    assert plain["completeness"]["is_weighted"] is False
+    assert plain["groups"][0]["latency_seconds"]["p95_interval"] is None
+    later = llmeval("report", "--store", store.path, "--by", "name", "--since", "1h").stdout
+    assert "stored" not in later
+
+
+def test_losses_that_were_not_counted_by_traces_have_no_share(llmeval, store):
+    """Of an earlier release, the records are told."""
+    fill_requests(store, 40)
+    lose(store, 7)
+    text = " ".join(llmeval("report", "--store", store.path, "--by", "name").stdout.split())
+    assert "7 records lost (queue_full 7): totals are at least these" in text
+
+
+def test_figures_are_weighted_where_the_chances_account_for_what_is_lost(llmeval, store):
+    """A trace that stayed by one in four counts as four, with the interval of what it costs."""
+    fill_requests(store, 400, inclusion_probability=0.25)
+    lose(store, 2_400, 1_200)
+    told = llmeval("report", "--store", store.path, "--by", "name")
+    text = " ".join(told.stdout.split())
+    assert "25% of 1,600 traces stored" in text
+    assert "figures are weighted" in text
+    assert "answer ≈ 1,600" in text
+    assert "cost ≈ $16.0000" in text
+    assert "95 % interval of the cost: $14." in text

@@ -1,11 +1,11 @@
 """The local exporter: batches of an app end up in the file that the settings name."""
 
 import sqlite3
-import time
 from contextlib import closing
 
 import pytest
 from doubles import Failing
+from plans import change_plan
 
 import llmeval_sdk as llmeval
 from llmeval_sdk.config import Settings
@@ -13,8 +13,8 @@ from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters.local import LocalExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Target
 from llmeval_sdk.registry import exporter_factory
-from llmeval_sdk.store.reader import StoreReader, undelivered
-from llmeval_sdk.store.writer import losses_key
+from llmeval_sdk.store.losses import losses, missing
+from llmeval_sdk.store.reader import StoreReader
 
 
 SPAN = SpanData("ab" * 16, "cd" * 8, None, "answer", "workflow", 10**18, 10**18 + 5)
@@ -91,24 +91,37 @@ def test_the_store_tells_what_another_exporter_lost(tmp_path):
     llmeval.shutdown(5)
     lost = dict(llmeval.stats().exporters["failing"].dropped)
     with closing(StoreReader(store)) as reader:
-        found = reader.read(undelivered)
+        found = reader.read(losses)
     assert set(found) == {"failing"}
     assert 0 < found["failing"]["unauthorized"] <= lost["unauthorized"]
 
 
-def test_losses_of_several_processes_add_up_and_age(settings):
-    """Each process has one note, which the next replaces; those of old ones go with their traces."""
-    exporter = LocalExporter(settings.changed(store_max_days=1.0))
-    store, now = exporter.store, time.time_ns()
-    for key, times in (
-        (losses_key(now, 1), 5),
-        (losses_key(now, 1), 7),
-        (losses_key(now, 2), 3),
-        (losses_key(now - 2 * 86_400 * 10**9, 3), 100),
-    ):
-        store.note_losses(key, {"otlp": {"exporter_full": times}})
-    with closing(StoreReader(settings.store)) as reader:
-        assert reader.read(undelivered) == {"otlp": {"exporter_full": 110}}
-        store.prune()
-        assert reader.read(undelivered) == {"otlp": {"exporter_full": 10}}
-    exporter.close(1.0)
+def test_the_store_tells_how_many_traces_it_lacks(tmp_path):
+    """Of what was lost while another program held the file, the first spans are counted apart."""
+    store = str(tmp_path / "app.db")
+    llmeval.configure(store=store, exporters=["local"])
+    change_plan(queue_records=20)
+
+    def answer(times):
+        for _ in range(times):
+            with llmeval.workflow("answer", request="a question"), llmeval.task("step"):
+                pass
+
+    answer(1)
+    llmeval.flush(10)
+    with closing(sqlite3.connect(store, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        answer(300)
+        llmeval.flush(0.1)
+        other.execute("ROLLBACK")
+    llmeval.flush(10)
+    answer(1)
+    llmeval.flush(10)
+    account = llmeval.stats().exporters["local"]
+    llmeval.shutdown(5)
+    with closing(StoreReader(store)) as reader:
+        roots = "SELECT count(*) FROM spans WHERE parent_id IS NULL"
+        (stored,) = reader.read(lambda connection: connection.execute(roots).fetchone())
+        lacking = reader.read(missing)
+    assert lacking.traces == account.lost_traces == 302 - stored > 0
+    assert lacking.records == sum(account.lost.values())

@@ -27,6 +27,7 @@ from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.writer import StoreWriter
 from llmeval_sdk.tracing import Span, _finished
+from llmeval_sdk.tracing._span import Spec
 from llmeval_sdk.tracing.internals import adopted, from_plain, span_data, to_plain
 
 
@@ -35,6 +36,7 @@ LIBRARY = object()
 SAMPLES = {
     Form.TEXT: lambda field: f"some {field.name}",
     Form.NUMBER: lambda field: 7 + len(field.name),
+    Form.CHANCE: lambda field: 0.25,
     Form.FLAG: lambda field: True,
     Form.VALUE: lambda field: {"any": [field.name, 1, None]},
     Form.MAPPING: lambda field: {field.name: 0.5},
@@ -52,7 +54,7 @@ SAMPLES = {
     Form.OBJECT: lambda field: {"library": LIBRARY},
 }
 EXACT = {"trace_id": "ab" * 16, "span_id": "cd" * 8, "parent_id": "ef" * 8, "kind": "llm"}
-LIVE_ONLY = {"_perf_ns", "held", "live", "owner", "parent", "record", "room", "scored_for"}
+LIVE_ONLY = {"_perf_ns", "fate", "held", "live", "owner", "parent", "record", "room", "scored_for"}
 """Slots that mean something while the span is open, or to the process that made it."""
 
 
@@ -83,7 +85,9 @@ def live():
 def test_the_declaration_the_data_and_the_live_span_name_the_same_fields():
     """`SpanData` has each declared field and no other, and so has the live span."""
     assert {field.name for field in DATA_FIELDS} == {field.name for field in fields(SpanData)}
-    assert {field.slot for field in SPAN_FIELDS} == set(Span.__slots__) - LIVE_ONLY
+    read_from_fate = {"inclusion_probability"}
+    slots = {field.slot for field in SPAN_FIELDS} - read_from_fate
+    assert slots == set(Span.__slots__) - LIVE_ONLY
 
 
 def test_every_field_goes_from_the_live_span_to_the_exporters():
@@ -195,3 +199,20 @@ def test_a_prompt_that_a_call_left_goes_through_the_spool_as_its_passages():
     assert [chunk.content for chunk in again.gathered[0][PROMPTED]] == [
         "A slate roof.", "A tin shed.",
     ]  # fmt: skip
+
+
+def test_a_chance_stands_at_every_span_of_its_trace():
+    """What is decided for one of them is said of those that ended before, and of later ones."""
+    spec = Spec("task", "step")
+    root = Span(spec, None)
+    step = Span(spec, root)
+    root.fate.append(0.25)
+    late, other = Span(spec, step), Span(spec, None)
+    assert [span_data(span).inclusion_probability for span in (root, step, late)] == [0.25] * 3
+    assert span_data(other).inclusion_probability is None
+
+
+@pytest.mark.parametrize("chance", ["0.5", 0, 0.0, -1, 1.5, float("nan"), True, [0.5]])
+def test_a_chance_that_is_none_is_not_read(chance):
+    """Sums are divided by it, so that what a stranger wrote there has to be a chance."""
+    assert read_span({"start_ns": 0, "inclusion_probability": chance}).inclusion_probability is None

@@ -1,6 +1,7 @@
 """From a cheap score to a paid judge: who runs, who does not and why, and never on the app's side."""
 
 import asyncio
+import subprocess
 import sys
 import threading
 import time
@@ -290,6 +291,37 @@ def test_each_run_is_a_trace_of_its_own_with_one_link():
     ]
     assert run.usage.total_tokens > 0
     assert run.model_name == "fake"
+
+
+_WHILE_THE_CLOCK_IS_SET_BACK = """
+import time
+late, now_ns = [0], time.time_ns
+time.time_ns = lambda: now_ns() - late[0] * 10**9
+import llmeval_sdk as llmeval
+from llmeval_sdk.testing import FakeLLM, capture
+
+class Slow(FakeLLM):
+    async def complete(self, *args, **options):
+        late[0] = 10_800
+        return await super().complete(*args, **options)
+
+with capture(llm=Slow({"rationale": "r", "rating": "yes"}), evaluators=["relevance_to_query"]) as seen:
+    with llmeval.workflow("w", request="roof") as span:
+        span.response = "slate"
+    seen.drain()
+run = [span for span in seen.spans if span.tags.get("llmeval.judge")]
+assert {span.kind for span in run} == {"workflow", "llm"}, run
+root = min(run, key=lambda span: span.kind == "llm")
+assert all(root.start_ns <= span.start_ns <= span.end_ns <= root.end_ns for span in run), run
+"""
+
+
+def test_spans_of_judges_end_after_they_begin_whatever_the_clock_does():
+    """A wall clock that is set back by three hours during a judgement is in no duration."""
+    done = subprocess.run(
+        [sys.executable, "-c", _WHILE_THE_CLOCK_IS_SET_BACK], capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_an_identical_judgement_is_not_paid_twice():

@@ -54,6 +54,7 @@ FULL = {
     "field_config": {"name": "roof", "format": "^t"},
     "retrieval": {"limits": {"bm25": 20}, "total_before_filter": 60},
     "outside_parent": True,
+    "inclusion_probability": 0.25,
 }  # fmt: skip
 
 

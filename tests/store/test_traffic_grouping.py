@@ -1,9 +1,11 @@
 """The figures of traffic are those of its spans, in every grouping: a plain loop says the same."""
 
 import json
+import random
 import sqlite3
 from collections import Counter
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from raw_store import RawStore
@@ -244,6 +246,63 @@ def test_each_group_is_what_a_plain_loop_adds_up(store, by, span_name, anew):
             assert group.cost_usd == (None if mine.usd is None else pytest.approx(mine.usd))
         assert found.total.calls == sum(mine.calls for mine in expected.values())
         assert found.total.unpriced_calls == unpriced.total() + silent.total()
+
+
+def filled(path, rows):
+    raw = RawStore(path, seed=1)
+    raw.connection.execute("BEGIN")
+    for row in rows:
+        raw.insert("spans", **row)
+    raw.connection.execute("COMMIT")
+    raw.close()
+    return path
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory):
+    """Return a store of traces that stayed with a chance of 1/k, and one that has each k times."""
+    rng, folder = random.Random(8), tmp_path_factory.mktemp("weighted")
+    drawn, whole, times = [], [], {}
+    for row in spans(rng, 1_767_225_600_000_000_000, 120):
+        k = times.setdefault(row["trace_id"], rng.choice((1, 1, 2, 5)))
+        chance = 1 / k if k > 1 else rng.choice((None, 1.0))
+        drawn.append({**row, "inclusion_probability": chance})
+        for copy in range(k):
+            ids = {name: f"{copy:x}{row[name][1:]}" for name in ("trace_id", "span_id")}
+            whole.append(row | ids)
+    return filled(folder / "a" / "drawn.db", drawn), filled(folder / "b" / "whole.db", whole)
+
+
+def groups(path, by, pricing):
+    with closing(StoreReader(path)) as reader:
+        found = reader.read(lambda store: traffic(store, by=by, pricing=pricing))
+    return found, {group.key: group for group in (*found.groups, replace(found.total, key="all"))}
+
+
+@pytest.mark.parametrize("by", GROUPINGS)
+@pytest.mark.parametrize("anew", [False, True])
+def test_a_trace_that_stayed_by_one_in_k_counts_as_k_do(stores, by, anew):
+    """Counts, failures, tokens, money, and what has no price, by each grouping."""
+    prices = {"own-7b": PRICE}
+    (few, drawn), (many, whole) = (
+        groups(path, by, Pricing(prices.get, (lambda _: True) if anew else None)) for path in stores
+    )
+    assert drawn.keys() == whole.keys()
+    assert (few.unpriced_models, few.silent_models) == (many.unpriced_models, many.silent_models)
+    for key, mine in drawn.items():
+        other = whole[key]
+        for name in (
+            "count", "failed", "error_types", "calls", "input_tokens", "output_tokens",
+            "cache_read_input_tokens", "cache_write_input_tokens", "reasoning_output_tokens",
+            "unpriced_calls",
+        ):  # fmt: skip
+            assert getattr(mine, name) == getattr(other, name), (key, name)
+        assert mine.cost_usd == (None if other.cost_usd is None else pytest.approx(other.cost_usd))
+        assert mine.stored <= mine.count
+        assert other.count_interval is other.cost_interval is None
+        for times in ("latency_seconds", "time_to_first_token_seconds", "tokens_per_second"):
+            one, two = getattr(mine, times), getattr(other, times)
+            assert (one is None) == (two is None)
 
 
 @pytest.mark.skipif(not hasattr(sqlite3.Connection, "setlimit"), reason="came with Python 3.11")

@@ -12,6 +12,7 @@ from viewer_store import Store
 
 from llmeval_sdk import viewer
 from llmeval_sdk.model import JUDGE_TAG, Failure, Usage
+from llmeval_sdk.store.losses import Process
 
 
 SECOND = 1_000_000_000
@@ -37,6 +38,48 @@ def fill(store, count=200, ago=600, **more):
 def text_of(page):
     """Return what a page says, without its charts."""
     return " ".join(re.sub(r"<[^>]+>", " ", re.sub(r"(?s)<svg.*?</svg>", "", page.text)).split())
+
+
+def test_what_is_to_be_known_of_the_store_stands_above_all(site, store):
+    """Losses since the last start, by reason and with what helps, as `llmeval doctor` says them."""
+    fill(store)
+    assert "To be known" not in text_of(site.get("/overview"))
+    lost = {"local": {"queue_full": 31_656}}
+    store.writer.note_losses(Process(time.time_ns(), 1), lost)
+    told = text_of(site.get("/overview"))
+    assert "To be known 31,656 records never reached the store since" in told
+    assert "`llmeval agent`" in told
+    assert told.index("To be known") < told.index("requests")
+
+
+def lose(store, records, traces):
+    lost = {"local": {"queue_full": records}, "traces": {"local": traces}}
+    store.writer.note_losses(Process(time.time_ns(), 1), lost)
+
+
+def test_figures_of_a_period_with_losses_say_so(site, store):
+    """Totals are at least what is stored, are compared with nothing, and charts say it as well."""
+    fill(store)
+    fill(store, ago=26 * 3_600)
+    lose(store, 31_656, 200)
+    told = text_of(site.get("/overview"))
+    assert "In this period: 50% of 400 traces stored, 31,656 records lost (queue_full" in told
+    assert "This holds for the charts" in told
+    assert "requests ≥ 200 200 –" in told
+    assert "cost ≥ $2.00 $2.00 –" in told
+
+
+def test_figures_are_weighted_where_chances_account_for_what_is_lost(site, store):
+    """A trace that stayed by one in four counts as four, in requests, tokens, costs and latencies."""
+    fill(store, inclusion_probability=0.25)
+    lose(store, 2_400, 600)
+    told = text_of(site.get("/overview"))
+    assert "25% of 800 traces stored" in told
+    assert "requests ≈ 800 " in told
+    assert "tokens ≈ 80,000" in told
+    assert "cost ≈ $8.00" in told
+    fill(store, inclusion_probability=0.25)  # which arrive after the first look
+    assert "requests ≈ 1,600 " in text_of(site.get("/overview")).replace("≥", "≈")
 
 
 def test_it_shows_volume_errors_latency_and_cost(site, store):

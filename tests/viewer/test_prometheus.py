@@ -1,12 +1,14 @@
 """The gauges of `/metrics`: scores with intervals, who was judged, and what is left of the budget."""
 
 import sqlite3
+import time
 from contextlib import closing
 
 import metered_store
 import pytest
 from metered_store import scraped
 
+from llmeval_sdk.store.losses import Process
 from llmeval_sdk.viewer._prometheus import FRESH_SECONDS, FigureSource
 
 
@@ -76,6 +78,20 @@ def test_books_that_cannot_be_read_are_no_budget(serve, store):
     metered_store.fill(store, 1)
     store.path.with_suffix(".ledger").write_text("no database")
     assert of(scraped(serve(metrics=True)), "llmeval_budget_left_usd") == {}
+
+
+def test_what_doctor_says_of_the_store_is_a_gauge(serve, store):
+    """Whoever watches with Prometheus learns of losses by reason, and whether it is a problem."""
+    metered_store.fill(store, 1)
+    store.writer.note_losses(Process(time.time_ns(), 1), {"local": {"queue_full": 7}})
+    site = serve(metrics=True)
+    assert of(scraped(site), "llmeval_findings") == {
+        'about="local: queue_full",kind="loss",severity="problem"': 7,
+    }
+    store.writer.note_losses(Process(time.time_ns(), 2), {})
+    assert of(scraped(site), "llmeval_findings") == {
+        'about="local: queue_full",kind="loss",severity="note"': 7,
+    }
 
 
 def test_evaluators_beyond_the_bound_are_counted(serve, store):

@@ -5,7 +5,7 @@ import re
 import pytest
 
 import llmeval_sdk as llmeval
-from llmeval_sdk.store.writer import losses_key
+from llmeval_sdk.store.losses import Process
 from llmeval_sdk.viewer import _site
 
 
@@ -129,7 +129,7 @@ def test_another_store_has_no_account_of_this_process(store, site, tmp_path):
 def test_what_the_writers_of_a_store_lost_is_told(store, site):
     """What never arrived elsewhere stands on the page, by exporter and reason."""
     store.trace()
-    store.writer.note_losses(losses_key(1, 1), {"otlp": {"exporter_full": 1_200}})
+    store.writer.note_losses(Process(1, 1), {"otlp": {"exporter_full": 1_200}})
     page = site.get("/scores").text
     assert "exporter full 1,200" in page[page.index('id="drops"') :]
 

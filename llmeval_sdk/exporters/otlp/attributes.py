@@ -193,6 +193,8 @@ def attributes_of(span: SpanData) -> dict[str, Attribute]:
         attributes[names.NAME_OF[kind]] = span.name
     if span.outside_parent:
         attributes[names.OUTSIDE_PARENT] = True
+    if span.inclusion_probability is not None:
+        attributes[names.INCLUSION_PROBABILITY] = span.inclusion_probability
     if span.session_id:
         attributes[names.SESSION] = attributes[names.CONVERSATION] = span.session_id
     if kind == "retrieval":

@@ -27,6 +27,7 @@ from llmeval_sdk.model import (
     Usage,
     values,
 )
+from llmeval_sdk.model.fields import to_chance
 from llmeval_sdk.model.plain import UnreadableError, built
 from llmeval_sdk.store.history import DERIVED
 
@@ -228,6 +229,7 @@ def own_span(span: OtlpSpan) -> SpanData:
         trace_flags=span.flags,
         expected=_expected(about),
         outside_parent=about.get(names.OUTSIDE_PARENT) is True,
+        inclusion_probability=to_chance(about.get(names.INCLUSION_PROBABILITY)),
     )  # fmt: skip
 
 

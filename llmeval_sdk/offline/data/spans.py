@@ -16,7 +16,7 @@ from llmeval_sdk.exporters.otlp.reading import OtlpSpan, scoped, span_of
 from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Failure, Record, SpanData
 from llmeval_sdk.model.chat import to_answer
-from llmeval_sdk.model.fields import to_chunks, to_extractions, to_prompt, to_usage
+from llmeval_sdk.model.fields import to_chance, to_chunks, to_extractions, to_prompt, to_usage
 from llmeval_sdk.model.records import OWNERS, Spent, record_of, rolled_up, spent_by, with_steps
 from llmeval_sdk.model.span_fields import DATA_FIELDS, Form
 from llmeval_sdk.store.dump import DumpScope, dump
@@ -77,6 +77,7 @@ def _as_it_is(value: object) -> Any:
 _READERS: dict[Form, Callable[[Any], Any]] = {
     Form.TEXT: str,
     Form.NUMBER: int,
+    Form.CHANCE: to_chance,
     Form.FLAG: bool,
     Form.VALUE: _as_it_is,
     Form.MAPPING: _mapping,

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from time import time_ns
 from typing import Any
 
 import ragas.metrics
@@ -24,6 +23,7 @@ from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.model import Message, Usage
 from llmeval_sdk.model.json_object import NoObjectError, only_object
 from llmeval_sdk.model.protocols import LLM, further_request
+from llmeval_sdk.process.stopwatch import Stopwatch
 from llmeval_sdk.process.threads import HelperThreads, run
 
 
@@ -63,6 +63,7 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
         self.failure: JudgeError | None = None
         """The latest failed call: Ragas turns some failures into NaN."""
         self._llm = llm
+        self._clock = Stopwatch()
         self._most_calls = most_calls
         self.requests = 0
         """How many requests went out: more than calls where a server had to be asked in other ways
@@ -100,7 +101,7 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
     @contextmanager
     def call(self, name: str) -> Iterator[RagasCall]:
         """Note one call while it runs."""
-        call = RagasCall(name, time_ns())
+        call = RagasCall(name, self._clock.now_ns())
         self.calls.append(call)
         try:
             yield call
@@ -114,7 +115,7 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
             call.error = type(error).__name__
             raise
         finally:
-            call.end_ns = time_ns()
+            call.end_ns = self._clock.now_ns()
 
 
 class JudgeEmbeddings(BaseRagasEmbedding):  # type: ignore[misc,unused-ignore]

@@ -14,7 +14,7 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import HOUR_NS, values
 from llmeval_sdk.plugins.watch.delivery import AlertMessage
 from llmeval_sdk.plugins.watch.state import PlainAlarm, WatchState
-from llmeval_sdk.store.alert_state import AlertState, Bound, Event
+from llmeval_sdk.store.alert_state import NOTHING, AlertState, Bound, Event
 from llmeval_sdk.store.alerts import (
     BoundAlerts,
     Measured,
@@ -156,14 +156,40 @@ def _followed(  # noqa: PLR0917 - one step of `look`
     state.alerts = of_others | current
     # A small group may well have no verdict yet; that no group has one is a fault of the judge's.
     may_wait = any(alert.judged for alert in current.values())
-    standings = [] if current else [_without_groups(alerts.bound, "nothing was judged")]
+    standings = []
+    if not current:
+        open_hour = _open_hour(reader, alerts.bound.evaluator, until)
+        standings = [_without_groups(alerts.bound, open_hour or NOTHING, waiting=bool(open_hour))]
     for alert in current.values():
-        part = None
+        part, open_hour = None, ""
+        if alert.lacking() == NOTHING:
+            with _of_group(lend, reader, alerts, alert) as mine:
+                open_hour = _open_hour(mine, alert.bound.evaluator, alert.cursor_ns)
         if alert.is_alarm:
             with _of_group(lend, reader, alerts, alert) as mine:
                 part = _since_alarm(mine, alert)
-        standings.append(_standing(alert, part, level, now_ns, may_wait=may_wait))
+        standings.append(
+            _standing(alert, part, level, now_ns, may_wait=may_wait, open_hour=open_hour)
+        )
     return standings
+
+
+def _open_hour(reader: StoreReader, evaluator: str, since_ns: int) -> str:
+    """Say how many verdicts wait for the end of their hour; empty where none does."""
+    count, first_ns = reader.read(
+        lambda store: store.execute(_VERDICTS, (evaluator, since_ns)).fetchone()
+    )
+    if not count:
+        return ""
+    counted = moment(first_ns - first_ns % HOUR_NS + HOUR_NS + SETTLE_NS)[11:16]
+    first = f"the hour of the first {plural(count, 'verdict')} is not over"
+    return f"{first}: they count from {counted} UTC on"
+
+
+_VERDICTS = """
+SELECT count(*), min(time_ns) FROM evaluations
+WHERE name = ? AND time_ns >= ? AND value IS NOT NULL
+"""
 
 
 @contextmanager
@@ -250,9 +276,10 @@ def _group_facts(bound: Bound) -> dict[str, Any]:
     return {} if bound.group is None else {"group": bound.group_values}
 
 
-def _without_groups(bound: Bound, why: str) -> Standing:
+def _without_groups(bound: Bound, why: str, *, waiting: bool = False) -> Standing:
     """Return the standing of a bound by group of which no group has any request."""
-    return Standing(str(bound), "undecided", 0.0, None, 0, None, f"there is no group: {why}")
+    detail = f"there is no group: {why}"
+    return Standing(str(bound), "undecided", 0.0, None, 0, None, detail, waiting=waiting)
 
 
 def about(reader: StoreReader, alert: AlertState, level: float, viewer: str) -> dict[str, Any]:
@@ -325,7 +352,13 @@ def _text(name: str, bound: float, event: Event, facts: dict[str, Any]) -> str:
 
 
 def _standing(
-    alert: AlertState, part: Population | None, level: float, now_ns: int, *, may_wait: bool
+    alert: AlertState,
+    part: Population | None,
+    level: float,
+    now_ns: int,
+    *,
+    may_wait: bool,
+    open_hour: str,
 ) -> Standing:
     """Say how an alert stands.
 
@@ -335,8 +368,9 @@ def _standing(
         level: The evidence that raises an alarm.
         now_ns: The time of the look.
         may_wait: Whether a group without a verdict waits for one, as other groups have some.
+        open_hour: Says that verdicts wait for the end of their hour; empty where none does.
     """
-    lacking = alert.lacking()
+    lacking = open_hour or alert.lacking()
     mean, needed, judged, waiting = (
         alert.mean(),
         alert.needed(level),
@@ -359,7 +393,7 @@ def _standing(
         detail = f"the clock is behind what was counted, up to {moment(alert.cursor_ns)}"
     elif lacking:
         state, detail = "undecided", lacking
-        waiting = may_wait and alert.is_new
+        waiting = bool(open_hour) or (may_wait and alert.is_new)
         if not alert.judged:
             detail += f"; about {needed:,} judged requests would show a drop of five points"
     elif needed is None:

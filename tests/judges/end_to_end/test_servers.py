@@ -63,6 +63,18 @@ def test_every_failure_is_an_error_with_its_type_and_counted(
         assert [each.detail.partition(":")[0] for each in seen.not_run] == [error]
 
 
+def test_a_judge_whose_replies_cannot_be_read_is_left_alone(serve, judging, answer):
+    """Each unread reply is a failure for the breaker, since one failed verdict costs four calls."""
+    server = serve(default="malformed")
+    with judging(server) as seen:
+        for number in range(6):
+            answer(f"question {number}")
+            seen.drain()
+        reasons = seen.drain().not_run["groundedness"]
+    assert server.calls == 8, "two verdicts of four calls each"
+    assert reasons == {"error": 2, "circuit_open": 4}
+
+
 def test_a_hanging_server_is_a_timeout(serve, judging, answer):
     """The call ends at its limit and is counted as timeout."""
     server = serve(default="hang")

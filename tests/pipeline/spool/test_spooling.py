@@ -2,7 +2,7 @@
 
 import os
 
-from llmeval_sdk.pipeline.recovery import Spooling
+from llmeval_sdk.pipeline.recovery import MOST_FILES, Spooling
 from llmeval_sdk.pipeline.spool import Folder
 from llmeval_sdk.process import shield
 
@@ -68,14 +68,32 @@ def test_what_a_killed_process_held_without_a_slot_is_counted_by_who_adopts_its_
     child = os.fork()
     if child == 0:
         writer = spooling_of(folder)
-        for _ in range(100):
+        for _ in range(200):
             writer.keep(b"x" * 2_000)
-        os._exit(writer.stats()["full"])
+        os._exit(writer.stats().get("full", 0))
     unsaved = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    assert 0 < unsaved < 100
+    assert 0 < unsaved < 200
     reader = spooling_of(folder)
-    assert len(list(reader.tend())) == 100 - unsaved
+    assert len(list(reader.tend())) == 200 - unsaved
     assert reader.killed.value == unsaved
+
+
+def test_a_process_that_writes_faster_than_it_is_emptied_has_more_files(tmp_path):
+    """Up to a bound; one that is as fast as the others keeps to its first file."""
+    folder = small_folder(tmp_path)
+    writer = spooling_of(folder)
+    places = {writer.keep(b"x").file for _ in range(100)}
+    assert 1 < len(places) < MOST_FILES
+    assert writer.stats() == {"kept": 100}
+    assert len(os.listdir(tmp_path / "spool")) == len(places)
+    assert len(places) - 1 < MOST_FILES * writer.level < len(places)
+    assert writer.keep(b"x" * 100_000).place == ()  # which no file has room for
+    assert len(os.listdir(tmp_path / "spool")) == len(places)
+    steady = spooling_of(small_folder(tmp_path / "steady"))
+    for _ in range(100):
+        kept = steady.keep(b"x")
+        kept.file.ring.free(kept.place)
+    assert len(os.listdir(tmp_path / "steady" / "spool")) == 1
 
 
 def written_by_a_child(folder, *records):

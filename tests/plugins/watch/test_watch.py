@@ -48,6 +48,24 @@ def test_a_drop_raises_one_alarm_that_says_all_there_is_to_know(traffic, watch, 
         assert "token-of-the-hook" not in text
 
 
+@pytest.mark.parametrize("by", [(), ("--by", "tag:tenant")], ids=["all", "by group"])
+def test_verdicts_of_an_hour_that_is_not_over_are_said_to_wait(traffic, watch, by):
+    """In the first hour "nothing was judged" would be false, and nothing is broken."""
+    for number in range(9):
+        ids = {"trace_id": f"{number:032x}", "span_id": f"{number:016x}"}
+        at, tags = traffic.now, json.dumps({"tenant": "acme"})
+        traffic.insert("spans", **ids, name="answer", start_ns=at, end_ns=at, tags=tags)
+        traffic.insert(
+            "evaluations", **ids, id=f"{number}", span_name="answer", time_ns=at, value="yes",
+            name="groundedness", evaluator_kind="judge", inclusion_probability=0.5,
+        )  # fmt: skip
+    done = watch(*ALERT, *by)
+    told = " ".join(done.stdout.split())
+    assert "the hour of the first 9 verdicts is not over: they count from " in told
+    assert "nothing was judged" not in told
+    assert done.returncode == 0
+
+
 def test_an_alarm_is_over_when_quality_came_back(traffic, watch):
     """Three good days after a bad one: the alarm is told as raised and as over, and ends."""
     traffic.hours(120, 90, 0.5)
