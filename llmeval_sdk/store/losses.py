@@ -119,6 +119,12 @@ class Missing:
     reasons: Mapping[str, int]
     """The records by reason, the most frequent first."""
 
+    @property
+    def words(self) -> str:
+        """How many records are lost, and why."""
+        reasons = ", ".join(f"{reason} {times:,}" for reason, times in self.reasons.items())
+        return f"{plural(self.records, 'record')} lost ({reasons})"
+
 
 def missing(
     connection: sqlite3.Connection, since_ns: int | None = None, until_ns: int | None = None
@@ -183,8 +189,7 @@ class Completeness:
     @property
     def sentence(self) -> str:
         """Say what is missing, and what that means for figures."""
-        reasons = ", ".join(f"{reason} {times:,}" for reason, times in self.missing.reasons.items())
-        lost = f"{plural(self.missing.records, 'record')} lost ({reasons})"
+        lost = self.missing.words
         if self.share is not None:
             whole = self.stored + self.missing.traces
             lost = f"{percent(self.share)} of {whole:,} traces stored, {lost}"
