@@ -251,7 +251,7 @@ def _of_feedback(name: str, feedback: RecentEvaluations, state: str) -> dict[str
     return {
         "figures": summary, "judge": None, "points": points, "judged": [], "period": period,
         "charts": _drawn(summary, feedback, period, points, []), "people": True,
-        "selection": False, "state": state,
+        "selection": False, "state": state, "missing": None,
     }  # fmt: skip
 
 
