@@ -52,7 +52,7 @@ from llmeval_sdk.store.labels import (
     percents,
     user_feedback,
 )
-from llmeval_sdk.store.losses import Losses, losses
+from llmeval_sdk.store.losses import Completeness, Losses, losses
 from llmeval_sdk.store.populations import (
     NO_PREDICTOR,
     PERIODS,
@@ -269,7 +269,8 @@ def _mean_of_scores(each: ScoreSummary, estimate: Estimate | None) -> str:
     mean = "-" if each.mean is None else number(each.mean)
     if each.mean_probability is not None:
         return f"{mean}, probability {number(each.mean_probability)}"
-    if estimate is None or mean in ("-", corrected := number(estimate.mean)):
+    whole = each.weighted_mean if estimate is None else estimate.mean
+    if whole is None or mean in ("-", corrected := number(whole)):
         return mean
     return f"{mean} [{corrected}]"
 
@@ -667,7 +668,7 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
         say_json(summary)
         return _exit_code(alerts, plain)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
-    _show_findings(found)
+    _show_findings(found, summed.completeness)
     if scores:
         _show_scores(scores, judged)
     else:
@@ -800,10 +801,12 @@ def _answers(answers: Sequence[Unanswered]) -> None:
         table(titles, rows, numbers="requests share abstained")
 
 
-def _show_findings(found: Sequence[Finding]) -> None:
+def _show_findings(found: Sequence[Finding], stored: Completeness | None) -> None:
     for finding in found:
         mark = "PROBLEM" if finding.is_problem else "note"
         say_wrapped(printable(f"{mark}: {finding}", 1_000))
+    if stored is not None:
+        say_wrapped(printable(f"In this period: {stored.sentence}", 1_000))
 
 
 def _not_run(not_run: Sequence[NotRunSummary]) -> None:

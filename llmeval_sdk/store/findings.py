@@ -27,6 +27,8 @@ EARLIER_NS = 7 * DAY_NS
 """How old a loss may be to be told."""
 LATEST = 5_000
 """How many of the latest evaluations, and of the judgements that were not made, are looked at."""
+BUSY = "busy"
+"""The reason of scores that gave way because more came than could be worked off."""
 FEWEST = 3
 """How often a score has to fail, and nothing else, before that is a problem."""
 _CHOSEN = frozenset(("no_judge_model", "missing_inputs", "over_budget", "shutdown"))
@@ -112,6 +114,12 @@ def _of_judges(connection: sqlite3.Connection, since_ns: int) -> Iterator[Findin
     told: set[str] = set()
     for judge, reason, times in connection.execute(_NOT_RUN, (LATEST, since_ns)):
         why = explain(reason)
+        if reason == BUSY:
+            if BUSY not in told:
+                told.add(BUSY)
+                words = f"The scores of {plural(times, 'request')} of the latest gave way (busy)."
+                yield Finding(False, "score", BUSY, times, words, explain_loss("queue_full").advice)
+            continue
         if judge in told or why.misses in (None, "selected") or reason in ("timeout", "error"):
             continue
         told.add(judge)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +19,7 @@ from typing import NamedTuple
 
 from llmeval_sdk.model import HOUR_NS
 from llmeval_sdk.model.protocols import TRACES
+from llmeval_sdk.process.forks import Locked
 from llmeval_sdk.store.encode import dumps, loads
 from llmeval_sdk.text.terminal import percent, plural
 
@@ -41,19 +41,23 @@ class Process(NamedTuple):
 _STARTED_NS = time.time_ns()
 
 
-class LossNotes:
+class LossNotes(Locked):
     """Turns what this process has lost so far into what it has lost since its last note."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        super().__init__()
         self._noted: Losses | None = None
 
     def note(self, lost: Losses, write: Callable[[Process, Losses], None]) -> None:
         """Have what is new written; where that raises, the next note has it as well."""
         with self._lock:
-            if lost != self._noted:
-                write(Process(_STARTED_NS, os.getpid()), _since(self._noted or {}, lost))
-                self._noted = lost
+            before, self._noted = self._noted, lost
+        if lost != before:
+            try:
+                write(Process(_STARTED_NS, os.getpid()), _since(before or {}, lost))
+            except BaseException:
+                self._noted = before
+                raise
 
 
 _OF_STORES: dict[tuple[int, str], LossNotes] = {}
@@ -119,6 +123,12 @@ class Missing:
     reasons: Mapping[str, int]
     """The records by reason, the most frequent first."""
 
+    @property
+    def words(self) -> str:
+        """How many records are lost, and why."""
+        reasons = ", ".join(f"{reason} {times:,}" for reason, times in self.reasons.items())
+        return f"{plural(self.records, 'record')} lost ({reasons})"
+
 
 def missing(
     connection: sqlite3.Connection, since_ns: int | None = None, until_ns: int | None = None
@@ -183,8 +193,7 @@ class Completeness:
     @property
     def sentence(self) -> str:
         """Say what is missing, and what that means for figures."""
-        reasons = ", ".join(f"{reason} {times:,}" for reason, times in self.missing.reasons.items())
-        lost = f"{plural(self.missing.records, 'record')} lost ({reasons})"
+        lost = self.missing.words
         if self.share is not None:
             whole = self.stored + self.missing.traces
             lost = f"{percent(self.share)} of {whole:,} traces stored, {lost}"

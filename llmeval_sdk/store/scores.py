@@ -12,7 +12,14 @@ from typing import NamedTuple
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics.labels import PASS
 from llmeval_sdk.store._schema import WORD
-from llmeval_sdk.store.latest import StoredValue, has_chance, is_former, is_newest, is_verdict
+from llmeval_sdk.store.latest import (
+    StoredValue,
+    chance_of,
+    has_chance,
+    is_former,
+    is_newest,
+    is_verdict,
+)
 from llmeval_sdk.store.splits import WHOLE, Part, Split
 
 
@@ -269,6 +276,8 @@ class ScoreSummary:
     total_tokens: int = 0
     mean_probability: float | None = None
     """The mean probability of a good outcome, over the records that a decision model rated."""
+    weighted_mean: float | None = None
+    """The mean over all traffic of a free score of which some gave way to others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +306,8 @@ class _Summed:
     tokens: int = 0
     probable: int = 0
     probability: float = 0.0
+    sampled: int = 0
+    """How many have an inclusion probability other than 1."""
     digits: list[str | None] = field(default_factory=list)
     """The digits of each group with scores; ``None`` for a group that was read without them."""
 
@@ -313,6 +324,7 @@ class _Summed:
         self.errors += group.errors
         self.not_applicable += group.not_applicable
         self.tokens += group.total_tokens or 0
+        self.sampled += group.sampled or 0
         self.probable += group.probable
         self.probability += group.probability or 0.0
         if group.cost_usd is not None:
@@ -388,6 +400,9 @@ def _summary(
         histogram = _histogram_of("".join(filter(None, group.digits)))
     else:
         histogram = _histogram(connection, scope, key, low, high)
+    mean, weighted = group.mean(), None
+    if kind == "heuristic" and group.sampled and mean is not None:
+        weighted = _weighted_mean(connection, scope, key)
     return ScoreSummary(
         evaluator,
         kind,
@@ -395,7 +410,7 @@ def _summary(
         count=group.scores + group.categories.total(),
         errors=group.errors,
         not_applicable=group.not_applicable,
-        mean=group.mean(),
+        mean=mean,
         low=low,
         high=high,
         histogram=histogram,
@@ -403,7 +418,25 @@ def _summary(
         cost_usd=group.cost,
         total_tokens=group.tokens,
         mean_probability=group.probability / group.probable if group.probable else None,
+        weighted_mean=weighted,
     )
+
+
+def _weighted_mean(
+    connection: sqlite3.Connection, scope: EvaluationScope, key: tuple[str, str, str | None]
+) -> float | None:
+    """Return the mean of the scores of which each stands for as many as its chance says."""
+    evaluator, kind, span_name = key
+    where = scope._replace(evaluator=evaluator, span_name=None).of_evaluations(
+        "evaluator_kind IS :kind", "span_name IS :of_span", "value < ''"
+    )
+    about = {
+        **scope._asdict(), "evaluator": evaluator, "kind": kind, "of_span": span_name,
+    }  # fmt: skip
+    chance = f"ifnull({chance_of('evaluations')}, 1)"
+    sql = f"SELECT sum(value / {chance}) / sum(1.0 / {chance}) FROM evaluations {where}"  # noqa: S608
+    found: float | None = connection.execute(sql, about).fetchone()[0]
+    return found
 
 
 def _histogram(

@@ -300,10 +300,11 @@ def cost_of(price: ModelPrice, used: CallTokens) -> float:
 
 @dataclass(slots=True)
 class TrafficSums:
-    """The running sums of one group. What stands for more than itself counts with its weight."""
+    """The running sums of one group."""
 
-    count: float = 0
-    stored: int = 0
+    count: int = 0
+    further: float = 0
+    """For how many others these stand, whose traces were left out."""
     jumps: int = 0
     errors: Counter[str] = field(default_factory=Counter)
     durations: Sample = field(default_factory=Sample)
@@ -322,13 +323,23 @@ class TrafficSums:
     """The number of these requests whose answer got lost."""
     thinned: Thinned = field(default_factory=Thinned)
 
-    def add_spans(self, count: float, error: str | None, jumps: int, *, stored: int) -> None:
-        """Count spans that ended alike, of which so many are stored."""
+    def add_spans(self, count: int, error: str | None, jumps: int) -> None:
+        """Count spans that ended alike."""
         self.count += count
-        self.stored += stored
         self.jumps += jumps
         if error is not None:
-            self.errors[error] += count  # type: ignore[assignment]
+            self.errors[error] += count
+
+    def stand_for(self, trace: str, chance: float, took_ns: int, error: str | None) -> None:
+        """Count for which others a span stands whose trace stayed with a chance."""
+        further = weight_of(chance) - 1
+        if further:
+            self.further += further
+            self.thinned.add(trace, chance, 1, 0.0)
+            if took_ns >= 0:
+                self.durations.further.append((took_ns, further))
+            if error is not None:
+                self.errors[error] += further  # type: ignore[assignment]
 
     def add_used(self, used: Sequence[float], cost_usd: float | None, unpriced: float) -> None:
         """Add what calls used."""
@@ -343,7 +354,7 @@ class TrafficSums:
         self.first_tokens.merge(other.first_tokens)
         self.speeds.merge(other.speeds)
         self.count += other.count
-        self.stored += other.stored
+        self.further += other.further
         self.errors += other.errors
         self.jumps += other.jumps
         self.asked += other.asked
@@ -353,14 +364,15 @@ class TrafficSums:
 
     def group(self, key: str | None, unit: str) -> TrafficGroup:
         """Return what it all adds up to."""
-        failed, used = self.errors.total(), CallTokens(*map(round, self.used))
+        count, failed = self.count + self.further, self.errors.total()
+        used = CallTokens(*map(round, self.used))
         cost_usd = self.cost_usd if isfinite(self.cost_usd or 0.0) else None
         return TrafficGroup(
             key,
             unit,
-            round(self.count),
+            round(count),
             round(failed),
-            failed / self.count if self.count else 0.0,
+            failed / count if count else 0.0,
             {name: round(times) for name, times in self.errors.most_common(MAX_TYPES)},
             self.durations.percentiles(1e9),
             self.first_tokens.percentiles(1e9),
@@ -375,8 +387,8 @@ class TrafficSums:
             round(self.unpriced),
             self.jumps,
             self.lost / self.asked if self.asked else None,
-            self.stored,
-            *self.thinned.intervals(self.count, cost_usd),
+            self.count,
+            *self.thinned.intervals(count, cost_usd),
         )
 
 
@@ -471,7 +483,7 @@ class TrafficReading:
             group.durations.numbers += times
             group.first_tokens.numbers += listed(streams)
             group.speeds.numbers += listed(speeds)
-            group.add_spans(count, error, count - len(times), stored=count)
+            group.add_spans(count, error, count - len(times))
             has_drawn |= bool(drawn)
             if is_call:
                 used = CallTokens(*map(int, rest))
@@ -479,42 +491,44 @@ class TrafficReading:
                 if error is None:
                     unpriced += self._silent(model, count - used.calls)
                 group.add_used(used, usd, unpriced)
-                self.all_calls.add_used(used, usd, unpriced)
-                self.all_calls.add_spans(count, error, count - len(times), stored=count)
+                self.all_calls.add_spans(count, error, count - len(times))
         if has_drawn:
-            self._add_further(by, where)
+            self._add_others(by, where)
+        self._sum_calls()
         return units
 
-    def _add_further(self, by: str, where: str) -> None:
-        """Add to the sums what the traces that stayed stand for beside themselves."""
+    def _sum_calls(self) -> None:
+        """Add up what the calls of all groups used."""
+        for group in self.sums.values():
+            self.all_calls.add_used(group.used, group.cost_usd, group.unpriced)
+
+    def _add_others(self, by: str, where: str) -> None:
+        """Add to the sums in order what spans stand for beside themselves."""
         sql = _drawn_sql(self._spans, where)
-        for name, kind, model, error, trace, chance, took, first, *row in self._connection.execute(
-            sql, self._arguments
-        ):
-            group = self.sums[name if by == "name" else model]
-            further, cost_before = weight_of(chance) - 1, group.cost_usd or 0.0
-            if not further:
-                continue
-            group.add_spans(further, error, 0, stored=0)
-            if took >= 0:
-                group.durations.further.append((took, further))
-            cost, read, written, *used = row
-            if first is not None:
-                _add_stream(group, first, took, used[1], further, anew=False)
+        for name, kind, *row in self._connection.execute(sql, self._arguments):
+            call = _DrawnCall.of(*row)
+            group = self.sums[name if by == "name" else call.model]
+            group.stand_for(call.trace, call.chance, call.took, call.error)
             if kind in _MODELS:
-                used_before, unpriced_before = list(group.used), group.unpriced
-                if used[0] is not None:
-                    self._add_call(group, model, cost, used, (read, written), weight=further)
-                elif error is None and cost is None:
-                    group.unpriced += self._silent(model, further)
-                usd = (group.cost_usd or 0.0) - cost_before
-                self.all_calls.add_spans(further, error, 0, stored=0)
-                more = [now - before for now, before in zip(group.used, used_before, strict=True)]
-                self.all_calls.add_used(more, usd, group.unpriced - unpriced_before)
-                self.all_calls.thinned.add(trace, chance, 1, usd / further)
-                group.thinned.add(trace, chance, 1, usd / further)
-            else:
-                group.thinned.add(trace, chance, 1, 0.0)
+                self._add_others_of_call(group, call)
+
+    def _add_others_of_call(self, group: TrafficSums, call: _DrawnCall) -> None:
+        """Add to a group what a call stands for beside itself."""
+        further = weight_of(call.chance) - 1
+        if not further:
+            return
+        before = group.cost_usd or 0.0
+        for sample, number in zip((group.first_tokens, group.speeds), call.stream, strict=True):
+            if number is not None:
+                sample.further.append((number, further))
+        if call.used[0] is not None:
+            self._add_call(group, call.model, call.cost, call.used, call.cached, weight=further)
+        elif call.error is None and call.cost is None:
+            group.unpriced += self._silent(call.model, further)
+        usd = ((group.cost_usd or 0.0) - before) / further
+        group.thinned.add(call.trace, call.chance, 0, usd)
+        self.all_calls.stand_for(call.trace, call.chance, -1, call.error)
+        self.all_calls.thinned.add(call.trace, call.chance, 0, usd)
 
     def _spent(
         self, group: tuple[str, str, str | None, str | None], used: CallTokens, cost: float | None,
@@ -566,17 +580,15 @@ class TrafficReading:
             if group is None:
                 group = sums[value] = TrafficSums()
             request_of[trace] = value
-            weight = 1 if chance is None else weight_of(chance)
-            group.count += weight
-            group.stored += 1
-            if weight != 1:
-                group.thinned.add(trace, chance, 1, 0.0)
+            group.count += 1
+            if chance is not None:
+                group.stand_for(trace, chance, duration, error)
             if duration >= 0:
-                group.durations.add(duration, weight)
+                group.durations.numbers.append(duration)
             else:
                 group.jumps += 1
             if error is not None:
-                group.errors[error] += weight  # type: ignore[assignment]
+                group.errors[error] += 1
             elif name in asked and kind in OWNERS:
                 group.asked += 1
         for trace in lost_requests(self._connection, **self._period) if asked else ():
@@ -601,25 +613,27 @@ class TrafficReading:
             if group is None:
                 group = sums[value] = TrafficSums()
                 units[value] = "call"
-            weight = 1 if chance is None else weight_of(chance)
             if units[value] == "call":
-                group.add_spans(weight, error, took < 0, stored=1)
+                group.add_spans(1, error, took < 0)
                 if took >= 0:
-                    group.durations.add(took, weight)
-            calls.add_spans(weight, error, 0, stored=1)
+                    group.durations.numbers.append(took)
+            calls.count += 1
+            if error is not None:
+                calls.errors[error] += 1
             if first is not None:
-                _add_stream(group, first, took, used[1], weight)
-            cost_before = group.cost_usd or 0.0
+                _add_stream(group, first, took, used[1])
             if used[0] is not None:
-                self._add_call(group, model, cost, used, (read, written), weight=weight)
+                self._add_call(group, model, cost, used, (read, written))
             elif error is None and cost is None:
-                group.unpriced += self._silent(model, weight)
-            if weight != 1:
-                usd = ((group.cost_usd or 0.0) - cost_before) / weight
-                group.thinned.add(trace, chance, units[value] == "call", usd)
-                calls.thinned.add(trace, chance, 1, usd)
-        for group in sums.values():
-            calls.add_used(group.used, group.cost_usd, group.unpriced)
+                group.unpriced += self._silent(model, 1)
+            if chance is not None:
+                call = _DrawnCall.of(
+                    model, error, trace, chance, took, first, cost, read, written, *used
+                )
+                if units[value] == "call":
+                    group.stand_for(trace, chance, took, error)
+                self._add_others_of_call(group, call)
+        self._sum_calls()
 
     def _add_call(
         self,
@@ -629,7 +643,7 @@ class TrafficReading:
         used: list[int],
         cached: tuple[int | None, int | None],
         *,
-        weight: float,
+        weight: float = 1,
     ) -> None:
         into = group.used
         into[0] += weight
@@ -667,19 +681,41 @@ def _long_lists(connection: sqlite3.Connection) -> Iterator[None]:
         connection.setlimit(LIMIT_LENGTH, longest)
 
 
-def _add_stream(
-    group: TrafficSums, first_ns: int, took_ns: int, output_tokens: int | None, weight: float,
-    *, anew: bool = True,
-) -> None:  # fmt: skip
-    """Add a streamed answer; without ``anew`` only for how many others it stands."""
-    speed = None
+def _add_stream(group: TrafficSums, first_ns: int, took_ns: int, output_tokens: int | None) -> None:
+    group.first_tokens.numbers.append(first_ns)
     if output_tokens and took_ns > first_ns:
-        speed = int(output_tokens * 1_000_000_000_000 // (took_ns - first_ns))
-    for sample, number in ((group.first_tokens, first_ns), (group.speeds, speed)):
-        if number is not None and anew:
-            sample.add(number, weight)
-        elif number is not None:
-            sample.further.append((number, weight))
+        group.speeds.numbers.append(_speed(first_ns, took_ns, output_tokens))
+
+
+def _speed(first_ns: int, took_ns: int, output_tokens: int) -> int:
+    return int(output_tokens * 1_000_000_000_000 // (took_ns - first_ns))
+
+
+class _DrawnCall(NamedTuple):
+    """A span whose trace stayed by a draw, mostly a call of a model."""
+
+    model: str | None
+    error: str | None
+    trace: str
+    chance: float
+    took: int
+    stream: tuple[int | None, int | None]
+    """The nanoseconds until its first token, and its speed in thousandths of a token per second."""
+    cost: float | None
+    cached: tuple[int | None, int | None]
+    used: list[int]
+
+    @classmethod
+    def of(  # noqa: PLR0917 - the columns of a row
+        cls, model: str | None, error: str | None, trace: str, chance: float, took: int,
+        first: int | None, cost: float | None, read: int | None, written: int | None, *used: int,
+    ) -> _DrawnCall:  # fmt: skip
+        """Read a row of `_drawn_sql`, without the name and kind."""
+        speed = None
+        if first is not None and used[1] and took > first:
+            speed = _speed(first, took, used[1])
+        stream = first, speed
+        return cls(model, error, trace, chance, took, stream, cost, (read, written), list(used))
 
 
 _MAX_LIST = 1_000_000_000

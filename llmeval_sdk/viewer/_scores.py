@@ -18,7 +18,7 @@ from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.statistics.reasons import STEPS, Reason, explain
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.labels import recent_feedback
-from llmeval_sdk.store.losses import losses
+from llmeval_sdk.store.losses import losses, missing
 from llmeval_sdk.store.populations import Population, ScopeFields, over_time, overall
 from llmeval_sdk.store.reader import KnownNames, StoreReader, judged_by_stand_in, known_names
 from llmeval_sdk.store.scores import RecentEvaluations, effort_of, recent_evaluations, summed_since
@@ -106,6 +106,7 @@ def _of_all(reader: StoreReader, since: int | None) -> dict[str, Any]:
         "heuristics": [h for h in heuristics if h.count + h.failed],
         "people": _label_counts(reader, known),
         "lost": reader.read(lambda store: losses(store, since)),
+        "missing": reader.read(lambda store: missing(store, since)),
         "state": reader.read(state_of),
     }
 
@@ -160,6 +161,7 @@ def _of_one(reader: StoreReader, name: str, since: int | None) -> dict[str, Any]
             *_feedback_charts(name, feedback),
         ],
         "people": False, "selection": _is_selection(judge), "state": reader.read(state_of),
+        "missing": reader.read(lambda store: missing(store, judge.since if judge else since)),
     }  # fmt: skip
 
 
@@ -249,7 +251,7 @@ def _of_feedback(name: str, feedback: RecentEvaluations, state: str) -> dict[str
     return {
         "figures": summary, "judge": None, "points": points, "judged": [], "period": period,
         "charts": _drawn(summary, feedback, period, points, []), "people": True,
-        "selection": False, "state": state,
+        "selection": False, "state": state, "missing": None,
     }  # fmt: skip
 
 

@@ -114,6 +114,7 @@ def test_the_report_begins_with_what_is_to_be_known_of_the_store(llmeval, store)
     store.writer.note_losses(Process(time.time_ns(), 1), {"local": {"queue_full": 31_656}})
     head = llmeval("report", "--store", store.path).stdout.partition("Scores\n")[0]
     assert "PROBLEM: 31,656 records never reached the store since" in head
+    assert "In this period: 31,656 records lost (queue_full 31,656): totals are at least" in head
     (finding,) = json.loads(llmeval("report", "--store", store.path, "--json").stdout)["findings"]
     assert (finding["is_problem"], finding["number"]) == (True, 31_656)
 

@@ -102,6 +102,17 @@ def test_a_judge_that_was_not_wanted_is_nothing_to_tell(store):
     assert read(store) == []
 
 
+def test_scores_that_gave_way_are_a_note(store):
+    """They are weighted, so that their means hold; whoever wants all of them learns what to do."""
+    for number in range(3, 6):
+        span = store.span(f"{number:02}" * 8, start_ns=NOW)
+        for name in ("heuristics", "groundedness")[: number - 3]:
+            store.not_run(span, name, "busy")
+    (finding,) = read(store)
+    assert (finding.is_problem, finding.about, finding.number) == (False, "busy", 2)
+    assert "`llmeval agent`" in finding.advice
+
+
 def test_a_score_that_nobody_could_compute_is_told(store):
     """An evaluator that failed on all of its latest records has one finding, with its error."""
     for number in range(3):

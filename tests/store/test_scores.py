@@ -107,6 +107,18 @@ def test_the_corrected_mean_undoes_the_selection(make, read):
     assert whole.estimate.mean == pytest.approx(50 / 51)
 
 
+def test_a_free_score_has_the_mean_over_all_traffic_where_some_gave_way(make, read):
+    """A record that was scored by one in four stands for four; without a chance, for itself."""
+    events = [
+        make.evaluation(make.span(), value=value, inclusion_probability=chance)
+        for value, chance in ((1.0, 0.25), (0.0, None), (True, 0.5), (0.5, 1.0))
+    ]
+    with read(*events) as reader:
+        (found,) = score_summary(reader)
+    assert found.weighted_mean == pytest.approx((4 * 1.0 + 0.0 + 2 * 1.0 + 0.5) / 8)
+    assert found.mean == 2.5 / 4
+
+
 def test_costs_are_summed(make, read):
     """What judges used is added up where it is known."""
     events = [

@@ -132,6 +132,16 @@ def test_what_the_writers_of_a_store_lost_is_told(store, site):
     store.writer.note_losses(Process(1, 1), {"otlp": {"exporter_full": 1_200}})
     page = site.get("/scores").text
     assert "exporter full 1,200" in page[page.index('id="drops"') :]
+    assert "In this period" not in page
+
+
+def test_scores_over_records_that_were_lost_say_so(many, site):
+    """Figures and charts are of what is stored, which the page of each evaluator says as well."""
+    root = many.trace()
+    many.writer.note_losses(Process(1, 1), {"local": {"queue_full": 31_656}}, root.start_ns)
+    for path in ("/scores", "/scores/groundedness", "/scores/context_recall_heuristic"):
+        page = site.get(path).text
+        assert "In this period: 31,656 records lost (queue_full 31,656)." in page, path
 
 
 def test_labels_are_counted(many, site):
