@@ -280,11 +280,8 @@ class Evaluating:
                 if evaluation is not None:
                     yield evaluation
                 self._rest()
-        aside = self._app_heuristics.run_with_deadline
-        yield from self._plan.inline.run(record, but=done, postponed=True, by=aside)
-        background = self._plan.background
-        yield from background.run(record, but=done, by=aside, rest=self._rest)
-        yield from background.run(record, but=done, postponed=True, by=aside, rest=self._rest)
+        aside, background = self._app_heuristics.run_with_deadline, self._plan.background
+        yield from background.run(record, but=done, by=aside, aside=aside, rest=self._rest)
         background.learn(record)
 
     def _consider(self, case: Case, judges: list[Judge]) -> None:
