@@ -60,7 +60,7 @@ class Privacy:
 
     def __init__(self, redactor: Redactor, *, content: bool) -> None:
         self._redactor = redactor
-        self.packs_content = content and not redactor.has_custom
+        self._spooled_content = content and not redactor.has_custom
 
     def pack(self, item: Span | EvaluationEvent) -> bytes:
         """Write a record for the spool, redacted by the built-in detectors, on the app's thread.
@@ -68,7 +68,7 @@ class Privacy:
         A redaction function of the app cannot run there. Where there is one, content is left out.
         """
         kind, known, content = _plain(item)
-        packed = (kind, known, content if self.packs_content else None)
+        packed = (kind, known, content if self._spooled_content else None)
         record = _dumps(packed)
         if self._redactor.may_concern(record, packed[2]):
             record = _dumps(self._redactor.detect(packed))

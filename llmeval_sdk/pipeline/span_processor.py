@@ -295,6 +295,9 @@ class SpanProcessor:
             aside: runs the heuristics that ask to be left to the worker.
             is_foreign: whether another library made it.
         """
+        is_evaluated = span.owner is None if is_foreign else span.is_evaluated
+        if not is_evaluated and span.kind != "retrieval":
+            return
         is_new = span.record is None or span.end_ns <= self._scored_since
         if is_new or any(map(_is_pending, span.scored or ())):
             by = _run_untraced if is_new else _left_out  # the app's own have run at the end
@@ -310,22 +313,24 @@ class SpanProcessor:
     ) -> tuple[list[Evaluation], Record | None]:
         """Return all inline scores of a span that has ended, and the record that they read."""
         done = [evaluation for evaluation in span.scored or () if not _is_pending(evaluation)]
+        inline = self._inline
+        reads = span.has_metadata or (inline is not None and inline.reads_anything)
+        if not reads or not self.inline:
+            return done, None
         names = {evaluation.name for evaluation in done}
-        is_evaluated = span.owner is None if is_foreign else span.is_evaluated
         if span.kind == "retrieval" and _EARLY not in names and not is_foreign:
             early = None if span.retrieved_context is None else self._early(span)
             done.extend(() if early is None else (early,))
-        inline = self._inline
-        reads = span.has_metadata or (inline is not None and inline.reads_anything)
-        if not is_evaluated or not reads or not self.inline:
+            names.add(_EARLY)
+        if not (span.owner is None if is_foreign else span.is_evaluated):
             return done, None
         record = self._record(span)
-        names = {evaluation.name for evaluation in done}
         for item in span.gathered or () if _EARLY not in names else ():
             if type(item) is Retrieved and item.chunks is record.retrieved_context:
-                early = self._of_retrieval(item)  # as it was read before the request ended
-                done.extend(() if early is None else (early,))
-                names.add(_EARLY)
+                if item.retrieval is not record.retrieval:
+                    early = self._of_retrieval(item)  # as it was read before the request ended
+                    done.extend(() if early is None else (early,))
+                    names.add(_EARLY)
                 break
         by, aside = by or _run_untraced, aside or _pending
         done.extend(self.inline.run(record, but=names, by=by, aside=aside))
