@@ -73,6 +73,14 @@ def extraction(question):
     return "slate"
 
 
+def extraction_read(question):
+    """The same call, whose scores the app reads."""
+    with llmeval.workflow("extraction", request=question) as span:
+        retrieve(question)
+        span.annotate(extractions=EXTRACTIONS, response="slate")
+    return span.evaluations
+
+
 def otel_call():
     """Return a function that opens one bare OpenTelemetry span with two attributes."""
     from opentelemetry.sdk.trace import TracerProvider

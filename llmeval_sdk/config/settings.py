@@ -103,8 +103,8 @@ class RecordingSettings(Table):
         "inline",
         "LLMEVAL_HEURISTICS",
         read=one_of("inline", "background", "off"),
-        doc="Where the metadata heuristics run: `inline` (on the caller's thread), `background` "
-        "(in the worker) or `off`.",
+        doc="When the metadata heuristics run: `inline` (once the app reads their scores, at the "
+        "latest in the worker), `background` (in the worker) or `off`.",
     )
     retrieved_context: str = setting(
         "last",

@@ -261,8 +261,8 @@ class Heuristics:
     """
 
     __slots__ = (
-        "_asked_for", "_attaching", "_bits", "_learners", "_plans", "_postpones", "_readers",
-        "reads_anything",
+        "_asked_for", "_attaching", "_bits", "_learners", "_plans", "_readers", "reads_anything",
+        "runs_app_code",
     )  # fmt: skip
 
     def __init__(
@@ -270,8 +270,6 @@ class Heuristics:
     ) -> None:
         self._asked_for = asked_for
         self._plans: dict[str, _PreparedHeuristic] = {}
-        self._postpones = False
-        """Whether one of them may ask to be left to the worker."""
         self._attaching: dict[int, list[_PreparedHeuristic]] = {}
         """Those that attach, by the fields that a Record has: few combinations ever occur."""
         self._learners: list[
@@ -284,6 +282,8 @@ class Heuristics:
         """What reads each of these fields, and its bit."""
         self.reads_anything = False
         """True when one of them may have something to say of a Record without any metadata."""
+        self.runs_app_code = False
+        """Whether one of them is a heuristic of the app."""
         for heuristic in heuristics:
             self.add(heuristic)
 
@@ -322,13 +322,13 @@ class Heuristics:
 
     def _put(self, plans: dict[str, _PreparedHeuristic]) -> None:
         self._plans = plans
-        self._postpones = any(plan.postponed is not None for plan in plans.values())
         self._learners = [
             (plan.heuristic.learn, plan.heuristic.needs, plan.applies)
             for plan in plans.values()
             if isinstance(plan.heuristic, Learner)
         ]
         self.reads_anything = not all(_waits(plan.heuristic) for plan in plans.values())
+        self.runs_app_code = not all(plan.is_built_in for plan in plans.values())
         self._attaching = {}  # last: a thread that fills the new one has seen all of the above
 
     def _load(self, plan: _PreparedHeuristic) -> _PreparedHeuristic | None:
@@ -371,9 +371,9 @@ class Heuristics:
         record: Record,
         *,
         but: Collection[str] = (),
-        postponed: bool = False,
         own: bool = False,
         by: Callable[[Heuristic, Record], Evaluation | None] = run_heuristic,
+        aside: Callable[[Heuristic, Record], Evaluation | None] | None = None,
         rest: Callable[[], None] | None = None,
     ) -> list[Evaluation]:
         """Run those whose inputs the Record has; what is not applicable leaves nothing.
@@ -384,15 +384,12 @@ class Heuristics:
         Args:
             record: what is scored.
             but: names of heuristics that are left out.
-            postponed: run only the heuristics that ask to be left to the worker for this record;
-                by default exactly those are left out.
             own: run only the heuristics that are the app's own.
-            by: runs a heuristic that may call code of the app; it returns ``None`` where it did
-                not run it.
+            by: runs a heuristic of the app; it returns ``None`` where it did not run it.
+            aside: does the same, after all others, for the heuristics that ask to be left to the
+                worker for this record; by default these are left out.
             rest: called after each heuristic, so that a worker can pause.
         """
-        if postponed and not self._postpones:
-            return []
         attaching, there = self._attaching, 0
         for read, bit in self._readers:
             if read(record) is not None:
@@ -402,8 +399,9 @@ class Heuristics:
             plans = [plan for plan in every if all(map(there.__and__, plan.needs))]
             attaching[there] = plans
         evaluations = []
+        left: list[Heuristic] = []
         for plan in plans:
-            heuristic, name, evaluate, built_in, _, applies, later = plan
+            heuristic, name, evaluate, built_in, _, applies, postponed = plan
             if name in but or (own and built_in):
                 continue
             if applies is not None and not applies(record):
@@ -412,11 +410,12 @@ class Heuristics:
                 ready = self._load(plan)
                 if ready is None or (ready.applies is not None and not ready.applies(record)):
                     continue
-                heuristic, evaluate, later = ready.own, ready.evaluate, ready.postponed
-            if postponed if later is None else later(record) is not postponed:
+                heuristic, evaluate, postponed = ready.own, ready.evaluate, ready.postponed
+            if postponed is not None and postponed(record):
+                left.append(heuristic)
                 continue
             evaluation: Evaluation | None
-            if evaluate is not None and not postponed:
+            if evaluate is not None:
                 try:
                     evaluation = evaluate(record)
                     if type(evaluation) is not Evaluation and evaluation is not None:
@@ -424,19 +423,31 @@ class Heuristics:
                 except (Exception, SystemExit) as error:
                     evaluation = raised(heuristic, error)
             else:
-                run = run_heuristic if built_in and not postponed else by
-                evaluation = run(heuristic, record)
+                evaluation = (run_heuristic if built_in else by)(heuristic, record)
             if evaluation is not None and not built_in:
                 evaluation = of_bounded_size(evaluation)
+            if evaluation is not None and _says_something(evaluation):
+                evaluations.append(evaluation)
+            if rest is not None:
+                rest()
+        for heuristic in left:
+            evaluation = None if aside is None else aside(heuristic, record)
             if evaluation is not None and (
-                evaluation.value is not None
-                or evaluation.error is not None
-                or evaluation.label == values.NOT_CHECKED
+                _says_something(evaluation) or evaluation.label == values.PENDING
             ):
                 evaluations.append(evaluation)
             if rest is not None:
                 rest()
         return evaluations
+
+
+def _says_something(evaluation: Evaluation) -> bool:
+    """Say whether an evaluation has a value, an error, or a label for why it has neither."""
+    return (
+        evaluation.value is not None
+        or evaluation.error is not None
+        or evaluation.label == values.NOT_CHECKED
+    )
 
 
 # A record without an answer: whether it abstained or the answer got lost, and what scores say.

@@ -64,7 +64,7 @@ def _agreement(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
 
 
 def _counted(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
-    global _first  # noqa: PLW0603
+    global _has_tables  # noqa: PLW0603
     counts: dict[object, int] = {}
     total = 0
     for extraction in extractions:
@@ -76,7 +76,7 @@ def _counted(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
             counts[value] = counts.get(value, 0) + 1
     if 1 < len(counts) <= _MOST_DIFFERENT:
         counts = _by_form(counts)
-        _first = extractions if _first is None else _first
+        _has_tables = True
     return (max(counts.values()) / total if total > 1 else 1.0), len(counts)
 
 
@@ -102,16 +102,14 @@ def _by_form(counts: dict[object, int]) -> dict[object, int]:
     return forms
 
 
-_first: object = None
-"""The first extractions of this process whose values were compared by their normal forms.
-
-Comparing them reads tables, which takes 70 ms, so the worker computes both scores of that record.
-Later records are compared at once."""
+_has_tables = False
+"""Whether this process has read the tables by which values are compared. That takes 70 ms, so the
+worker does it."""
 
 
 def _reads_tables(record: Record) -> bool:
     """Return whether the scores of a record would read the tables, for the first time."""
-    if _first is not None and _first is not record.extractions:
+    if _has_tables:
         return False
     values = (key(extraction.value) for extraction in record.extractions or ())
     return len({value for value in values if value}) > 1

@@ -413,7 +413,7 @@ class SpanData:
     links: tuple[Target, ...] = ()
     """Spans of other traces this one is about: a judge's run links to what it judged."""
     evaluations: tuple[Evaluation, ...] = ()
-    """The scores of the inline heuristics, made while the span was open."""
+    """The scores of the inline heuristics."""
     trace_flags: int = 1
     expected: Mapping[str, Any] = field(default_factory=dict)
     """Ground truth that the app annotated, by its Record field."""

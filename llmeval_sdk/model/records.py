@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from llmeval_sdk.model import (
     NOTHING,
     Chunk,
-    Evaluation,
     Extraction,
     Failure,
     Prompt,
@@ -360,8 +359,8 @@ class Retrieved(NamedTuple):
 
     start_ns: int
     chunks: tuple[Chunk, ...]
-    evaluations: tuple[Evaluation, ...] = ()
-    """How the retrieval was scored when it ended."""
+    retrieval: Any = None
+    """How it was searched."""
 
 
 class Spent(NamedTuple):
@@ -423,7 +422,6 @@ def contributions_of(  # noqa: C901, PLR0912
     gathered: Iterable[Contribution] | None = None,
     *,
     keeps: bool,
-    scores: tuple[Evaluation, ...] = (),
 ) -> list[Contribution]:
     """Return the contributions of a finished span to the evaluated span above it.
 
@@ -432,7 +430,6 @@ def contributions_of(  # noqa: C901, PLR0912
         gathered: the contributions of the spans below it.
         keeps: whether the span is evaluated itself. Its extractions and annotations are then its
             own. Its documents and tokens still count for the request above it.
-        scores: the evaluations of its documents that were made already.
     """
     kind, extractions, usage = span.kind, _extractions(span), span.usage
     contributions: list[Contribution] = []
@@ -444,7 +441,8 @@ def contributions_of(  # noqa: C901, PLR0912
         contributions = [item for item in gathered if type(item) not in own]
     chunks = _passages(span)
     if kind == "retrieval" and chunks is not None:
-        contributions.append(Retrieved(span.start_ns, chunks, scores))
+        retrieval = _retrieval_of(span, _notes_of(gathered))
+        contributions.append(Retrieved(span.start_ns, chunks, retrieval))
     if kind == "tool":
         contributions.append(tool_call(span))
     if kind == "agent":
@@ -725,12 +723,17 @@ def _retrieval_of(span: FinishedSpan, notes: Mapping[str, Any], limits: Any = No
 def early_record(
     span: FinishedSpan, gathered: Sequence[Contribution] | None, *, retrieved: str = "last"
 ) -> Record | None:
-    """Return a Record of the context that an open span holds so far; ``None`` without one."""
+    """Return a Record of the context that a span holds so far; ``None`` without one."""
     context = _context_of(span, gathered, retrieved)
     if context is None:
         return None
+    retrieval = _retrieval_of(span, _notes_of(gathered))
+    return Record(retrieved_context=context, retrieval=retrieval)
+
+
+def _notes_of(gathered: Iterable[Contribution] | None) -> Mapping[str, Any]:
     notes: Mapping[str, Any] = NOTHING
     for item in gathered or ():
         if type(item) is dict:
             notes = _joined(notes, item)
-    return Record(retrieved_context=context, retrieval=_retrieval_of(span, notes))
+    return notes

@@ -61,6 +61,8 @@ ABSTAINED = "abstained"
 NOT_CHECKED = "not_checked"
 """The label of an evaluation without a value, because there was nothing to compare; its explanation
 says why. It is delivered, unlike an evaluation that does not apply."""
+PENDING = "pending"
+"""The label in ``span.evaluations`` of a score that the worker has yet to make."""
 NEUTRAL = frozenset({"", ABSTAINED, "skipped", "n/a", "not applicable", "not_applicable"})
 _MAX_LENGTH = max(map(len, (*_GOODNESS, *NEUTRAL))) + 8
 NEAR_CONSTANT = "near_constant"

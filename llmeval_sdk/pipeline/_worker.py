@@ -261,7 +261,6 @@ class Worker:
                 if self._over or (item := lane.take()) is None:
                     break
                 if not self._has_gone(item):
-                    self._complete_scores(item.item if type(item) is Spooled else item)
                     self._take(item)
                 self._rest()
                 if monotonic() > self._due:
@@ -279,14 +278,6 @@ class Worker:
             self._spooling.handed_on(kept, (), self._spooling.missed)
         return True
 
-    def _complete_scores(self, item: object) -> None:
-        """Score a span that ended before the inline heuristics of the plan were known."""
-        if type(item) is not Span or item.end_ns > self._span_processor.scored_since:
-            return
-        if item.is_evaluated:
-            with shield("inline heuristics"):
-                self._span_processor.score(item)
-
     def _tend(self) -> None:
         """Settle records in the spool, and deal with those that other processes left."""
         if self._spooling is not None:
@@ -299,7 +290,10 @@ class Worker:
                 self._rest()
 
     def _take(self, item: Any, *, is_foreign: bool = False, is_exported: bool = True) -> None:
-        """Redact a record, deal with it, and tell the spool which judgements it waits for."""
+        """Score and redact a record, deal with it, and tell the spool what judgements it awaits.
+
+        It is scored before, because values that redaction makes alike may differ.
+        """
         if type(item) is Unread:
             self._read(item)
             return
@@ -307,7 +301,12 @@ class Worker:
         missed = self._spooling.missed if kept is not None and self._spooling is not None else 0
         judgements: list[Future[None]] = []
         try:
-            item, is_whole = self._privacy.redact(item if kept is None else kept.item)
+            item = item if kept is None else kept.item
+            if type(item) is Span:
+                with shield("inline heuristics"):
+                    aside = self._app_heuristics.run_with_deadline
+                    self._span_processor.complete(item, aside, is_foreign=is_foreign)
+            item, is_whole = self._privacy.redact(item)
             if type(item) is Span:
                 in_spool = kept is not None and bool(kept.place)
                 subject = Subject(item, is_foreign, is_whole, judgements, in_spool, is_exported)
@@ -324,8 +323,6 @@ class Worker:
         """Score spans that another library made; the store keeps those that it exports itself."""
         try:
             for span in item.read():
-                if span.owner is None:
-                    self._span_processor.score(span)
                 if item.exported:
                     self._span_processor.spans.add()
                 self._take(span, is_foreign=True, is_exported=item.exported)

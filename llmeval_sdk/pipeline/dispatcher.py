@@ -25,6 +25,7 @@ from llmeval_sdk.pipeline.batch_exporter import Barrier, Delivery, Emitted
 from llmeval_sdk.pipeline.plan import Plan
 from llmeval_sdk.pipeline.spool import read
 from llmeval_sdk.pipeline.stats import Stats
+from llmeval_sdk.process.pieces import is_larger
 from llmeval_sdk.process.shield import Count, Counts, shield, swallow, tell
 from llmeval_sdk.statistics.reasons import explain
 from llmeval_sdk.tracing import Span
@@ -224,6 +225,8 @@ def _unnamed(target: Target) -> Target:
 # Where records leave the pipeline: they are redacted, counted and handed to every delivery.
 
 
+_SMALL = 1_000
+"""Bytes that a record takes at least while it waits."""
 _CLIENTS = ("openai", "anthropic", "litellm", "google.genai", "langchain_core", "boto3")
 
 
@@ -258,7 +261,7 @@ class Dispatcher:
         self.not_run: dict[str, Counts] = {}
         """Judgements that were not made or gave no value, by judge and reason."""
 
-    def emit(self, item: Emitted, size: int = 1_000) -> None:
+    def emit(self, item: Emitted, size: int = _SMALL) -> None:
         """Hand a record of about ``size`` bytes to every delivery."""
         for hooks in self._plan.hooks:
             with shield("plugins", calls_out=True):
@@ -283,8 +286,9 @@ class Dispatcher:
         return item if self._plan.content else bare(item, names=self._plan.names)
 
     def emit_written(self, item: Emitted) -> None:
-        """Hand on what an evaluator wrote, redacted."""
-        self.emit(self._screened(item))
+        """Hand on what an evaluator wrote, redacted, with the size that it takes while it waits."""
+        item = self._screened(item)
+        self.emit(item, _size(item.evaluation) if type(item) is EvaluationEvent else _SMALL)
 
     def emit_judged(self, item: Emitted) -> None:
         """Count and hand on what a judgement of this pipeline gave: its verdict, its trace."""
@@ -314,6 +318,13 @@ class Dispatcher:
             if type(item) is SpanData:
                 item = replace(item, response=None)
             return bare(item, names=True)
+
+
+def _size(evaluation: Evaluation) -> int:
+    """Return about how many bytes an evaluation takes: an app's may have a megabyte of metadata."""
+    metadata = evaluation.metadata
+    details = len(_dumps(metadata)) if is_larger(metadata, _SMALL) else 0
+    return _SMALL + len(evaluation.explanation or "") + details
 
 
 class Reasons:

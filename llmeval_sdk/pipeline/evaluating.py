@@ -319,16 +319,13 @@ class Evaluating:
                 if evaluation is not None:
                     yield _weighted(evaluation, chance)
                 self._rest()
-        aside = self._app_heuristics.run_with_deadline
-        for evaluation in self._plan.inline.run(record, but=done, postponed=True, by=aside):
-            yield _weighted(evaluation, chance)
-        background, own = self._plan.background, not share
-        for later in (False, True):
-            for score in background.run(
-                record, but=done, postponed=later, own=own, by=aside, rest=self._rest
-            ):
-                gives_way = share and score.name in registry.heuristics()
-                yield _weighted(score, chance * share if gives_way else chance)
+        aside, background = self._app_heuristics.run_with_deadline, self._plan.background
+        own = not share
+        for score in background.run(
+            record, but=done, own=own, by=aside, aside=aside, rest=self._rest
+        ):
+            gives_way = share and score.name in registry.heuristics()
+            yield _weighted(score, chance * share if gives_way else chance)
         if not own:
             background.learn(record)
 

@@ -42,8 +42,8 @@ class IntakePlan:
         names: the exporters that there will be, as far as that is known.
         is_whole: whether the app's thread needs the whole plan before its first record is taken.
         may_judge: whether a judge may run.
-        make_inline: makes the heuristics of the app's thread.
-        reads_anything: whether one of them may have something to say of any record.
+        make_inline: makes the inline heuristics.
+        inline: these, where they are made already, because one of them is the app's own.
         retrieved: see the setting ``retrieved_context``.
         retrieval_limits: see the setting of that name.
         queue_records: how many finished spans may wait.
@@ -54,7 +54,7 @@ class IntakePlan:
         self,
         *,
         make_inline: Callable[[], Heuristics],
-        reads_anything: bool = False,
+        inline: Heuristics | None = None,
         exporters: Sequence[BaseExporter] = (),
         names: Sequence[str] = (),
         is_whole: bool = False,
@@ -65,7 +65,7 @@ class IntakePlan:
         queue_bytes: int = MAX_QUEUED_BYTES,
     ) -> None:
         self.make_inline = make_inline
-        self.reads_anything = reads_anything
+        self.inline = inline
         self.exporters = tuple(exporters)
         self.names = tuple(names) or tuple(exporter.name for exporter in exporters)
         self.is_whole = is_whole
@@ -80,7 +80,7 @@ class IntakePlan:
         """Return the part of a finished plan that the app's thread has to know."""
         return cls(
             make_inline=lambda: plan.inline,
-            reads_anything=plan.inline.reads_anything,
+            inline=plan.inline,
             exporters=plan.exporters,
             retrieved=plan.retrieved,
             retrieval_limits=plan.retrieval_limits,
@@ -106,7 +106,7 @@ def intake_plan(settings: Settings, exporters: Sequence[BaseExporter]) -> Intake
     names = settings.exporters or tuple(exporter.name for exporter in exporters)
     return IntakePlan(
         make_inline=make_inline,
-        reads_anything=own and make_inline().reads_anything,
+        inline=make_inline() if own else None,
         exporters=exporters,
         names=names or ("local",),
         is_whole=_needs_whole_plan(settings),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count
 from math import inf
@@ -276,9 +276,9 @@ class Pipeline:
         """Compute one heuristic at once on what a span holds so far."""
         return self._span_processor.evaluate(span, name)
 
-    def early(self, span: Span, /) -> Evaluation | None:
-        """Score the context that a span holds before it ends."""
-        return self._span_processor.early(span)
+    def scores(self, span: Span, /) -> Iterable[Evaluation]:
+        """Return the scores of a span so far, which are made now where they were not yet."""
+        return self._span_processor.scores(span)
 
     def submit(self, event: EvaluationEvent) -> None:
         """Take an evaluation that the app made itself."""

@@ -105,6 +105,7 @@ class Spooling:
         left: leave the records of this process to another one.
         living: also take over records that living processes leave to another one.
         made: make the folder where there is none; otherwise it is only looked into once it exists.
+        holds_texts: whether who takes a record over finds the app's texts in it.
     """
 
     def __init__(
@@ -117,11 +118,13 @@ class Spooling:
         left: bool,
         living: bool,
         made: bool = True,
+        holds_texts: bool = True,
     ) -> None:
         self._folder = folder
         self._deliveries = tuple(deliveries)
         self._pack, self._unpack = pack, unpack
         self._left, self._living, self._made = left, living, made
+        self.holds_texts = holds_texts
         self._files: list[SpoolFile] = []
         """The files of this process: one, and more while it writes faster than they are emptied."""
         self._most_files = MOST_FILES

@@ -1,4 +1,4 @@
-"""The pipeline on the app's thread: inline heuristics and the hand-over, in microseconds."""
+"""The pipeline on the app's thread: the hand-over, in microseconds, and the scores it reads."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from queue import Empty, SimpleQueue
 from time import time_ns
 from typing import TYPE_CHECKING, Any, Final
 
-from llmeval_sdk.model import Evaluation, EvaluationEvent, Record
+from llmeval_sdk.model import Evaluation, EvaluationEvent, Record, values
 from llmeval_sdk.model.records import Retrieved, early_record, record_of
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.overload import NEAR, Decided, chance_of_traces, drawn
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from llmeval_sdk.pipeline.recovery import Spooling
 
 
+RunHeuristic = Callable[["Heuristic", Record], Evaluation | None]
 _EARLY = "context_relevance"
-"""Scored as soon as a retrieval ends, so that the app can read it before it asks the model."""
+"""Can be read as soon as a retrieval has ended, before the app asks the model."""
 
 
 _ENDED: Final = 2.0
@@ -57,9 +58,9 @@ class SpanProcessor:
         self._running = False
         self._asleep = False
         self._wake: SimpleQueue[None] = SimpleQueue()
-        self._inline: Heuristics | None = None
+        self._inline = plan.inline
         """The inline heuristics, which are loaded for the first span that they can read."""
-        self.scored_since = 0
+        self._scored_since = 0
         """When the plan's own came in their place: the worker scores what had ended before."""
         self.lane = BoundedQueue(max_records=plan.queue_records, max_bytes=plan.queue_bytes)
         self.reserved = BoundedQueue(max_records=4 * plan.queue_records, max_bytes=plan.queue_bytes)
@@ -86,7 +87,7 @@ class SpanProcessor:
 
     @property
     def inline(self) -> Heuristics:
-        """The heuristics that run on the app's thread."""
+        """The heuristics whose scores the app can read at once."""
         if self._inline is None:
             with loading:
                 self._inline = self._plan.make_inline()
@@ -95,7 +96,7 @@ class SpanProcessor:
     def put_in_force(self, inline: Heuristics) -> None:
         """Score by the inline heuristics of a finished plan from now on."""
         self._inline = inline
-        self.scored_since = time_ns()
+        self._scored_since = time_ns()
 
     def on_start(self, span: Span) -> None:
         """Let exporters open their library's own span; near full, decide whether a trace stays."""
@@ -109,7 +110,7 @@ class SpanProcessor:
                     raise
 
     def on_end(self, span: Span) -> None:
-        """Score a finished span and hand it over."""
+        """Hand a finished span over, and have the app's own inline heuristics score it."""
         for name, live in self._live:
             try:
                 live.on_end(span)
@@ -120,12 +121,9 @@ class SpanProcessor:
             return
         settle(span)
         try:
-            if span.kind == "retrieval" and span.retrieved_context is not None:
-                evaluation = self.early(span)
-                span.scored = None if evaluation is None else [evaluation]
             roll_up(span)
-            if span.is_evaluated:
-                self.score(span)
+            if self._scores_at_end:
+                _keep(span, *self._score(span))
         except (Exception, SystemExit) as error:
             if not swallow("inline heuristics", error):
                 raise
@@ -138,12 +136,20 @@ class SpanProcessor:
     @property
     def reads_at_once(self) -> bool:
         """Whether a heuristic of the app, or the spool, reads a span the moment it ends."""
-        return self.spool is not None or self._reads_anything
+        inline = self._inline
+        reads = inline is not None and inline.runs_app_code and inline.reads_anything
+        return reads or self.spool is not None
 
     @property
-    def _reads_anything(self) -> bool:
-        inline = self._inline
-        return self._plan.reads_anything if inline is None else inline.reads_anything
+    def _scores_at_end(self) -> bool:
+        """Whether spans are scored when they end, and not by whoever reads the scores first.
+
+        That is so where a heuristic of the app counts on it, and where nobody could do it later,
+        because the spool leaves the texts out.
+        """
+        if self.spool is not None and not self.spool.holds_texts:
+            return True
+        return self._inline is not None and self._inline.runs_app_code
 
     def evaluate(self, span: Span, name: str) -> Evaluation | None:
         """Compute one heuristic at once on what a span holds so far."""
@@ -163,10 +169,43 @@ class SpanProcessor:
         span.scored = [*others, evaluation]  # in the place of what it said of the span before
         return evaluation
 
-    def early(self, span: Span) -> Evaluation | None:
-        """Score the context that an open span holds so far, wherever it came from."""
+    def scores(self, span: Span) -> Iterable[Evaluation]:
+        """Return the scores of a span so far, for the app; in doubt the last one of a name counts.
+
+        Those of a span that has ended are made once, from what it captured; a thread that makes
+        them beside the worker makes the same ones.
+        """
+        if span.end_ns:
+            if span.record is None:
+                if state.read_calls_of is not None:
+                    state.read_calls_of(span)
+                if span.kind == "retrieval":
+                    settle(span)  # a live exporter may read the scores before that is done
+                scores, record = self._score(span)
+                if any(map(_is_pending, scores)):
+                    return scores  # the worker keeps them all
+                _keep(span, scores, record)
+            return span.scored or ()
+        scores = list(span.scored or ())
+        item: Any
+        for item in reversed(span.gathered or ()):
+            last = self._of_retrieval(item) if type(item) is Retrieved else None
+            if last is not None:
+                scores.insert(0, last)
+                break
+        if span.retrieved_context is not None or not scores:
+            early = self._early(span)
+            scores.extend(() if early is None else (early,))
+        return scores
+
+    def _early(self, span: Span) -> Evaluation | None:
+        """Score the context that a span holds so far, wherever it came from."""
         record = early_record(span, span.gathered, retrieved=self._plan.retrieved)
         return None if record is None else self.inline.run_one(_EARLY, record)
+
+    def _of_retrieval(self, item: Retrieved) -> Evaluation | None:
+        record = Record(retrieved_context=item.chunks, retrieval=item.retrieval)
+        return self.inline.run_one(_EARLY, record)
 
     def submit(self, event: EvaluationEvent) -> None:
         """Take an evaluation that the app made itself."""
@@ -300,7 +339,9 @@ class SpanProcessor:
                 reason = "spool_full"
             item = item.item
         is_span = type(item) is Span
-        inline = len(item.scored or ()) if is_span and item.is_evaluated else 0
+        inline = 0
+        if is_span and item.is_evaluated:
+            inline = sum(not _is_pending(evaluation) for evaluation in item.scored or ())
         self.dropped.add(reason, 1 + inline)
         if is_span and type(item.parent) is not Span and reason != "spooled":
             self.lost_traces.add()
@@ -336,19 +377,78 @@ class SpanProcessor:
             span, span.gathered, retrieved=plan.retrieved, limits=plan.retrieval_limits
         )
 
-    def score(self, span: Span) -> None:
-        """Run the inline heuristics on a span, unless there is nothing for them to read."""
-        if not (span.has_metadata or self._reads_anything) or not self.inline:
+    def complete(self, span: Span, aside: RunHeuristic, *, is_foreign: bool) -> None:
+        """Make the scores of a span that nobody has made yet. The worker calls it, once for each.
+
+        Args:
+            span: a span that has ended.
+            aside: runs the heuristics that ask to be left to the worker.
+            is_foreign: whether another library made it.
+        """
+        is_evaluated = span.owner is None if is_foreign else span.is_evaluated
+        if not is_evaluated and span.kind != "retrieval":
             return
-        record = span.record = self._record(span)
-        done = list(span.scored or ())
-        names = [evaluation.name for evaluation in done]
-        for item in span.gathered or ():
+        is_new = span.record is None or span.end_ns <= self._scored_since
+        if is_new or any(map(_is_pending, span.scored or ())):
+            by = _run_untraced if is_new else _left_out  # the app's own have run at the end
+            _keep(span, *self._score(span, by, aside, is_foreign=is_foreign))
+
+    def _score(
+        self,
+        span: Span,
+        by: RunHeuristic | None = None,
+        aside: RunHeuristic | None = None,
+        *,
+        is_foreign: bool = False,
+    ) -> tuple[list[Evaluation], Record | None]:
+        """Return all inline scores of a span that has ended, and the record that they read."""
+        done = [evaluation for evaluation in span.scored or () if not _is_pending(evaluation)]
+        inline = self._inline
+        reads = span.has_metadata or (inline is not None and inline.reads_anything)
+        if not reads or not self.inline:
+            return done, None
+        names = {evaluation.name for evaluation in done}
+        if span.kind == "retrieval" and _EARLY not in names and not is_foreign:
+            early = None if span.retrieved_context is None else self._early(span)
+            done.extend(() if early is None else (early,))
+            names.add(_EARLY)
+        if not (span.owner is None if is_foreign else span.is_evaluated):
+            return done, None
+        record = self._record(span)
+        for item in span.gathered or () if _EARLY not in names else ():
             if type(item) is Retrieved and item.chunks is record.retrieved_context:
-                done.extend(score for score in item.evaluations if score.name not in names)
-        names = [evaluation.name for evaluation in done]
-        done.extend(self.inline.run(record, but=names, by=_run_untraced))
-        span.scored = done
+                if item.retrieval is not record.retrieval:
+                    early = self._of_retrieval(item)  # as it was read before the request ended
+                    done.extend(() if early is None else (early,))
+                    names.add(_EARLY)
+                break
+        by, aside = by or _run_untraced, aside or _pending
+        done.extend(self.inline.run(record, but=names, by=by, aside=aside))
+        return done, record
+
+
+def _keep(span: Span, scores: list[Evaluation], record: Record | None) -> None:
+    """Keep all scores of a span in it; threads that make them at a time keep the same ones."""
+    span.scored = scores or None
+    span.record = record  # last: whoever sees it relies on the scores
+
+
+def _pending(heuristic: Heuristic, _: Record) -> Evaluation:
+    """Return what stands for a score that the worker has yet to make."""
+    return Evaluation(
+        heuristic.name,
+        label=values.PENDING,
+        explanation="it is made in the background",
+        evaluator_version=heuristic.version,
+    )
+
+
+def _is_pending(evaluation: Evaluation) -> bool:
+    return evaluation.label == values.PENDING and evaluation.value is None
+
+
+def _left_out(_: Heuristic, __: Record) -> None:
+    """Run nothing."""
 
 
 def _run_untraced(heuristic: Heuristic, record: Record) -> Evaluation:

@@ -61,6 +61,7 @@ class Work:
             left=self.plan.role == "off",
             living=self.plan.role == "agent",
             made=self.plan.spool is not None,
+            holds_texts=self.plan.content and not self.plan.redactor.has_custom,
         )
 
     def _expect_freezing(self) -> None:

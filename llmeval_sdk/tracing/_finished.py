@@ -77,11 +77,10 @@ def roll_up(span: Span, *, ended: bool = False) -> None:
     )
     if not has_notes and kind not in ("llm", "tool"):  # as `contributions_of`, without calling it
         if kind == "retrieval" and span._retrieved is not None:
-            owner.collect(Retrieved(span.start_ns, span._retrieved, tuple(span.scored or ())))
+            owner.collect(Retrieved(span.start_ns, span._retrieved))
         if kind == "retrieval" or span._retrieved is None:
             return
-    scores = tuple(span.scored or ()) if kind == "retrieval" else ()
-    for item in contributions_of(span, span.gathered, keeps=span.is_evaluated, scores=scores):
+    for item in contributions_of(span, span.gathered, keeps=span.is_evaluated):
         _contribute(item, span, owner)
 
 
@@ -433,7 +432,7 @@ def _collected(item: Any) -> tuple[object, ...]:  # noqa: PLR0911
     if type(item) is Spent:
         return (_USAGE, _usage(item.usage), item.model, dict(item.metrics))
     if type(item) is Retrieved:
-        return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks])
+        return (_RETRIEVED, item.start_ns, [_chunk(chunk) for chunk in item.chunks], item.retrieval)
     if type(item) is Step:
         return (_STEP, _step(item))
     if type(item) is Conversation:
@@ -449,7 +448,7 @@ def _item(item: tuple[Any, ...]) -> object:  # noqa: PLR0911
     if item[0] == _USAGE:
         return Spent(Usage(*item[1]), *item[2:])
     if item[0] == _RETRIEVED:
-        return Retrieved(item[1], _chunks(item[2]) or (), ())
+        return Retrieved(item[1], _chunks(item[2]) or (), *item[3:])
     if item[0] == _STEP:
         return Step(*item[1])
     if item[0] == _CONVERSATION:

@@ -46,7 +46,6 @@ from llmeval_sdk.model.records import (
     OWNERS,
     Contribution,
     Conversation,
-    Retrieved,
     paths_not_read,
 )
 from llmeval_sdk.model.span_fields import SPAN_FIELDS
@@ -88,8 +87,8 @@ class Recorder(Protocol):
     def evaluate(self, span: Span, name: str, /) -> Evaluation | None:
         """Compute one heuristic at once."""
 
-    def early(self, span: Span, /) -> Evaluation | None:
-        """Score the context that a span holds before it ends."""
+    def scores(self, span: Span, /) -> Iterable[Evaluation]:
+        """Return the scores of a span so far, which are made now where they were not yet."""
 
     def take(
         self, read: Callable[[], Iterable[Span]], size: int, /, *, exported: bool = False
@@ -650,33 +649,23 @@ class Span:
 
     @property
     def evaluations(self) -> dict[str, Evaluation]:
-        """The scores of the inline heuristics so far, by name.
+        """The scores of the inline heuristics so far, by name, which are made when they are read.
 
         ``context_relevance`` is there as soon as the span holds a context: a retrieval below it
         ended, or the chunks are an argument, annotated or assigned. The rest is there when the
-        span ends.
+        span has ended; a score with the label ``pending`` is yet to be made in the background.
         """
-        scores = {}
-        for item in self.gathered or ():
-            if type(item) is Retrieved:
-                scores.update({evaluation.name: evaluation for evaluation in item.evaluations})
-        scores.update({evaluation.name: evaluation for evaluation in self.scored or ()})
-        if not self.end_ns and (self._retrieved is not None or not scores):
-            early = self._early()
-            if early is not None:
-                scores[early.name] = early
-        return scores
-
-    def _early(self) -> Evaluation | None:
+        scores: Iterable[Evaluation] = self.scored or ()
         try:
             if self.room[2]:
                 note_not_read(self)
-            target = recorder()
-            return target.early(self) if target else None
+            target = state.recorder or (None if self.end_ns else recorder())
+            if target is not None:
+                scores = target.scores(self)
         except Exception as error:
             if not swallow("span.evaluations", error):
                 raise
-            return None
+        return {evaluation.name: evaluation for evaluation in scores}
 
     def evaluate(self, name: str) -> Evaluation | None:
         """Compute a heuristic at once on what the span holds so far, to act on it.

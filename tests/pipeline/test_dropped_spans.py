@@ -64,7 +64,7 @@ def test_every_span_is_exported_or_dropped_and_never_both():
 
 
 def test_what_comes_too_late_counts_as_if_it_had_come_in_time():
-    """The score of a retrieval is counted once, with the workflow that it belongs to."""
+    """The score of a retrieval that the app has read is counted once, with its workflow."""
     with capture():
         plan = runtime.pipeline().plan
         span_processor = SpanProcessor(IntakePlan.of(plan), lambda: True, plan.find)
@@ -72,9 +72,9 @@ def test_what_comes_too_late_counts_as_if_it_had_come_in_time():
         with llmeval.workflow("w", request="roof?") as span:
             with llmeval.retrieval("find") as found:
                 found.retrieved_context = [{"content": "slate roof", "score": 0.5}]
+        scores = len(span.evaluations)
         span_processor.close()
         span_processor.sweep()
-    scores = len(span.evaluations)
     assert scores > 0
     assert span_processor.spans.value == 2
     assert span_processor.evaluations.snapshot() == {"inline": scores}

@@ -407,41 +407,53 @@ class LogEvent(NamedTuple):
 def event_of(event: EvaluationEvent) -> LogEvent:
     """Describe an evaluation; a failed one is a warning with ``error.type`` and without a score."""
     evaluation = event.evaluation
-    value, label = value_and_label(evaluation)
     attributes: dict[str, Attribute] = {
         names.EVALUATION_NAME: evaluation.name,
         names.EVALUATOR_KIND: names.EVALUATOR_KINDS[evaluation.evaluator_kind],
         names.EVALUATOR_ID: evaluation.name,
         names.EVALUATOR_VERSION: evaluation.evaluator_version,
     }
-    about = evaluation.metadata
-    session = session_of(event)
-    optional = {
-        names.SCORE_VALUE: value,
-        names.SCORE_LABEL: label,
-        names.EXPLANATION: explanation_of(event),
-        names.TARGET: event.target.span_name,
-        names.PROBABILITY: evaluation.probability,
-        names.DURATION: evaluation.duration,
-        names.CONVERSATION: session,
-        names.SESSION: session,
-        names.FIELD: field if isinstance(field := about.get(_values.FIELD), str) else None,
-    }
-    attributes.update({name: held for name, held in optional.items() if held not in (None, "")})
+    _add_outcome(event, attributes)
     if evaluation.inclusion_probability != 1.0:
         attributes[names.INCLUSION] = evaluation.inclusion_probability
     if evaluation.usage is not None:
         attributes[names.INPUT_TOKENS] = evaluation.usage.input_tokens
         attributes[names.OUTPUT_TOKENS] = evaluation.usage.output_tokens
-    if about:
-        if type(about.get("model")) is str:
-            attributes[names.JUDGE_MODEL] = about["model"]
-        attributes[names.DETAILS] = dumps(about)
+    if evaluation.metadata:
+        _add_metadata(event, attributes)
     if evaluation.error is not None:
         attributes[names.ERROR_TYPE] = evaluation.error.type
         body = f"{evaluation.name} failed: {evaluation.error.type}"
         return LogEvent(names.WARN, "WARN", body, attributes)
     return LogEvent(names.INFO, "INFO", f"{evaluation.name}={_shown(event)}", attributes)
+
+
+def _add_outcome(event: EvaluationEvent, attributes: dict[str, Attribute]) -> None:
+    evaluation = event.evaluation
+    value, label = value_and_label(evaluation)
+    if value is not None:
+        attributes[names.SCORE_VALUE] = value
+    if label:
+        attributes[names.SCORE_LABEL] = label
+    if explanation := explanation_of(event):
+        attributes[names.EXPLANATION] = explanation
+    if event.target.span_name:
+        attributes[names.TARGET] = event.target.span_name
+    if evaluation.probability is not None:
+        attributes[names.PROBABILITY] = evaluation.probability
+    if evaluation.duration is not None:
+        attributes[names.DURATION] = evaluation.duration
+
+
+def _add_metadata(event: EvaluationEvent, attributes: dict[str, Attribute]) -> None:
+    about = event.evaluation.metadata
+    if session := session_of(event):
+        attributes[names.CONVERSATION] = attributes[names.SESSION] = session
+    if isinstance(field := about.get(_values.FIELD), str) and field:
+        attributes[names.FIELD] = field
+    if type(about.get("model")) is str:
+        attributes[names.JUDGE_MODEL] = about["model"]
+    attributes[names.DETAILS] = dumps(about)
 
 
 def session_of(event: EvaluationEvent) -> str | None:

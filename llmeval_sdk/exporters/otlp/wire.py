@@ -169,6 +169,13 @@ _LOG_TIME, _LOG_SEVERITY, _LOG_TEXT, _LOG_BODY = tag(1, 1), tag(2, 0), tag(3, 2)
 _LOG_ATTRIBUTE, _LOG_FLAGS, _LOG_TRACE, _LOG_SPAN = tag(6, 2), tag(8, 5), tag(9, 2), tag(10, 2)
 _LOG_OBSERVED, _LOG_EVENT = tag(11, 1), tag(12, 2)
 _ERROR = 2
+_SEVERITIES = {
+    number: _LOG_SEVERITY + _varint(number) + block(_LOG_TEXT, text)
+    for number, text in ((names.INFO, b"INFO"), (names.WARN, b"WARN"))
+}
+_LOG_IDS = _fixed32(_LOG_FLAGS, 1) + _LOG_TRACE + b"\x10"
+_LOG_SPAN_ID = _LOG_SPAN + b"\x08"
+_LOG_NAME = block(_LOG_EVENT, names.EVENT.encode())
 
 
 class Envelope:
@@ -229,18 +236,14 @@ def event_bytes(event: EvaluationEvent) -> bytes:
     described = event_of(event)
     body = any_value(described.body)
     parts = [
-        _fixed64(_LOG_TIME, event.timestamp_ns),
-        _LOG_SEVERITY, _varint(described.severity),
-        block(_LOG_TEXT, described.severity_text.encode()),
+        _fixed64(_LOG_TIME, event.timestamp_ns), _SEVERITIES[described.severity],
         _LOG_BODY, _varint(len(body)), body,
     ]  # fmt: skip
     parts += _key_values(_LOG_ATTRIBUTE, described.attributes)
     ids = _ids(event.target)
     if ids is not None:
-        parts.append(_fixed32(_LOG_FLAGS, 1))
-        parts += (block(_LOG_TRACE, ids[0]), block(_LOG_SPAN, ids[1]))
-    parts.append(_fixed64(_LOG_OBSERVED, time_ns()))
-    parts.append(block(_LOG_EVENT, names.EVENT.encode()))
+        parts += (_LOG_IDS, ids[0], _LOG_SPAN_ID, ids[1])
+    parts += (_fixed64(_LOG_OBSERVED, time_ns()), _LOG_NAME)
     return b"".join(parts)
 
 

@@ -131,10 +131,10 @@ class RunRecorder:
         target = self._of(span)
         return None if target is None else target.evaluate(span, name)
 
-    def early(self, span: Span, /) -> Evaluation | None:
-        """Score the context that a span holds before it ends."""
+    def scores(self, span: Span, /) -> Iterable[Evaluation]:
+        """Return the scores of a span so far."""
         target = self._of(span)
-        return None if target is None else target.early(span)
+        return span.scored or () if target is None else target.scores(span)
 
     def take(
         self, read: Callable[[], Iterable[Span]], size: int, /, *, exported: bool = False
