@@ -326,8 +326,8 @@ def _plain(text: str) -> str:
 
 _CLASSES = bytes(120 if byte in TOKEN_CHARACTERS else 32 for byte in range(256))
 _WORD = b" " + b"x" * SHORTEST
-_LEAD = 13
-"""Bytes before a long word in which its beginning, such as ``Bearer``, may stand."""
+_LEAD = 24
+"""Bytes before a long word in which its beginning, such as ``\\u0022Bearer``, may stand."""
 _ROUND = 16
 """Long words that are taken one by one; then it is asked whether there is much else."""
 

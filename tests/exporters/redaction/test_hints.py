@@ -29,7 +29,8 @@ def found(text):
 
 def token(prefix, pattern):
     """A text of a prefix and of what its pattern wants, as short as it may be."""
-    return prefix + "".join(_parts(_sre.parse(pattern)))
+    number = "7:" if pattern.startswith("(?<=[0-9]:") else ""
+    return number + prefix + "".join(_parts(_sre.parse(pattern)))
 
 
 def _parts(tree):
@@ -62,12 +63,11 @@ def test_no_token_of_the_least_length_is_passed_over(index):
     prefix, pattern = secrets.TOKENS[index]
     seen = 0
     for sign in SIGNS:
-        for _ in range(4):
-            whole = f"{sign}{token(prefix, pattern)}"
-            for text in (whole, PROSE + whole, f"{whole} {PROSE}", f"{PROSE * 4}{whole}, {PROSE}"):
-                if [*secrets._tokens(f"\n{text}")]:
-                    seen += 1
-                    assert secrets.may_have_secrets(text), text
+        whole = f"{sign}{token(prefix, pattern)}"
+        for text in (whole, f"{PROSE}{whole}, {PROSE}"):
+            if next(secrets._tokens(f"\n{text}"), None):
+                seen += 1
+                assert secrets.may_have_secrets(text), text
     assert seen
 
 
