@@ -11,7 +11,6 @@ import string
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
-from itertools import repeat
 from typing import Any, AnyStr
 
 from llmeval_sdk.process.pieces import (
@@ -341,10 +340,10 @@ def _has_token(text: bytes) -> bool:
     if not words:
         return False
     apart = words.translate(_APART)
-    signs = frozenset(sign for sign in _SIGNS_OF_TOKENS if sign.encode() in words)
-    looks = [_behind_sign(signs)]
-    if _ESCAPED in apart:
-        looks.append(_behind_escape(signs))
+    has_signs = any(sign.encode() in words for sign in _SIGNS_OF_TOKENS)
+    looks = [_behind(" ", has_signs=has_signs)]
+    if _ESCAPED.encode() in apart:
+        looks.append(_behind(_ESCAPED + _ESCAPE_ENDS, has_signs=True))
     return (
         any(_begins_token(look, apart, words) for look in looks)
         or next(_marked(words), None) is not None
@@ -412,44 +411,35 @@ _ALNUM = string.ascii_letters + string.digits
 _SIGNS_OF_TOKENS = "-_.:~"
 """Signs that long words often lack, as those of base64 do: a token with one is then none of them.
 """
-_ESCAPED = b"\x01"
+_ESCAPED = "\x01"
 _APART = bytes(
-    byte if chr(byte) in _ALNUM else 1 if byte in b"\\%;[" else 32
-    for byte in range(256)
+    byte if chr(byte) in _ALNUM else 1 if byte in b"\\%;[" else 32 for byte in range(256)
 )
 """Makes one sign of all that may stand before a token, and another of what begins an escape: a
 pattern that begins with one character passes over a text five times as fast as any other."""
-_ESCAPE_ENDS = (
-    "(?:[nrt]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[0-9]{0,3}[A-Km]|(?:25)?[0-9A-Fa-f]{2})?"
-)
+_ESCAPE_ENDS = "(?:[nrt]|u[0-9A-Fa-f]{4}|x[0-9A-Fa-f]{2}|[0-9]{0,3}[A-Km]|(?:25)?[0-9A-Fa-f]{2})?"
 
 
 @cache
-def _behind_sign(signs: frozenset[str]) -> re.Pattern[bytes]:
-    """Compile the prefixes of tokens that need no other signs, in a text that `_APART` changed."""
-    return re.compile(f" {_prefixes(signs)}".encode())
+def _behind(beginning: str, *, has_signs: bool) -> re.Pattern[bytes]:
+    """Compile the prefixes of tokens, and some other words, in a text that `_APART` changed.
 
-
-@cache
-def _behind_escape(signs: frozenset[str]) -> re.Pattern[bytes]:
-    return re.compile(f"{_ESCAPED.decode()}{_ESCAPE_ENDS}{_prefixes(signs)}".encode())
-
-
-def _prefixes(signs: frozenset[str]) -> str:
-    """Return a pattern of prefixes, and of some other words: the first letters come first."""
+    One letter of those that any begins with is looked at before the alternatives are.
+    """
     prefixes = {
         prefix.encode().translate(_APART).decode()
         for prefix, rest in (*TOKENS, *_WEB_TOKEN, *_BEARERS)
-        if _signs_of(prefix, rest) <= signs
+        if has_signs or not _needs_sign(prefix, rest)
     }
     first = "".join(sorted({prefix[0] for prefix in prefixes}))
-    return f"[{first}](?:{_alternatives((rest, '') for rest in sorted({p[1:] for p in prefixes}))})"
+    others = _alternatives((rest, "") for rest in sorted({prefix[1:] for prefix in prefixes}))
+    return re.compile(f"{beginning}[{first}](?:{others})".encode())
 
 
-def _signs_of(prefix: str, rest: str) -> set[str]:
-    """Return the signs without which no token has a shape: not those of classes and options."""
+def _needs_sign(prefix: str, rest: str) -> bool:
+    """Say whether each token of a shape has a sign: one of its prefix, of no class or option."""
     needed = _CLASS.sub("", _OPTION.sub("", rest.replace("[.]", ".")).replace("(?:", "("))
-    return {sign for sign in _SIGNS_OF_TOKENS if sign in prefix + needed}
+    return any(sign in prefix + needed for sign in _SIGNS_OF_TOKENS)
 
 
 _OPTION = re.compile(r"\((?:[^()]|\([^()]*\))*\)(?:\?|\{0,[0-9]+\})")
@@ -611,14 +601,16 @@ def _behind_end(operator: str) -> re.Pattern[bytes]:
 
     Clean texts rarely need more than this look, which makes no copy of them.
     """
-    letters = ["".join(f"[{letter}{letter.upper()}]" for letter in end) for end in sorted(_LAST_LETTERS)]
     last = "".join(sorted({end[-1] + end[-1].upper() for end in _LAST_LETTERS}))
-    signs, ends = r"""\"'\\ \t:""", "|".join(letters)
+    ends = "|".join(
+        "".join(f"[{letter}{letter.upper()}]" for letter in end) for end in sorted(_LAST_LETTERS)
+    )
+    signs = r"""\"'\\ \t:"""
+    without, one, two = (f"(?<=(?:{ends}){'.' * length}{operator})" for length in range(3))
     near = f"(?<=[{last}{signs}]{operator})"
-    right, one, two = (f"(?<=(?:{ends}){'.' * gap}{operator})" for gap in range(3))
     gap = f"(?<=[{signs}]{operator})(?<=[{last}{signs}].{operator})"
     far = f"(?<=[{signs}].{operator})(?:{two}|(?<=[{signs}]..{operator}))"
-    return re.compile(f"{operator}{near}(?:{right}|{gap}(?:{one}|{far}))".encode(), re.DOTALL)
+    return re.compile(f"{operator}{near}(?:{without}|{gap}(?:{one}|{far}))".encode(), re.DOTALL)
 
 
 _MAX_GAP = 200
@@ -628,8 +620,7 @@ _MAX_GAP = 200
 def _may_have_escapes(text: bytes) -> bool:
     """Say whether one of the signs that begin an escape stands before what may follow it."""
     return any(
-        sign in text
-        and any(map(follows.match, {part[:2] for part in text.split(sign)[1:]}))
+        sign in text and any(map(follows.match, {part[:2] for part in text.split(sign)[1:]}))
         for sign, follows in _BEHIND_ESCAPES
     )
 

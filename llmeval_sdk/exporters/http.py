@@ -111,10 +111,10 @@ class HttpSender:
         return self.request("POST", path, body, headers)
 
     def post_zipped(self, path: str, body: bytes, headers: Mapping[str, str]) -> ServerAnswer:
-        """Send a POST request with a compressed body, to a server that may not read gzip; see `post`.
+        """Send a POST request with a compressed body to a server that may not read gzip.
 
-        What it refuses for that reason is sent once as it is. If it is taken then, everything
-        else for this place goes as it is, as long as the process lives.
+        What it refuses for that reason is sent once as it is. If it is taken then, everything else
+        for this place goes as it is, as long as the process lives. See `request`.
         """
         place = (self._host, self._port, path)
         if place in _read_no_gzip:

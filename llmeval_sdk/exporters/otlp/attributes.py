@@ -74,9 +74,9 @@ def chunks(retrieved: Sequence[Chunk], texts: JsonTexts) -> str:
     return texts.dumps([_document(chunk, place) for place, chunk in enumerate(retrieved)])
 
 
-def pages(retrieved: Sequence[Chunk], texts: JsonTexts) -> str:
+def pages(retrieved: Sequence[Chunk], texts: JsonTexts | None = None) -> str:
     """Return retrieved chunks in the form that MLflow shows as documents."""
-    return texts.dumps(
+    return (texts or JsonTexts()).dumps(
         [
             {"page_content": chunk.content or "", "metadata": _about(chunk), "id": chunk.chunk_id}
             for chunk in retrieved

@@ -14,7 +14,7 @@ from llmeval_sdk.model import Chunk, SpanData
 from llmeval_sdk.process.pieces import MAX_READ
 
 
-LONG = "A \"quoted\" passage\nof \\ several lines,\tand more. " * 12
+LONG = 'A "quoted" passage\nof \\ several lines,\tand more. ' * 12
 ODD = ("\x00", "\x1b[1m", "\x7f", "é", "\u2028", "\ud800", "\U0001f600", "\r\n", '\\"', "\\n", "")
 
 
@@ -24,7 +24,9 @@ class Kind(str, Enum):
 
 texts = st.one_of(
     st.text(max_size=20),
-    st.builds(lambda odd, at: LONG[:at] + odd + LONG[at:], st.sampled_from(ODD), st.integers(0, 500)),
+    st.builds(
+        lambda odd, at: LONG[:at] + odd + LONG[at:], st.sampled_from(ODD), st.integers(0, 500)
+    ),
 )
 values = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), texts, st.just(Kind.A)),
@@ -66,7 +68,9 @@ def test_a_text_of_several_attributes_is_escaped_once(monkeypatch):
     span_bytes(SpanData(*ids, "r", "retrieval", 1, 2, request="Why?", retrieved_context=found))
     assert escaped == passages
     escaped.clear()
-    prompt = {"messages": [{"role": "system", "content": "s" * 300}, {"role": "user", "content": LONG}]}
+    prompt = {
+        "messages": [{"role": "system", "content": "s" * 300}, {"role": "user", "content": LONG}]
+    }
     span_bytes(SpanData(*ids, "l", "llm", 1, 2, request=prompt, response={"answer": LONG + "!"}))
     assert sorted(set(escaped)) == sorted(escaped)
 
