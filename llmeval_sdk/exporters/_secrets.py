@@ -354,13 +354,20 @@ def _has_token(text: bytes) -> bool:
 
 def _begins_token(look: re.Pattern[bytes], apart: bytes, words: bytes) -> bool:
     """Say whether a token begins where its prefix seems to; two places may overlap."""
-    is_one, at = _token_bytes().match, 0
-    while (begin := look.search(apart, at)) is not None:
+    token, at = _token_bytes(), 0
+    for _ in range(_MAX_PREFIXES):
+        begin = look.search(apart, at)
+        if begin is None:
+            return False
         at = begin.start()
-        if is_one(words, at):
+        if token.match(words, at):
             return True
         at += 1
-    return False
+    return token.search(words, at - 1) is not None
+
+
+_MAX_PREFIXES = 50
+"""Prefixes that are looked at one by one; then the rest of the text is at once."""
 
 
 def _long_words(text: bytes) -> bytes:
