@@ -11,6 +11,7 @@ import string
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache, lru_cache
+from itertools import chain, islice
 from typing import Any, AnyStr
 
 from llmeval_sdk.process.pieces import (
@@ -346,7 +347,7 @@ def _has_token(text: bytes) -> bool:
         looks.append(_behind(_ESCAPED + _ESCAPE_ENDS, has_signs=True))
     return (
         any(_begins_token(look, apart, words) for look in looks)
-        or next(_marked(words), None) is not None
+        or any(marked or tried == _MAX_TRIED for tried, marked in enumerate(_marked(words)))
         or (b"-" in text and _PEM_BEGINS.encode() in text and b"PRIVATE KEY" in text)
         or (b"$" in text and b"access_token$" in text)  # its last part alone is a long word
     )
@@ -355,7 +356,7 @@ def _has_token(text: bytes) -> bool:
 def _begins_token(look: re.Pattern[bytes], apart: bytes, words: bytes) -> bool:
     """Say whether a token begins where its prefix seems to; two places may overlap."""
     token, at = _token_bytes(), 0
-    for _ in range(_MAX_PREFIXES):
+    for _ in range(_MAX_TRIED):
         begin = look.search(apart, at)
         if begin is None:
             return False
@@ -366,8 +367,8 @@ def _begins_token(look: re.Pattern[bytes], apart: bytes, words: bytes) -> bool:
     return token.search(words, at - 1) is not None
 
 
-_MAX_PREFIXES = 50
-"""Prefixes that are looked at one by one; then the rest of the text is at once."""
+_MAX_TRIED = 50
+"""Places that are looked at one by one; then the rest of the text is at once, which is dearer."""
 
 
 def _long_words(text: bytes) -> bytes:
@@ -494,15 +495,16 @@ def _tokens(text: str) -> Iterator[Span]:
             if end - begin > LONGEST:  # it may go on behind the piece
                 end = end_of_run(_TOKEN_GOES_ON, text, end)
             yield begin, end, "api_key"
-    for begin, end in _marked(text):
-        yield begin, end, "api_key"
+    for marked in _marked(text):
+        if marked is not None:
+            yield *marked.span(), "api_key"
     if len(text) > MAX_SEARCHED:
         for match in find_all(_first_parts(), text, overlap=LONGEST):
             yield match.start("part"), end_of_run(_TOKEN_GOES_ON, text, match.end()), "api_key"
 
 
-def _marked(text: AnyStr) -> Iterator[tuple[int, int]]:
-    """Yield where the tokens stand that are known by what is in them."""
+def _marked(text: AnyStr) -> Iterator[re.Match[AnyStr] | None]:
+    """Yield for each text that such a token has in it the token, or ``None`` if it is in none."""
     is_text = isinstance(text, str)
     for marker, pattern, before in MARKED:
         sign: Any = marker if is_text else marker.encode()
@@ -511,9 +513,7 @@ def _marked(text: AnyStr) -> Iterator[tuple[int, int]]:
         at = text.find(sign)
         while at >= 0:
             first = max(at - before, 1)
-            found = _compiled(pattern, is_text=is_text).match(text, first, first + MAX_SEARCHED)
-            if found:
-                yield found.span()
+            yield _compiled(pattern, is_text=is_text).match(text, first, first + MAX_SEARCHED)
             at = text.find(sign, at + 1)
 
 
@@ -594,10 +594,13 @@ def _has_name(text: bytes) -> bool:
     for operator in ":=":
         if operator.encode() not in text:
             continue
-        names = _named("").match
-        for place in _behind_end(operator).finditer(text):
+        for tried, place in enumerate(_behind_end(operator).finditer(text)):
+            if tried == _MAX_TRIED:
+                if _named(operator).search(text.lower()[::-1]):
+                    return True
+                break
             begin = place.start()
-            if names(text[max(begin - _MAX_GAP, 0) : begin].lower()[::-1]):
+            if _named("").match(text[max(begin - _MAX_GAP, 0) : begin].lower()[::-1]):
                 return True
     return False
 
@@ -624,29 +627,26 @@ _MAX_GAP = 200
 """Bytes in which a name stands before an operator, with the word ``value`` between."""
 
 
-def _may_have_escapes(text: bytes) -> bool:
-    """Say whether one of the signs that begin an escape stands before what may follow it."""
-    return any(
-        sign in text and any(map(follows.match, {part[:2] for part in text.split(sign)[1:]}))
-        for sign, follows in _BEHIND_ESCAPES
+def _has_address(text: bytes) -> bool:
+    """Say whether ``://user:password@`` stands in a text, or an address that goes on behind it."""
+    return (
+        b":" in text
+        and (b"@" in text or len(text) >= MAX_SEARCHED)  # it may stand in the next window
+        and b"://" in text
+        and _address_bytes().search(text) is not None
     )
 
 
-_BEHIND_ESCAPES = tuple(
-    (sign, re.compile(follows))
-    for sign, follows in (
-        (b"%", b"[23][0-9A-Fa-f]"), (b"&", b"qu|ap|lt|gt|am|#"),
-        (b"\\", b"u0|x[1-3]|03|e\\[|/"), (b"\x1b", b"\\["),
-    )
-)  # fmt: skip
 _AROUND = 256
 """Characters around an escape that are looked at again with a sign in its place."""
 
 
 def _unescaped(text: str) -> str:
-    """Return the surroundings of the escapes of a text, with signs in their place."""
-    places = sorted(match.start() for pattern in _ESCAPES.values()
-                    for match in find_all(pattern, text))  # fmt: skip
+    """Return the surroundings of the escapes of a text, or all of it, with signs in their place."""
+    found = chain.from_iterable(find_all(pattern, text) for pattern in _ESCAPES.values())
+    places = sorted(match.start() for match in islice(found, _MAX_TRIED))
+    if len(places) == _MAX_TRIED:
+        return _plain(text)
     parts: list[str] = []
     end = 0
     for place in places:
@@ -667,18 +667,16 @@ _MAY_BE_ADDRESS = re.compile(
 
 def may_have_secrets(text: str) -> bool:
     """Say whether `redact_secrets` may change a text; if not, it was not read by most patterns."""
-    has_escapes = False
     for window in windows(text.encode(errors="replace"), OVERLAP):
-        if _has_token(window) or _has_name(window):
+        if _has_token(window) or _has_name(window) or _has_address(window):
             return True
-        has_escapes = has_escapes or _may_have_escapes(window)
-    if next(_in_markup(text), None) is not None:
+    if "<" in text and "</" in text and next(_elements(text), None) is not None:
         return True
-    if not has_escapes:
+    if not _has_escapes(text):
         return False
     plain = _unescaped(text)
     return (
-        _has_name(plain.encode(errors="replace"))
+        any(map(_has_name, windows(plain.encode(errors="replace"), OVERLAP)))
         or ("@" in text and next(find_all(_MAY_BE_ADDRESS, plain), None) is not None)
         or any(_may_be_of_secret(closing["name"]) for closing in find_all(_CLOSING, plain))
     )
@@ -889,8 +887,8 @@ def _address() -> re.Pattern[str]:
 
 @cache
 def _address_bytes() -> re.Pattern[bytes]:
-    """Compile the same for a record, of which a window may end before a long password does."""
-    return re.compile(rf"{_ADDRESS}|://[^\s/?#'\"<>]{{{LONGEST // 2}}}".encode())
+    """Compile the same for a window, which may end before a long password does."""
+    return re.compile(rf"{_ADDRESS}|://[^\s/?#'\"<>]{{900}}".encode())
 
 
 @cache
