@@ -594,13 +594,14 @@ def _has_name(text: bytes) -> bool:
     for operator in ":=":
         if operator.encode() not in text:
             continue
+        is_name = _named("").match
         for tried, place in enumerate(_behind_end(operator).finditer(text)):
             if tried == _MAX_TRIED:
                 if _named(operator).search(text.lower()[::-1]):
                     return True
                 break
             begin = place.start()
-            if _named("").match(text[max(begin - _MAX_GAP, 0) : begin].lower()[::-1]):
+            if is_name(text[max(begin - _MAX_GAP, 0) : begin].lower()[::-1]):
                 return True
     return False
 

@@ -337,7 +337,7 @@ class Redactor:
 
         A text that was found clean lately is not looked at again.
         """
-        texts: list[str] = []
+        texts: dict[str, None] = {}
         if self._has_named(value, texts):
             return True
         short: list[str] = []
@@ -353,18 +353,18 @@ class Redactor:
     def _may_have(self, text: str) -> bool:
         return any(hint(text) for hint in self._hints)
 
-    def _has_named(self, value: Any, texts: list[str]) -> bool:
-        """Gather the texts of a plain value, up to the first that is a secret by its name."""
+    def _has_named(self, value: Any, texts: dict[str, None]) -> bool:
+        """Gather the texts of a plain value, each once, up to one that is a secret by its name."""
         cls = type(value)
         if cls is dict:
             if self._reads_names and holds_secret(value):
                 return True
-            texts += [key for key in value if type(key) is str]
+            texts.update(dict.fromkeys([key for key in value if type(key) is str]))
             value = value.values()
         for item in value if cls is dict or cls is list or cls is tuple else (value,):
             kind = type(item)
             if kind is str:
-                texts.append(item)
+                texts[item] = None
             elif (kind is dict or kind is list or kind is tuple) and self._has_named(item, texts):
                 return True
         return False
