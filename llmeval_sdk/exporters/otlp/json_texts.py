@@ -23,7 +23,7 @@ _ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "
 
 _WRITTEN = frozenset((str, list, tuple, dict))
 """What is written here; the encoder writes everything else."""
-_WORDS = {None: "null", True: "true", False: "false"}
+_TEXT = {str}
 
 
 class JsonTexts:
@@ -36,7 +36,9 @@ class JsonTexts:
         """Write a value as JSON; raises ValueError where `json_text` does."""
         if type(value) not in _WRITTEN or is_larger(value, MAX_READ):
             return json_text(ENCODER, value)
-        return self._written(value)
+        parts: list[str] = []
+        self._write(value, parts)
+        return "".join(parts)
 
     def quote(self, text: str) -> str:
         """Write a text as JSON."""
@@ -47,28 +49,29 @@ class JsonTexts:
             quoted = self._quoted[text] = _quote_long(text)
         return quoted
 
-    def _written(self, value: Any) -> str:
+    def _write(self, value: Any, parts: list[str]) -> None:
+        """Add the parts of a value, none of which is copied before they are joined."""
         cls = type(value)
         if cls is str:
-            return self.quote(value)
-        if cls is dict:
-            if not all(type(key) is str for key in value):
-                return ENCODER.encode(value)
-            fields = [f"{_quote(key)}:{self._item(item)}" for key, item in value.items()]
-            return f"{{{','.join(fields)}}}"
-        if _WRITTEN.isdisjoint(map(type, value)):
-            return ENCODER.encode(value)  # such as a list of numbers
-        return f"[{','.join(map(self._item, value))}]"
-
-    def _item(self, item: Any) -> str:
-        cls = type(item)
-        if cls is str:
-            return _quote(item) if len(item) < _LONG else self.quote(item)
-        if cls in _WRITTEN:
-            return self._written(item)
-        if cls is int or (cls is float and isfinite(item)):
-            return repr(item)
-        return _WORDS.get(item, "") if cls is bool or item is None else ENCODER.encode(item)
+            parts.append(_quote(value) if len(value) < _LONG else self.quote(value))
+        elif cls is dict and value and set(map(type, value)) == _TEXT:
+            start = "{"
+            for key, item in value.items():
+                parts += (start, _quote(key), ":")
+                self._write(item, parts)
+                start = ","
+            parts.append("}")
+        elif (cls is list or cls is tuple) and not _WRITTEN.isdisjoint(map(type, value)):
+            start = "["
+            for item in value:
+                parts.append(start)
+                self._write(item, parts)
+                start = ","
+            parts.append("]")
+        elif cls is int or (cls is float and isfinite(value)):
+            parts.append(repr(value))
+        else:  # such as a list of numbers
+            parts.append(ENCODER.encode(value))
 
 
 def _quote_long(text: str) -> str:
