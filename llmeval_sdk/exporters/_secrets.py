@@ -367,7 +367,7 @@ def _begins_token(look: re.Pattern[bytes], apart: bytes, words: bytes) -> bool:
     return token.search(words, at - 1) is not None
 
 
-_MAX_TRIED = 50
+_MAX_TRIED = 200
 """Places that are looked at one by one; then the rest of the text is at once, which is dearer."""
 
 
