@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gzip
 import json
 import statistics
 import subprocess
@@ -51,6 +52,8 @@ class Connection(asyncio.Protocol):
             if len(self.held) < end + 4 + length:
                 return
             body = bytes(self.held[end + 4 : end + 4 + length])
+            if b"content-encoding: gzip" in head:
+                body = gzip.decompress(body)
             del self.held[: end + 4 + length]
             if head.startswith(b"get"):
                 text = str(Connection.counted).encode()

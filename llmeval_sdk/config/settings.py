@@ -428,11 +428,11 @@ class OtlpSettings(Table):
     otlp_logs_timeout: float | None = _form(
         "otlp_timeout", "LOGS_TIMEOUT", "The third is for scores alone.", duration
     )
-    otlp_compression: str = setting(
-        "none",
+    otlp_compression: str | None = setting(
+        None,
         "OTEL_EXPORTER_OTLP_COMPRESSION",
         read=_compression,
-        doc="Whether what is sent is compressed.",
+        doc="Whether what is sent is compressed; unset, it is over HTTP, and is not over gRPC.",
     )
     otlp_traces_compression: str | None = _form(
         "otlp_compression", "TRACES_COMPRESSION", "The second is for spans alone.", _compression

@@ -7,7 +7,6 @@ same batch. Records that were settled by then are not sent or counted a second t
 
 from __future__ import annotations
 
-import gzip
 import json
 from base64 import b64encode
 from collections import Counter, OrderedDict
@@ -161,14 +160,11 @@ class Endpoint:
         self._path = path
         self._headers = {"content-type": "application/x-protobuf", **headers}
         self._zipped = zipped
-        if zipped:
-            self._headers["content-encoding"] = "gzip"
 
     def send(self, body: bytes) -> ServerAnswer:
         """Send one request; raises `ExportError` where there is no answer."""
-        if self._zipped:
-            body = gzip.compress(body, compresslevel=5, mtime=0)
-        return self.sender.post(self._path, body, self._headers)
+        post = self.sender.post_zipped if self._zipped else self.sender.post
+        return post(self._path, body, self._headers)
 
 
 class Client:
@@ -180,7 +176,8 @@ class Client:
         )
         self._sender = HttpSender(address, timeout=settings.otlp_timeout, tls=tls)
         self._headers = {"content-type": "application/json", **headers}
-        self._zipped = settings.otlp_compression == "gzip"
+        compression = settings.otlp_traces_compression or settings.otlp_compression
+        self._zipped = compression != "none"
 
     def traces(self, path: str = "/v1/traces", **more: str) -> Endpoint:
         """Return the endpoint for spans, with further headers."""

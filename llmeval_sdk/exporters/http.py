@@ -6,6 +6,7 @@ byte a second holds us up no longer than a server that sends nothing.
 
 from __future__ import annotations
 
+import gzip
 import io
 from collections.abc import Mapping
 from contextlib import suppress
@@ -32,6 +33,12 @@ RETRYABLE = frozenset((408, 429, 502, 503, 504))
 NOT_A_BACKEND = "not_a_backend"
 """The reason of a failure where something else answered: a proxy, a sign-in page, another
 server."""
+
+
+_MAY_NOT_UNZIP = frozenset((400, 415))
+"""Answers of a server that may not read gzip."""
+_read_no_gzip: set[tuple[str, int | None, str]] = set()
+"""Hosts, ports and paths that took plain what they had refused compressed, for this process."""
 
 
 class ServerAnswer(NamedTuple):
@@ -97,10 +104,31 @@ class HttpSender:
         self._timeout = timeout
         self._tls = tls or Tls()
         self._connection: HTTPConnection | None = None
+        self._has_unzipped = False
 
     def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> ServerAnswer:
         """Send a POST request; see `request`."""
         return self.request("POST", path, body, headers)
+
+    def post_zipped(self, path: str, body: bytes, headers: Mapping[str, str]) -> ServerAnswer:
+        """Send a POST request with a compressed body to a server that may not read gzip.
+
+        What it refuses for that reason is sent once as it is. If it is taken then, everything else
+        for this place goes as it is, as long as the process lives. See `request`.
+        """
+        place = (self._host, self._port, path)
+        if place in _read_no_gzip:
+            return self.post(path, body, headers)
+        zipped = gzip.compress(body, compresslevel=1, mtime=0)
+        answer = self.post(path, zipped, {**headers, "content-encoding": "gzip"})
+        if answer.ok:
+            self._has_unzipped = True
+        if answer.status not in _MAY_NOT_UNZIP or (self._has_unzipped and answer.status != 415):
+            return answer
+        answer = self.post(path, body, headers)
+        if answer.ok:
+            _read_no_gzip.add(place)
+        return answer
 
     def request(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]

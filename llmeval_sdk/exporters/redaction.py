@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from llmeval_sdk.errors import ConfigurationError, nearest
 from llmeval_sdk.exporters._secrets import (
     LONGEST,
-    has_secret_name,
     hides,
     hints,
+    holds_secret,
     redact_secrets,
 )
 from llmeval_sdk.process.loading import loading
@@ -27,8 +27,8 @@ from llmeval_sdk.process.pieces import (
     OVERLAP,
     end_of_run,
     find_all,
+    paced,
     replace_all,
-    windows,
 )
 
 
@@ -260,6 +260,39 @@ def without_secrets(text: str) -> str:
     return text
 
 
+class _Clean:
+    """The texts in which the detectors found nothing lately, by hash and length.
+
+    It holds no text, at most twice `MOST` numbers, about 3 MB. The hash of a text is salted anew
+    in each process and has 64 bits; a cryptographic one takes five times as long.
+    """
+
+    MOST = 1 << 14
+
+    def __init__(self) -> None:
+        self._lately: set[int] = set()
+        self._before: set[int] = set()
+
+    def __contains__(self, text: str) -> bool:
+        key = (hash(text) << 32) + len(text)
+        if key in self._lately:
+            return True
+        if key not in self._before:
+            return False
+        self._keep(key)
+        return True
+
+    def add(self, text: str) -> None:
+        self._keep((hash(text) << 32) + len(text))
+
+    def _keep(self, key: int) -> None:
+        if len(self._lately) >= self.MOST:
+            self._before, self._lately = self._lately, set()
+        self._lately.add(key)
+
+
+_SHORT = 256
+"""Characters of a text that is looked at together with others, since a look has its price."""
 FAILED = "<redaction failed>"
 _SECRET = "<redacted:secret>"  # noqa: S105 - what stands in its place
 Text = Callable[[str], str]
@@ -283,6 +316,7 @@ class Redactor:
         self._detectors = detectors(names)
         kinds = [detector.name for detector in self._detectors]
         self._hints = hints(kinds)
+        self._clean = _Clean()
         self._reads_names = "api_key" in kinds
         self._custom = custom
         self._timeout = timeout
@@ -298,17 +332,42 @@ class Redactor:
         """Say whether the app's own function has a word."""
         return self._custom is not None
 
-    def may_concern(self, record: bytes, value: object = None) -> bool:
+    def may_concern(self, value: object) -> bool:
         """Say whether the built-in detectors can find anything in a plain value.
 
-        ``record`` is the ``marshal`` form of the value, whose texts are looked at there, and
-        which has a brace where the value has a mapping.
+        A text that was found clean lately is not looked at again.
         """
-        for window in windows(record, LONGEST):
-            for hint in self._hints:
-                if hint(window):
+        texts: dict[str, None] = {}
+        if self._has_named(value, texts):
+            return True
+        short: list[str] = []
+        for text in paced(texts):
+            if len(text) < _SHORT:
+                short.append(text)
+            elif text not in self._clean:
+                if self._may_have(text):
                     return True
-        return self._reads_names and b"{" in record and has_secret_name(value)
+                self._clean.add(text)
+        return bool(short) and self._may_have("\n".join(short))  # each begins a line
+
+    def _may_have(self, text: str) -> bool:
+        return any(hint(text) for hint in self._hints)
+
+    def _has_named(self, value: Any, texts: dict[str, None]) -> bool:
+        """Gather the texts of a plain value, each once, up to one that is a secret by its name."""
+        cls = type(value)
+        if cls is dict:
+            if self._reads_names and holds_secret(value):
+                return True
+            texts.update(dict.fromkeys([key for key in value if type(key) is str]))
+            value = value.values()
+        for item in value if cls is dict or cls is list or cls is tuple else (value,):
+            kind = type(item)
+            if kind is str:
+                texts[item] = None
+            elif (kind is dict or kind is list or kind is tuple) and self._has_named(item, texts):
+                return True
+        return False
 
     def detect(self, value: object) -> Any:
         """Redact all texts of a plain value, keys of mappings too, by the built-in detectors."""
@@ -339,10 +398,14 @@ class Redactor:
         return _replace(value, changed), FAILED not in changed.values()
 
     def _detect(self, text: str) -> str:
-        if len(text) > 5:
-            for detector in self._detectors:
-                text = detector.redact(text)
-        return text
+        if len(text) <= 5 or (len(text) >= _SHORT and text in self._clean):
+            return text
+        redacted = text
+        for detector in self._detectors:
+            redacted = detector.redact(redacted)
+        if redacted == text and len(text) >= _SHORT:
+            self._clean.add(text)
+        return redacted
 
     def _walk(self, value: Any, text: Text) -> Any:
         cls = type(value)

@@ -70,10 +70,9 @@ class Privacy:
         """
         kind, known, content = _plain(item)
         packed = (kind, known, content if self._spooled_content else None)
-        record = _dumps(packed)
-        if self._redactor.may_concern(record, packed[2]):
-            record = _dumps(self._redactor.detect(packed))
-        return record
+        if self._redactor.may_concern(packed):
+            packed = self._redactor.detect(packed)
+        return _dumps(packed)
 
     def unpack(self, record: bytes) -> Span | EvaluationEvent:
         """Read what `pack` wrote; raises on anything else, and is bounded in time and memory."""
@@ -95,7 +94,7 @@ class Privacy:
             name: [value.message] if type(value) is Failure else _builtins(value)
             for name, value in fields.items()
         }
-        if not self._redactor.may_concern(_dumps(plain), plain):
+        if not self._redactor.may_concern(plain):
             return item
         changed = {
             name: replace(fields[name], message=value[0])
@@ -117,7 +116,7 @@ class Privacy:
         kind, known, content = plain = _plain(item)
         done = True
         try:
-            if redactor.may_concern(_dumps((known, content)), content):
+            if redactor.may_concern((known, content)):
                 known, content = redactor.detect((known, content))
             elif not redactor.has_custom:
                 return item, True

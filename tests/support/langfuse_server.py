@@ -7,6 +7,7 @@ API definition; ``tests/backends`` does that.
 """
 
 import base64
+import gzip
 import json
 import re
 import subprocess
@@ -95,6 +96,8 @@ class LangfuseServer:
     def receive(self, path, headers, body):
         """Take one request; returns the status and the answer."""
         self.requests.append((path, len(body)))
+        if headers.get("content-encoding") == "gzip":
+            body = gzip.decompress(body)
         expected = base64.b64encode(f"{PUBLIC}:{SECRET}".encode()).decode()
         if headers.get("authorization") != f"Basic {expected}":
             return 401, {"message": "Invalid credentials."}

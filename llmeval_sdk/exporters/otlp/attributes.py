@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from llmeval_sdk.exporters.otlp import names
+from llmeval_sdk.exporters.otlp.json_texts import ENCODER, JsonTexts
 from llmeval_sdk.model import (
     JUDGE_TAG,
     Chunk,
@@ -28,15 +29,9 @@ from llmeval_sdk.process.pieces import json_text
 from llmeval_sdk.process.shield import caught, shield
 
 
-_ENCODER = json.JSONEncoder(
-    ensure_ascii=False, default=str, check_circular=False, separators=(",", ":")
-)
-_quote = json.encoder.encode_basestring
-
-
 def dumps(value: object) -> str:
     """Write plain values as JSON."""
-    return json_text(_ENCODER, value)
+    return json_text(ENCODER, value)
 
 
 def loads(text: str | bytes) -> Any:
@@ -44,41 +39,44 @@ def loads(text: str | bytes) -> Any:
     return json.loads(text)
 
 
-def text_of(value: object) -> tuple[str, str]:
+def text_of(value: object, texts: JsonTexts | None = None) -> tuple[str, str]:
     """Return a value as a text and the text's MIME type."""
     if type(value) is str:
         return value, names.TEXT
-    return dumps(value), names.JSON
+    return (texts or JsonTexts()).dumps(value), names.JSON
 
 
-def input_messages(request: object) -> tuple[str, str | None]:
+def input_messages(request: object, texts: JsonTexts | None = None) -> tuple[str, str | None]:
     """Return the messages of a request and, separately, its system instructions, as JSON."""
+    texts = texts or JsonTexts()
     if type(request) is str:
-        return f"[{_message('user', request)}]", None
+        return f"[{_message('user', request, texts)}]", None
     messages = messages_of(request) or ()
     turns = [unwrapped(message) for message in messages if isinstance(message, Mapping)]
     if not turns or len(turns) < len(messages):
-        return f"[{_message('user', dumps(request))}]", None
+        return f"[{_message('user', texts.dumps(request), texts)}]", None
     system = [turn for turn in turns if role_of(turn) in ("system", "developer")]
     others = [_turn(turn) for turn in turns if turn not in system]
     instructions = [part for turn in system for part in _parts(turn)]
-    return dumps(others), dumps(instructions) if instructions else None
+    return texts.dumps(others), texts.dumps(instructions) if instructions else None
 
 
-def output_messages(response: object, finish_reason: str | None = None) -> str:
+def output_messages(
+    response: object, finish_reason: str | None = None, texts: JsonTexts | None = None
+) -> str:
     """Return the messages of a response as JSON."""
     text = response if type(response) is str else to_text(response) or ""
-    return f"[{_message('assistant', text, finish_reason)}]"
+    return f"[{_message('assistant', text, texts or JsonTexts(), finish_reason)}]"
 
 
-def chunks(retrieved: Sequence[Chunk]) -> str:
+def chunks(retrieved: Sequence[Chunk], texts: JsonTexts) -> str:
     """Return retrieved chunks as OpenTelemetry's retrieval documents."""
-    return dumps([_document(chunk, place) for place, chunk in enumerate(retrieved)])
+    return texts.dumps([_document(chunk, place) for place, chunk in enumerate(retrieved)])
 
 
-def pages(retrieved: Sequence[Chunk]) -> str:
+def pages(retrieved: Sequence[Chunk], texts: JsonTexts | None = None) -> str:
     """Return retrieved chunks in the form that MLflow shows as documents."""
-    return dumps(
+    return (texts or JsonTexts()).dumps(
         [
             {"page_content": chunk.content or "", "metadata": _about(chunk), "id": chunk.chunk_id}
             for chunk in retrieved
@@ -105,9 +103,9 @@ def _about(chunk: Chunk) -> dict[str, Any]:
     return about
 
 
-def _message(role: str, text: str, finish_reason: str | None = None) -> str:
-    end = f',"finish_reason":{_quote(finish_reason)}' if finish_reason else ""
-    return f'{{"role":"{role}","parts":[{{"type":"text","content":{_quote(text)}}}]{end}}}'
+def _message(role: str, text: str, texts: JsonTexts, finish_reason: str | None = None) -> str:
+    end = f',"finish_reason":{texts.quote(finish_reason)}' if finish_reason else ""
+    return f'{{"role":"{role}","parts":[{{"type":"text","content":{texts.quote(text)}}}]{end}}}'
 
 
 def _turn(turn: Mapping[str, object]) -> dict[str, object]:
@@ -197,26 +195,30 @@ def attributes_of(span: SpanData) -> dict[str, Attribute]:
         attributes[names.INCLUSION_PROBABILITY] = span.inclusion_probability
     if span.session_id:
         attributes[names.SESSION] = attributes[names.CONVERSATION] = span.session_id
+    texts = JsonTexts()
     if kind == "retrieval":
-        _retrieval(span, attributes)
+        _retrieval(span, attributes, texts)
     else:
-        _add_content(span, attributes, chat=kind in ("workflow", "agent", "llm") and not judge)
+        chat = kind in ("workflow", "agent", "llm") and not judge
+        _add_content(span, attributes, texts, chat=chat)
     _model(span, attributes)
     if span.error is not None:
         attributes[names.ERROR_TYPE] = span.error.type
-    _own(span, attributes)
+    _own(span, attributes, texts)
     for evaluation in span.evaluations[:MAX_OWN]:
         _score(evaluation, attributes)
     return attributes
 
 
-def _add_content(span: SpanData, attributes: dict[str, Attribute], *, chat: bool) -> None:
+def _add_content(
+    span: SpanData, attributes: dict[str, Attribute], texts: JsonTexts, *, chat: bool
+) -> None:
     request, response = span.request, span.response
     if request is not None:
-        text, kind = text_of(request)
+        text, kind = text_of(request, texts)
         attributes[names.OI_INPUT], attributes[names.OI_INPUT_TYPE] = text, kind
         if chat:
-            messages, system = input_messages(request)
+            messages, system = input_messages(request, texts)
             attributes[names.INPUT_MESSAGES] = messages
             if system is not None:
                 attributes[names.SYSTEM_INSTRUCTIONS] = system
@@ -228,18 +230,18 @@ def _add_content(span: SpanData, attributes: dict[str, Attribute], *, chat: bool
         _completion(response, attributes) if span.kind == "llm" and type(response) is dict else None
     )
     shown = to_text(response) if span.kind == "llm" else response
-    text, kind = text_of(shown)
+    text, kind = text_of(shown, texts)
     attributes[names.OI_OUTPUT], attributes[names.OI_OUTPUT_TYPE] = text, kind
     if chat:
-        attributes[names.OUTPUT_MESSAGES] = output_messages(response, reason)
+        attributes[names.OUTPUT_MESSAGES] = output_messages(response, reason, texts)
     elif span.kind == "tool":
         attributes[names.TOOL_RESULT] = text
 
 
-def _retrieval(span: SpanData, attributes: dict[str, Attribute]) -> None:
+def _retrieval(span: SpanData, attributes: dict[str, Attribute], texts: JsonTexts) -> None:
     request = span.request
     if request is not None:
-        text, kind = text_of(request)
+        text, kind = text_of(request, texts)
         attributes[names.OI_INPUT], attributes[names.OI_INPUT_TYPE] = text, kind
         query = (
             next((request[k] for k in ("query", "question", "q") if k in request), None)
@@ -257,8 +259,8 @@ def _retrieval(span: SpanData, attributes: dict[str, Attribute]) -> None:
     if source:
         attributes[names.DATA_SOURCE] = source
     if span.retrieved_context is not None:
-        attributes[names.DOCUMENTS] = chunks(span.retrieved_context)
-        attributes[names.OI_OUTPUT] = pages(span.retrieved_context)
+        attributes[names.DOCUMENTS] = chunks(span.retrieved_context, texts)
+        attributes[names.OI_OUTPUT] = pages(span.retrieved_context, texts)
         attributes[names.OI_OUTPUT_TYPE] = names.JSON
 
 
@@ -310,10 +312,10 @@ def _prompt(prompt: Prompt, attributes: dict[str, Attribute]) -> None:
         attributes[names.PROMPT_VERSION] = attributes[names.OI_TEMPLATE_VERSION] = prompt.version
 
 
-def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
+def _own(span: SpanData, attributes: dict[str, Attribute], texts: JsonTexts) -> None:
     """Add what the app annotated."""
     if span.attributes:
-        attributes[names.METADATA] = dumps(span.attributes)
+        attributes[names.METADATA] = texts.dumps(span.attributes)
     if span.tags:
         _some(names.TAG, span.tags, attributes)
         user = span.tags.get("user_id") or span.tags.get("user.id")
@@ -335,9 +337,9 @@ def _own(span: SpanData, attributes: dict[str, Attribute]) -> None:
         )
     for name, truth in span.expected.items():
         if name == "expected_retrieved_context":
-            attributes[names.EXPECTED + name] = pages(truth or ())
+            attributes[names.EXPECTED + name] = pages(truth or (), texts)
         else:
-            attributes[names.EXPECTED + name] = text_of(truth)[0]
+            attributes[names.EXPECTED + name] = text_of(truth, texts)[0]
 
 
 def measured(span: SpanData) -> dict[str, float]:

@@ -105,4 +105,4 @@ def _endpoint(settings: Settings, signal: str) -> Endpoint | None:
     sender = HttpSender(address, timeout=timeout, tls=tls)
     parts = urlsplit(address if "//" in address else f"http://{address}")
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Endpoint(sender, path, headers, zipped=compression == "gzip")
+    return Endpoint(sender, path, headers, zipped=compression != "none")

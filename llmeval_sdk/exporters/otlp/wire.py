@@ -106,17 +106,17 @@ def _key_values(tag: bytes, attributes: Mapping[str, Attribute]) -> list[bytes]:
     parts: list[bytes] = []
     for key, value in attributes.items():
         start = _keys.get(key) or _key(key)
-        if type(value) is str:  # most values are texts: this saves a call
+        if type(value) is str:  # most values are texts: none is copied before the whole is joined
             try:
                 data = value.encode()
             except UnicodeEncodeError:
                 data = _utf8(value)
-            size = _varint(len(data))
-            content = b"\x0a" + size + data
+            text = b"\x0a" + _varint(len(data))
         else:
-            content = any_value(value)
-        body = start + _varint(len(content)) + content
-        parts += (tag, _varint(len(body)), body)
+            text, data = b"", any_value(value)
+        size = len(text) + len(data)
+        start += _varint(size) + text
+        parts += (tag, _varint(len(start) + len(data)), start, data)
     return parts
 
 
@@ -193,7 +193,9 @@ class Envelope:
         for record in records:
             parts += (_T2, _varint(len(record)), record)
         parts.append(self._schema)
-        return block(_T1, self._resource + block(_T2, b"".join(parts)))
+        scoped = _T2 + _varint(sum(map(len, parts)))
+        size = len(self._resource) + len(scoped) + sum(map(len, parts))
+        return b"".join((_T1, _varint(size), self._resource, scoped, *parts))
 
 
 def span_bytes(span: SpanData) -> bytes:

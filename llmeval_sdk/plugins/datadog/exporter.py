@@ -8,7 +8,6 @@ Datadog's endpoint in bounded requests, and each answer is read.
 
 from __future__ import annotations
 
-import gzip
 import json
 import math
 import re
@@ -38,8 +37,6 @@ MAX_BODY = 3 << 20
 MAX_METRICS = 500
 REQUEST_SECONDS = 5.0
 COMPRESS_FROM = 4_096
-NOT_COMPRESSED = frozenset((400, 415))
-"""Answers of a server that may not read gzip."""
 
 
 class ScoreIntake:
@@ -49,7 +46,6 @@ class ScoreIntake:
         self._library = library
         self._where: tuple[str, str, dict[str, str]] | None = None
         self._sender: HttpSender | None = None
-        self._compress = True
 
     def post(self, metrics: list[bytes]) -> ServerAnswer:
         """Send one request; raises `ExportError` where there is no answer."""
@@ -61,15 +57,8 @@ class ScoreIntake:
         sender, (_, path, headers) = self._sender, where
         headers.setdefault("Content-Type", "application/json")
         body = body_of(metrics)
-        if self._compress and len(body) >= COMPRESS_FROM:
-            packed = {**headers, "Content-Encoding": "gzip"}
-            answer = sender.post(sender.path + path, gzip.compress(body, 5), packed)
-            if answer.status not in NOT_COMPRESSED:
-                return answer
-            plain = sender.post(sender.path + path, body, headers)
-            self._compress = not plain.ok
-            return plain
-        return sender.post(sender.path + path, body, headers)
+        post = sender.post_zipped if len(body) >= COMPRESS_FROM else sender.post
+        return post(sender.path + path, body, headers)
 
     def close(self) -> None:
         """Close the connection."""

@@ -146,7 +146,7 @@ def make(
     signal: str,
     headers: Mapping[str, str],
     timeout: float,
-    compression: str,
+    compression: str | None,
 ) -> GrpcEndpoint:
     """Make the endpoint of a signal; raises `ConfigurationError` where it cannot work."""
     if find_spec("grpc") is None:

@@ -87,9 +87,9 @@ def test_the_environment_alone_turns_it_on(collector, monkeypatch):
 
 
 def test_what_is_said_of_one_signal_holds_for_it_alone(collector, monkeypatch):
-    """Spans compressed and with a header of their own, scores neither."""
+    """Spans with a header of their own, scores plain."""
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION", "gzip")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_COMPRESSION", "none")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "x-for=spans")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_TIMEOUT", "2500")
     answer("Which roof?")

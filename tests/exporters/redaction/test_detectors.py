@@ -1,6 +1,5 @@
 """The built-in detectors: what they find, what they leave, and that no text makes them slow."""
 
-import marshal
 import random
 import time
 
@@ -127,9 +126,8 @@ def test_the_quick_look_at_a_record_misses_nothing(name, text):
     """Whatever a detector finds in some text of a record, the hint says so beforehand."""
     redactor = one(name)
     for around in ("{}", "it is {} indeed", "schön: {}€", "x" * 300 + " {}"):
-        record = marshal.dumps((1, ["a", {"k": around.format(text)}], None), 2)
-        assert redactor.may_concern(record)
-    assert not redactor.may_concern(marshal.dumps(("plain words, nothing else", 7), 2))
+        assert redactor.may_concern((1, ["a", {"k": around.format(text)}], None))
+    assert not redactor.may_concern(("plain words, nothing else", 7))
 
 
 @settings(max_examples=200, deadline=None)
@@ -140,7 +138,7 @@ def test_the_quick_look_agrees_with_the_detectors_on_any_text(before, case, afte
     whole = before + text + after
     redactor = one(name)
     if redactor.detect(whole) != whole:
-        assert redactor.may_concern(marshal.dumps(whole, 2))
+        assert redactor.may_concern(whole)
 
 
 HOSTILE = [

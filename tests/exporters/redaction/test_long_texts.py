@@ -1,7 +1,6 @@
 """A secret is found wherever it stands in a long text, which is read in pieces."""
 
 import base64
-import marshal
 import random
 import string
 
@@ -99,7 +98,7 @@ def test_a_secret_that_is_longer_than_a_piece_is_closed_whole(name, place):
     before = (LINE * (place // len(LINE) + 1))[:place]
     form = LONGER[name]
     text = f"{before}\n{form}\n{LINE}"
-    assert SECRETS.may_concern(marshal.dumps(text, 2))
+    assert SECRETS.may_concern(text)
     found = SECRETS.detect(text)
     parts = [form[at : at + 30] for at in range(200, len(form) - 50, 997)]
     assert not [part for part in parts if part in found]

@@ -1,6 +1,5 @@
 """Forms that stood in traces although their kind is promised: each is taken out, its like stays."""
 
-import marshal
 import time
 
 import pytest
@@ -147,7 +146,7 @@ def test_a_promised_form_is_taken_out(name):
     around, secret = SECRETS[name]
     text = around.format(secret)
     redactor = Redactor(["api_key"])
-    assert redactor.may_concern(marshal.dumps(text, 2), text)
+    assert redactor.may_concern(text)
     redacted = redactor.detect(text)
     assert secret[-7:] not in redacted
     assert secret[:12] not in redacted.replace("access" + "_token$", "").replace("a.webhook.", "")
@@ -170,7 +169,7 @@ def test_the_quick_look_agrees_on_every_mixture_of_forms(pieces):
     redactor = Redactor(["api_key", "jwt"])
     text = "".join(pieces)
     if redactor.detect(text) != text:
-        assert redactor.may_concern(marshal.dumps((text, None, 7), 2))
+        assert redactor.may_concern((text, None, 7))
 
 
 @pytest.mark.parametrize("name", SECRETS)
