@@ -31,7 +31,6 @@ from llmeval_sdk.model import (
 
 __all__ = [
     "LLM",
-    "TRACES",
     "BaseExporter",
     "ContextBridge",
     "DecisionModel",
@@ -354,16 +353,13 @@ class Redaction(Protocol):
         """Return a plain value with what the built-in detectors find taken out of its texts."""
 
 
-TRACES = "traces"
-
-
 class Services(NamedTuple):
     """What the SDK does for an exporter. None of the functions ever raises."""
 
     redaction: Redaction
     losses: Callable[[], Mapping[str, Mapping[str, int]]]
-    """Returns what this process could not deliver so far, by exporter and reason. Under `TRACES` it
-    has the number of traces among it whose first span is lost, by exporter."""
+    """Returns what this process could not deliver so far, by exporter and reason. Under
+    ``traces`` it has, by exporter, how many traces are among it whose first span is lost."""
     end: Callable[[], None]
     """Delivers what is there, within the deadline for the end of a process. For an exporter whose
     library handles the end of the process itself and has to come after us."""

@@ -252,7 +252,7 @@ def _lost(
     stats: Stats, of: Callable[[ExporterStats], Mapping[str, int]]
 ) -> dict[str, Mapping[str, int]]:
     """Return what is lost; see `Services.losses`."""
-    from llmeval_sdk.model.protocols import TRACES
+    from llmeval_sdk.statistics.reasons import TRACES
 
     accounts = {name: account for name, account in stats.exporters.items() if of(account)}
     traces = {name: account.lost_traces for name, account in accounts.items()}

@@ -224,6 +224,8 @@ LOSSES: dict[str, Reason] = {
     ),
 }
 """Why records are lost: what each reason means, and the one setting or step that helps."""
+TRACES = "traces"
+"""Stands among the exporters, in losses, for how many traces each has lost the first span of."""
 
 _OF_FAR_END = Reason(
     "The far end, or its exporter, said so.",

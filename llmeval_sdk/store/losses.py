@@ -18,8 +18,8 @@ from math import sqrt
 from typing import NamedTuple
 
 from llmeval_sdk.model import HOUR_NS
-from llmeval_sdk.model.protocols import TRACES
 from llmeval_sdk.process.forks import Locked
+from llmeval_sdk.statistics.reasons import TRACES
 from llmeval_sdk.store.encode import dumps, loads
 from llmeval_sdk.text.terminal import percent, plural
 
