@@ -297,7 +297,7 @@ _TEXTS = """
 -- between two characters U+001F. `llmeval export` writes all columns whole.
 CREATE TABLE texts (
   seq INTEGER PRIMARY KEY,
-  body NOT NULL  -- as it stands inside JSON: text, or bytes of raw DEFLATE (RFC 1951)
+  body BLOB NOT NULL  -- as it stands inside JSON, in UTF-8 and raw DEFLATE (RFC 1951)
 );
 CREATE TABLE text_uses (
   key TEXT PRIMARY KEY,  -- of a hash of the day and the text

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -185,7 +186,7 @@ def take_in(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> Take
         _take(arrival, held, taken, rows)
     long_texts, bodies = LongTexts(), Bodies()
     rows["spans"] = [long_texts.taken_out(row, bodies) for row in rows["spans"]]
-    replace(connection, rows["spans"], bodies)
+    replace(connection, rows["spans"], bodies, room=sys.maxsize)
     for table, table_rows in rows.items():
         _insert(connection, table, table_rows)
     settle_requests(connection, rows["spans"])

@@ -28,7 +28,7 @@ from llmeval_sdk.store.encode import COLUMNS, Row, cell, dumps
 
 MARK = "\x1f"
 """Stands before and after a key. JSON escapes it, so no text of an app looks like a key."""
-SHORTEST = 1_024
+SHORTEST = 512
 """Characters, as JSON has them, from which on a text is kept by itself."""
 LONG_COLUMNS = ("retrieved_context", "request", "response", "value", "attributes")
 """The columns of spans whose long texts are kept by themselves. Passages come first, because the
@@ -38,6 +38,9 @@ MAX_QUOTES = 10_000
 itself written inside a text."""
 MAX_COMPARED = 1 << 22
 """Characters that are searched for the texts of earlier spans: some milliseconds."""
+COMPRESSED = 1 << 18
+"""Characters that one transaction compresses, in 5 ms: other processes wait for its end, and at 20
+ns a character, an app of long texts would pay more for this than for all other writing."""
 REMEMBERED = 4 << 20
 """Characters of the long texts of the latest traces that a writer remembers, to find them again in
 the spans that end later."""
@@ -51,8 +54,8 @@ _MEMORY = 5
 _PLACES = {name: COLUMNS["spans"].index(name) for name in LONG_COLUMNS}
 _TRACE, _SPAN, _START = (COLUMNS["spans"].index(n) for n in ("trace_id", "span_id", "start_ns"))
 
-Bodies = dict[str, str]
-"""Long texts by their keys, as they stand in JSON."""
+Bodies = dict[str, bytes]
+"""Long texts by their keys, as they stand in JSON, in UTF-8."""
 
 
 # Writing: taking long texts out of rows, and counting who uses them.
@@ -104,9 +107,12 @@ class LongTexts:
                 continue
             key = known.get(body)
             if key is None:
-                key = known[body] = _key(day, body)
+                data = _data(body)
+                key = known[body] = _key(day, data)
+                bodies[key] = data
                 self._characters += len(body)
-            bodies[key] = body
+            elif key not in bodies:
+                bodies[key] = _data(body)
             parts += (text[end:start], MARK, key, MARK)
             end = stop
             pause()
@@ -127,11 +133,33 @@ def _known_replaced(text: str, known: Mapping[str, str], bodies: Bodies) -> str:
         room -= len(text)
         if room < 0 or len(text) < SHORTEST:
             break
-        if len(body) <= len(text) and body in text:
-            text = text.replace(body, f"{MARK}{key}{MARK}")
-            bodies[key] = body
+        while (place := _place_of(body, text)) >= 0:
+            text = f"{text[:place]}{MARK}{key}{MARK}{text[place + len(body) :]}"
+            if key not in bodies:
+                bodies[key] = _data(body)
         pause()
     return text
+
+
+def _place_of(body: str, text: str) -> int:
+    """Return where a long text stands, or -1; a text that repeats itself may be overlooked.
+
+    It is looked for by a few characters of its middle, which takes a tenth of the time: beginnings
+    are often the same.
+    """
+    middle = len(body) // 2
+    sample = body[middle : middle + _SAMPLE]
+    place = text.find(sample, middle)
+    for _ in range(_TRIES):
+        if place < 0 or text.startswith(body, place - middle):
+            break
+        place = text.find(sample, place + 1)
+    else:
+        return -1
+    return max(place - middle, -1)
+
+
+_SAMPLE, _TRIES = 32, 32
 
 
 def _long_strings(text: str) -> Iterator[tuple[int, int]]:
@@ -140,7 +168,7 @@ def _long_strings(text: str) -> Iterator[tuple[int, int]]:
     start = text.find('"') + 1
     while start:
         end = text.find('"', start)
-        while end > 0 and _is_escaped(text, end):
+        while end > 0 and text[end - 1] == "\\" and _is_escaped(text, end):
             end = text.find('"', end + 1)
             quotes += 1
         if end < 0 or quotes > MAX_QUOTES:
@@ -158,8 +186,8 @@ def _is_escaped(text: str, place: int) -> bool:
     return (place - first) % 2 == 1
 
 
-def _key(day: int, body: str) -> str:
-    digest = blake2b(_data(body), digest_size=16, salt=day.to_bytes(8, "big", signed=True))
+def _key(day: int, data: bytes) -> str:
+    digest = blake2b(data, digest_size=16, salt=day.to_bytes(8, "big", signed=True))
     return urlsafe_b64encode(digest.digest())[:22].decode()
 
 
@@ -167,17 +195,19 @@ def _data(body: str) -> bytes:
     return body.encode("utf-8", "replace")  # as `encode.cell` writes half a surrogate pair
 
 
-def replace(connection: sqlite3.Connection, rows: Sequence[Row], bodies: Bodies) -> None:
+def replace(
+    connection: sqlite3.Connection, rows: Sequence[Row], bodies: Bodies, *, room: int = COMPRESSED
+) -> None:
     """Count, inside the caller's transaction, the keys of spans that are about to be written.
 
-    Texts that the store lacks are added. A span that is there already is about to be replaced, and
-    gives its own back.
+    Texts that the store lacks are added; of them, about ``room`` characters are compressed. A span
+    that is there already is about to be replaced, and gives its own back.
     """
     latest = {(row[_TRACE], row[_SPAN]): row for row in rows}  # a later row replaces an earlier one
     change = _uses([row[place] for place in _PLACES.values()] for row in latest.values())
     replaced = connection.execute(_REPLACED, (cell(dumps(list(latest))),))
     change.subtract(_uses(replaced))
-    _change_uses(connection, change, bodies)
+    _change_uses(connection, change, bodies, room)
 
 
 def release(connection: sqlite3.Connection, traces: Iterable[str]) -> None:
@@ -185,7 +215,7 @@ def release(connection: sqlite3.Connection, traces: Iterable[str]) -> None:
     change: Counter[str] = Counter()
     for trace in traces:
         change.subtract(_uses(connection.execute(_OF_TRACE, (trace,))))
-    _change_uses(connection, change, {})
+    _change_uses(connection, change, {}, 0)
 
 
 def _uses(rows: Iterable[Iterable[object]]) -> Counter[str]:
@@ -198,7 +228,9 @@ def _keys(columns: Iterable[object]) -> set[str]:
     return {key for text in marked for key in text.split(MARK)[1::2]}
 
 
-def _change_uses(connection: sqlite3.Connection, change: Mapping[str, int], bodies: Bodies) -> None:
+def _change_uses(
+    connection: sqlite3.Connection, change: Mapping[str, int], bodies: Bodies, room: int
+) -> None:
     """Add to the counts of keys, write the texts that are new, and delete those without a use.
 
     As many statements for a thousand texts as for one: each gives up the interpreter's lock, see
@@ -216,15 +248,20 @@ def _change_uses(connection: sqlite3.Connection, change: Mapping[str, int], bodi
         connection.execute(_DELETE_KEYS, (counts,))
     new = [key for key in changed if key not in held and key in bodies]
     if new:
-        _add(connection, {key: changed[key] for key in new}, bodies)
+        _add(connection, {key: changed[key] for key in new}, bodies, room)
 
 
-def _add(connection: sqlite3.Connection, uses: Mapping[str, int], bodies: Bodies) -> None:
+def _add(
+    connection: sqlite3.Connection, uses: Mapping[str, int], bodies: Bodies, room: int
+) -> None:
     seq = connection.execute("SELECT ifnull(max(seq), 0) FROM texts").fetchone()[0] + 1
     places = {key: (place, count) for place, (key, count) in enumerate(uses.items(), seq)}
-    values = [
-        value for key, (place, _) in places.items() for value in (place, _packed(bodies[key]))
-    ]
+    values: list[int | bytes] = []
+    for key, (place, _) in places.items():
+        data = bodies[key]
+        is_room = len(data) <= room
+        room -= len(data) * is_room
+        values += (place, _packed(data, level=1 if is_room else 0))
     for start in range(0, len(values), 2 * _ROWS):
         part = values[start : start + 2 * _ROWS]
         marks = ",".join(["(?,?)"] * (len(part) // 2))
@@ -236,12 +273,9 @@ _ROWS = 256
 """Texts in one statement; releases of SQLite before 3.32 take 999 parameters."""
 
 
-def _packed(body: str) -> str | bytes:
-    """Return a text compressed, or as it is where that is no longer."""
-    data = _data(body)
-    packing = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, _MEMORY)
-    packed = packing.compress(data) + packing.flush()
-    return packed if len(packed) < len(data) else data.decode()
+def _packed(data: bytes, *, level: int) -> bytes:
+    packing = zlib.compressobj(level, zlib.DEFLATED, _WINDOW, _MEMORY)
+    return packing.compress(data) + packing.flush()
 
 
 _TEXTS = ", ".join(f"s.{name}" for name in LONG_COLUMNS)
@@ -311,13 +345,11 @@ def _whole(connection: sqlite3.Connection, text: str) -> str:
 
 
 def _unpacked(packed: object) -> str | None:
-    if not isinstance(packed, bytes):
-        return packed if isinstance(packed, str) else None
     unpacking = zlib.decompressobj(_WINDOW)
     try:
-        data = unpacking.decompress(packed, _LONGEST)
+        data = unpacking.decompress(packed, _LONGEST)  # type: ignore[arg-type]  # what a file has
         return data.decode() if unpacking.eof else None
-    except (zlib.error, UnicodeDecodeError):
+    except (zlib.error, TypeError, UnicodeDecodeError):
         return None
 
 
