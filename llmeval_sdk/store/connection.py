@@ -27,7 +27,7 @@ FORK_WAIT_SECONDS = 0.5
 file takes longer, when the disk is busy."""
 
 
-class _Connection(sqlite3.Connection):
+class Connection(sqlite3.Connection):
     """A connection that its own functions in SQL can refer to weakly."""
 
 
@@ -37,7 +37,7 @@ def connect(database: str | os.PathLike[str], **options: Any) -> sqlite3.Connect
     ddtrace and OpenTelemetry replace `sqlite3.connect`. What it calls they leave alone: through it,
     each statement of the store would be a span of the app's, which is billed and stored again.
     """
-    return _Connection(database, **options)
+    return Connection(database, **options)
 
 
 Opener = Callable[[], sqlite3.Connection]

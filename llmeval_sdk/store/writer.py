@@ -162,7 +162,7 @@ class StoreWriter:
                 oldest = time.time_ns() - int(self._max_days * DAY_NS)
                 gone += self._transact(partial(_drop_oldest, before_ns=oldest))
                 self._transact(partial(_forget_losses, before_ns=oldest))
-            if self._max_bytes and self._transact(_live_bytes, begin="") > self._bound:
+            if self._max_bytes and self._transact(live_bytes, begin="") > self._bound:
                 gone += self._transact(_drop_oldest)
             total += gone
             if not gone or time.monotonic() > deadline:
@@ -349,7 +349,7 @@ FROM pragma_page_count, pragma_freelist_count, pragma_page_size
 _FOLLOWERS = ("evaluations", "not_run", "feedback", "fields")
 
 
-def _live_bytes(connection: sqlite3.Connection) -> int:
+def live_bytes(connection: sqlite3.Connection) -> int:
     """Return the size of what is stored: the file without its free pages."""
     return int(connection.execute(_LIVE).fetchone()[0])
 

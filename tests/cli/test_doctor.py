@@ -3,7 +3,8 @@
 import json
 import re
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,8 +17,10 @@ from llmeval_sdk.cli import doctor
 from llmeval_sdk.cli.doctor import address
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.judges.models.prices import price_list
+from llmeval_sdk.model import Batch
 from llmeval_sdk.statistics import Calibration
 from llmeval_sdk.store.state import state_path
+from llmeval_sdk.store.writer import StoreWriter
 from llmeval_sdk.testing.decision_server import DecisionServer
 
 
@@ -374,6 +377,24 @@ def test_a_store_that_exists_is_counted(llmeval, store):
     store.evaluation(store.span("01" * 8), "context_precision", 0.5)
     done = llmeval("doctor", "--all", LLMEVAL_STORE=str(store.path))
     assert line(done, f"ok {store.path}") == f"ok {store.path} 1 span, 1 evaluation, can be written"
+
+
+def test_the_store_says_how_long_its_limit_lasts(llmeval, store):
+    """At the pace of the latest traces; a limit that not even one trace keeps to is broken."""
+    now = time.time_ns()
+    for number in range(10):
+        store.span(f"{number + 1:016x}", start_ns=now - (10 - number) * 60 * 10**9)
+    done = llmeval("doctor", "--all", LLMEVAL_STORE=str(store.path))
+    said = line(done, f"ok {store.path}")
+    assert "10 spans, 0 evaluations, can be written; 1,073.7 MB last about " in said
+    assert " days at the pace of the last 1" in said
+    assert "1,073.7 MB last about " in llmeval("report", "--store", str(store.path)).stdout
+    with closing(StoreWriter(store.path, max_bytes=1)) as writer:
+        writer.write(Batch())
+        while writer.prune():
+            pass
+    done = llmeval("doctor", "--all", LLMEVAL_STORE=str(store.path), LLMEVAL_STORE_MAX_BYTES="1")
+    assert "LLMEVAL_STORE_MAX_BYTES=1 is less than one trace takes: none stays" in done.stdout
 
 
 def test_a_store_that_cannot_be_written_is_broken(llmeval, tmp_path):
