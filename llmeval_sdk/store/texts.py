@@ -13,6 +13,7 @@ a deleted span is left.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import weakref
 import zlib
@@ -28,7 +29,7 @@ from llmeval_sdk.store.encode import COLUMNS, Row, cell, dumps
 
 MARK = "\x1f"
 """Stands before and after a key. JSON escapes it, so no text of an app looks like a key."""
-SHORTEST = 512
+SHORTEST = 1_024
 """Characters, as JSON has them, from which on a text is kept by itself."""
 LONG_COLUMNS = ("retrieved_context", "request", "response", "value", "attributes")
 """The columns of spans whose long texts are kept by themselves. Passages come first, because the
@@ -321,27 +322,41 @@ def columns_of(table: str) -> str:
 
 def add_functions(connection: sqlite3.Connection) -> None:
     """Give a connection to a store the function that puts long texts in place."""
-    own = weakref.ref(connection)  # else the two would keep each other, and the file open
-
-    def llmeval_whole(text: str) -> str:
-        reading = own()
-        return text if reading is None else _whole(reading, text)
-
-    connection.create_function("llmeval_whole", 1, llmeval_whole)
+    connection.create_function("llmeval_whole", 1, _Whole(connection))
 
 
-def _whole(connection: sqlite3.Connection, text: str) -> str:
-    """Put long texts in place; a key stays where its text is missing, damaged, or one too much."""
-    parts = text.split(MARK)
-    bodies = {}
-    for key, packed in connection.execute(_BODIES, (dumps(list(set(parts[1::2]))),)):
-        bodies[key] = _unpacked(packed)
-    room = _LONGEST - len(text)
-    for place in range(1, len(parts) - 1, 2):
-        body = bodies.get(parts[place])
-        room -= len(body or "")
-        parts[place] = f"{MARK}{parts[place]}{MARK}" if body is None or room < 0 else body
-    return "".join(parts)
+class _Whole:
+    """Puts long texts in place; a key stays where its text is missing, damaged, or one too much.
+
+    It remembers texts, so that a search through many requests reads those of a corpus once.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = weakref.ref(connection)  # else the two would keep the file open
+        self._known: dict[str, str] = {}
+        self._characters = 0
+
+    def __call__(self, text: str) -> str:
+        parts = text.split(MARK)
+        bodies = self._bodies(set(parts[1::2]))
+        room = _LONGEST - len(text)
+        for place in range(1, len(parts) - 1, 2):
+            body = bodies.get(parts[place])
+            room -= len(body or "")
+            parts[place] = f"{MARK}{parts[place]}{MARK}" if body is None or room < 0 else body
+        return "".join(parts)
+
+    def _bodies(self, keys: set[str]) -> dict[str, str]:
+        if self._characters > REMEMBERED:
+            self._known, self._characters = {}, 0
+        missing = keys - self._known.keys()
+        connection = self._connection()
+        if missing and connection is not None:
+            for key, packed in connection.execute(_BODIES, (json.dumps(list(missing)),)):
+                if (body := _unpacked(packed)) is not None:
+                    self._known[key] = body
+                    self._characters += len(body)
+        return self._known
 
 
 def _unpacked(packed: object) -> str | None:
