@@ -32,8 +32,10 @@ from llmeval_sdk.process.shadowed import shadowed
 from llmeval_sdk.process.shield import is_ours
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.findings import findings_of
+from llmeval_sdk.store.lasting import lasting
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.state import state_path
+from llmeval_sdk.store.writer import live_bytes
 from llmeval_sdk.text.terminal import plural
 
 
@@ -293,12 +295,20 @@ def store(settings: Settings) -> Finding:
         try:
             with StoreReader(path) as reader:
                 counts = reader.counts()
+                limit, size = settings.store_max_bytes, reader.read(live_bytes)
+                lasts = reader.read(lambda c: lasting(c, limit, time.time_ns()))
         except ConfigurationError as error:
             return Finding(False, str(path), str(error))
         held = f"{plural(counts.spans, 'span')}, {plural(counts.evaluations, 'evaluation')}"
+        problem = None
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-            return Finding(False, str(path), f"{held}, but it cannot be written: memory only")
-        return Finding(True, str(path), f"{held}, may be written")
+            problem = "but it cannot be written: memory only"
+        elif 0 < limit < size and not counts.spans:
+            problem = f"LLMEVAL_STORE_MAX_BYTES={limit} is less than one trace takes: none stays"
+        if problem:
+            return Finding(False, str(path), f"{held}, {problem}")
+        lasts_for = f"; {lasts.sentence}" if lasts else ""
+        return Finding(True, str(path), f"{held}, may be written{lasts_for}")
     folder = next(each for each in path.parents if each.exists())
     if folder.is_dir() and os.access(folder, os.W_OK):
         return Finding(True, str(path), "not there yet; made by the first decorated call")

@@ -52,6 +52,7 @@ from llmeval_sdk.store.labels import (
     percents,
     user_feedback,
 )
+from llmeval_sdk.store.lasting import lasting
 from llmeval_sdk.store.losses import Completeness, Losses, losses
 from llmeval_sdk.store.populations import (
     NO_PREDICTOR,
@@ -669,6 +670,7 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
         return _exit_code(alerts, plain)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
     _show_findings(found, summed.completeness)
+    _say_how_long_it_lasts(reader)
     if scores:
         _show_scores(scores, judged)
     else:
@@ -689,6 +691,13 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
     for each, whole in alerts:
         _show_alert(each, whole, level_of(len(alerts)))
     return _exit_code(alerts, plain)
+
+
+def _say_how_long_it_lasts(reader: StoreReader) -> None:
+    limit = config.from_environment(problems=[]).store_max_bytes
+    lasts = reader.read(lambda store: lasting(store, limit, time.time_ns()))
+    if lasts:
+        say_wrapped(f"The store's limit of {lasts.sentence}.")
 
 
 def _read_alert(text: str) -> Bound:

@@ -305,7 +305,21 @@ CREATE INDEX spans_summed ON spans (
 );
 """
 
+_TEXTS = """
+-- The long texts of spans, each once a day; see `texts`. In a column of a span stands the key,
+-- between two characters U+001F. `llmeval export` writes all columns whole.
+CREATE TABLE texts (
+  seq INTEGER PRIMARY KEY,
+  body BLOB NOT NULL  -- as it stands inside JSON, in UTF-8 and raw DEFLATE (RFC 1951)
+);
+CREATE TABLE text_uses (
+  key TEXT PRIMARY KEY,  -- of a hash of the day and the text
+  text INTEGER NOT NULL,
+  uses INTEGER NOT NULL  -- how many spans have the key; without any, both rows are deleted
+) WITHOUT ROWID;
+"""
+
 STORE = Schema(
     0x6C6C6D65,
-    (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}", _FIELDS, _OF_REQUESTS, _LOCAL_ROOTS, _LEFT_OUT),
+    (f"{_SPANS}{_EVALUATIONS}{_FEEDBACK}", _FIELDS, _OF_REQUESTS, _LOCAL_ROOTS, _LEFT_OUT, _TEXTS),
 )

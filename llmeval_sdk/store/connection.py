@@ -27,13 +27,17 @@ FORK_WAIT_SECONDS = 0.5
 file takes longer, when the disk is busy."""
 
 
+class Connection(sqlite3.Connection):
+    """A connection that its own functions in SQL can refer to weakly."""
+
+
 def connect(database: str | os.PathLike[str], **options: Any) -> sqlite3.Connection:
     """Connect to a database, unseen by whatever traces the app's own ones.
 
     ddtrace and OpenTelemetry replace `sqlite3.connect`. What it calls they leave alone: through it,
     each statement of the store would be a span of the app's, which is billed and stored again.
     """
-    return sqlite3.Connection(database, **options)
+    return Connection(database, **options)
 
 
 Opener = Callable[[], sqlite3.Connection]

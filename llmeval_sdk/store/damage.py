@@ -14,6 +14,7 @@ from llmeval_sdk.model.span_fields import STORED_FIELDS, Form
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.encode import COLUMNS
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.texts import columns_of
 
 
 _KINDS = {"INTEGER": "'integer'", "REAL": "'real','integer'", "TEXT": "'text'"}
@@ -65,7 +66,7 @@ def _wrong_types(connection: sqlite3.Connection) -> str | None:
 
 def _unreadable(connection: sqlite3.Connection) -> str | None:
     for table, read in _READERS.items():
-        columns = ",".join(COLUMNS[table])
+        columns = columns_of(table)
         for seq, *row in connection.execute(f"SELECT seq, {columns} FROM {table}"):  # noqa: S608
             try:
                 field = _odd_field(read(tuple(row)))

@@ -11,6 +11,7 @@ from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.encode import COLUMNS, Row
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.texts import columns_of
 
 
 SLICE = 200
@@ -73,7 +74,7 @@ def _slice(
 ) -> list[tuple[int, StoredSpan]]:
     where, values = scope.where()
     span_rows = connection.execute(
-        f"SELECT seq,{','.join(COLUMNS['spans'])} FROM spans "  # noqa: S608
+        f"SELECT seq, {columns_of('spans')} FROM spans "  # noqa: S608
         f"WHERE seq > ? AND {where} ORDER BY seq LIMIT {SLICE}",
         (after, *values),
     ).fetchall()

@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from llmeval_sdk.process import private
-from llmeval_sdk.store import _schema
+from llmeval_sdk.store import _schema, texts
 from llmeval_sdk.store.connection import connect
 
 
@@ -117,7 +117,7 @@ def _readable(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 
 def _connect(database: str, *, uri: bool = False) -> sqlite3.Connection:
-    return connect(
+    connection = connect(
         database,
         timeout=STATEMENT_WAIT_SECONDS,
         isolation_level=None,
@@ -125,6 +125,8 @@ def _connect(database: str, *, uri: bool = False) -> sqlite3.Connection:
         cached_statements=64,
         uri=uri,
     )
+    texts.add_functions(connection)
+    return connection
 
 
 def _prepared(connection: sqlite3.Connection) -> sqlite3.Connection:

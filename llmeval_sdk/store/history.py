@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,6 +25,7 @@ from llmeval_sdk.store import encode
 from llmeval_sdk.store.encode import COLUMNS, Row, cell
 from llmeval_sdk.store.files import Unusable, is_locked, open_file, path_of
 from llmeval_sdk.store.requests import settle_requests
+from llmeval_sdk.store.texts import Bodies, LongTexts, columns_of, replace
 from llmeval_sdk.store.writer import REFUSED
 
 
@@ -182,6 +184,9 @@ def take_in(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> Take
     rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
     for arrival in arrivals:
         _take(arrival, held, taken, rows)
+    long_texts, bodies = LongTexts(), Bodies()
+    rows["spans"] = [long_texts.taken_out(row, bodies) for row in rows["spans"]]
+    replace(connection, rows["spans"], bodies, room=sys.maxsize)
     for table, table_rows in rows.items():
         _insert(connection, table, table_rows)
     settle_requests(connection, rows["spans"])
@@ -315,7 +320,7 @@ def _span_ids(arrivals: Sequence[Arrival]) -> list[str]:
 
 
 def _rows(connection: sqlite3.Connection, table: str, ids: Sequence[str]) -> Iterator[Row]:
-    columns, rest = ",".join(COLUMNS[table]), iter(ids)
+    columns, rest = columns_of(table), iter(ids)
     while part := list(islice(rest, _IDS)):
         marks = ",".join("?" * len(part))
         query = f"SELECT {columns} FROM {table} WHERE span_id IN ({marks})"  # noqa: S608

@@ -17,8 +17,9 @@ from llmeval_sdk.model import JUDGING, STAND_IN, EvaluationEvent, NotRun, SpanDa
 from llmeval_sdk.store import _schema, encode
 from llmeval_sdk.store._schema import MAY_BE_TURN, EmptyError
 from llmeval_sdk.store.connection import Database
-from llmeval_sdk.store.encode import COLUMNS, Row, loads
+from llmeval_sdk.store.encode import Row, loads
 from llmeval_sdk.store.files import Unusable, open_file, open_read_only, path_of
+from llmeval_sdk.store.texts import columns_of
 
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class StoreReader:
         self.close()
 
     def _rows(self, table: str, where: str, given: Row) -> list[Row]:
-        query = f"SELECT {','.join(COLUMNS[table])} FROM {table} WHERE {where}"  # noqa: S608
+        query = f"SELECT {columns_of(table)} FROM {table} WHERE {where}"  # noqa: S608
         return self.read(lambda connection: connection.execute(query, given).fetchall())
 
     def _open(self) -> sqlite3.Connection:

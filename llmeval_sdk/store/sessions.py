@@ -18,6 +18,7 @@ from llmeval_sdk.store._schema import MAY_BE_TURN, OF_SESSION, SESSION
 from llmeval_sdk.store.encode import dumps
 from llmeval_sdk.store.latest import latest_of_session
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.texts import whole
 
 
 # Reads from a store what was said of sessions: the verdicts that count, and those before them.
@@ -302,11 +303,12 @@ SELECT seq FROM spans WHERE {_IS_TURN}
 ORDER BY start_ns, end_ns, parent_id, error_type, seq LIMIT :most OFFSET :before
 """  # noqa: S608
 
+_REQUEST, _RESPONSE = whole("request"), whole("response")
 _TURNS = f"""
 SELECT seq, trace_id, span_id, name, kind, start_ns, end_ns, error_type,
-  CASE WHEN length(request) <= {READ_TEXT} THEN request END,
-  CASE WHEN length(response) <= {READ_TEXT} THEN response END,
-  substr(request, 1, {_START}), substr(response, 1, {_START})
+  CASE WHEN length({_REQUEST}) <= {READ_TEXT} THEN {_REQUEST} END,
+  CASE WHEN length({_RESPONSE}) <= {READ_TEXT} THEN {_RESPONSE} END,
+  substr({_REQUEST}, 1, {_START}), substr({_RESPONSE}, 1, {_START})
 FROM spans WHERE seq IN (SELECT value FROM json_each(?))
 """  # noqa: S608
 
@@ -329,7 +331,7 @@ _END = 2**63 - 1, 2**63 - 1
 
 def _latest_roots_sql(of_user: str, same_user: str) -> str:
     return f"""
-SELECT seq, start_ns, session_id, substr(request, 1, 300),
+SELECT seq, start_ns, session_id, substr({_REQUEST}, 1, 300),
   CASE WHEN session_id IS NOT NULL AND {of_user} THEN seq = (
     SELECT r.seq FROM spans r WHERE r.session_id = spans.session_id
       AND {MAY_BE_TURN} AND r.parent_id IS NULL AND {same_user}

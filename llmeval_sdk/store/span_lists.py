@@ -36,6 +36,7 @@ from llmeval_sdk.store.labels import (
 from llmeval_sdk.store.latest import RANK, StoredValue, is_latest, is_newest_row
 from llmeval_sdk.store.reader import StoreReader, known_names
 from llmeval_sdk.store.sessions import is_request_of_user, is_turn
+from llmeval_sdk.store.texts import whole
 from llmeval_sdk.store.traces import SpanRef, outline_of, traces_like
 from llmeval_sdk.text.terminal import printable
 
@@ -342,12 +343,9 @@ _CONDITIONS = {
 }
 """The filters that are one condition, by the field of `Query`, cheap ones first."""
 
-_TEXT = r"""
-EXISTS (SELECT 1 FROM spans t WHERE t.trace_id = s.trace_id AND (
-  t.request LIKE :text ESCAPE '\' OR t.response LIKE :text ESCAPE '\'
-  OR t.retrieved_context LIKE :text ESCAPE '\' OR t.extractions LIKE :text ESCAPE '\'
-  OR t.attributes LIKE :text ESCAPE '\'))
-"""
+_SEARCHED = ("request", "response", "retrieved_context", "extractions", "attributes")
+_IS_IN_ANY = " OR ".join(rf"{whole(f't.{name}')} LIKE :text ESCAPE '\'" for name in _SEARCHED)
+_TEXT = f"EXISTS (SELECT 1 FROM spans t WHERE t.trace_id = s.trace_id AND ({_IS_IN_ANY}))"  # noqa: S608 - constants
 
 
 # Pages of a list, and what they show of each span.
@@ -477,10 +475,12 @@ def outcomes_of(
 
 _MAX_CHAT = 200_000
 """Characters of the longest chat, as JSON, that is searched for its last question."""
+_REQUEST = whole("request")
 _ITEMS = f"""
 SELECT seq, trace_id, span_id, parent_id, name, kind, start_ns, end_ns, error_type, session_id,
-  CASE WHEN substr(request, 1, 1) IN ('{{', '[') AND length(request) <= {_MAX_CHAT} THEN request
-    ELSE substr(request, 1, {_BEGINNING}) END, substr(response, 1, {_BEGINNING}), outside_parent
+  CASE WHEN substr(request, 1, 1) IN ('{{', '[') AND length({_REQUEST}) <= {_MAX_CHAT}
+    THEN {_REQUEST} ELSE substr({_REQUEST}, 1, {_BEGINNING}) END,
+  substr({whole("response")}, 1, {_BEGINNING}), outside_parent
 FROM spans WHERE seq IN (SELECT value FROM json_each(?))
 """  # noqa: S608 - constants
 

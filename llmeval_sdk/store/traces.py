@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from llmeval_sdk.model.records import EFFECT_TAG, OWNERS
 from llmeval_sdk.store.encode import dumps
+from llmeval_sdk.store.texts import whole
 
 
 MAX_OUTLINE_SPANS = 2_000
@@ -217,16 +218,17 @@ SELECT span_id, parent_id, name, kind, start_ns, end_ns,
 FROM spans WHERE trace_id = ? ORDER BY start_ns, seq LIMIT ?
 """  # noqa: S608 - constants
 
+_REQUEST, _RESPONSE = whole("request"), whole("response")
 _TEXTS = f"""
-SELECT span_id, CASE WHEN length(request) <= {MAX_READ_TEXT} THEN request END,
-  CASE WHEN length(response) <= {MAX_READ_TEXT} THEN response END,
-  substr(request, 1, {_START}), substr(response, 1, {_START})
+SELECT span_id, CASE WHEN length({_REQUEST}) <= {MAX_READ_TEXT} THEN {_REQUEST} END,
+  CASE WHEN length({_RESPONSE}) <= {MAX_READ_TEXT} THEN {_RESPONSE} END,
+  substr({_REQUEST}, 1, {_START}), substr({_RESPONSE}, 1, {_START})
 FROM spans WHERE trace_id = ? AND span_id IN (SELECT value FROM json_each(?))
 """  # noqa: S608
 
-_LONGEST_CALLS = """
+_LONGEST_CALLS = f"""
 SELECT span_id FROM (
-  SELECT span_id, length(request) AS size FROM spans
+  SELECT span_id, length({_REQUEST}) AS size FROM spans
   WHERE trace_id = ? AND kind = 'llm' AND request IS NOT NULL LIMIT ?
 ) WHERE size <= ? ORDER BY size DESC LIMIT ?
-"""
+"""  # noqa: S608 - constants

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from llmeval_sdk.errors import ExportError
-from llmeval_sdk.model import DAY_NS, Batch
-from llmeval_sdk.store import encode
+from llmeval_sdk.model import DAY_NS, Batch, SpanData
+from llmeval_sdk.store import encode, texts
 from llmeval_sdk.store.connection import Database, Inherited
 from llmeval_sdk.store.encode import COLUMNS, Row, cell
 from llmeval_sdk.store.files import (
@@ -85,6 +85,7 @@ class StoreWriter:
         self._file_id: tuple[int, int] | None = None
         self._next_age_check = 0.0
         self._next_settling = 0.0
+        self._texts = texts.LongTexts()
 
     def write(self, batch: Batch) -> Mapping[str, int] | None:
         """Write one batch, in transactions of at most 500 rows; fewer in a process that forks.
@@ -93,15 +94,20 @@ class StoreWriter:
         `ExportError`, retryable unless the file itself is broken; writing the batch again is safe.
         """
         refused: dict[str, int] = {}
+        bodies: texts.Bodies = {}
         if self.fallback_reason is None and self._file_id not in (None, _file_id(self.path)):
             self._database.close()  # somebody deleted or replaced the file
         size = ROWS_BESIDE_FORKS if self._database.forks else TRANSACTION_ROWS
-        for part in _slices(batch, refused, size):
-            self._transact(partial(_insert, part))
+        span_row = partial(self._span_row, bodies=bodies)
+        for part in _slices(batch, span_row, refused, size):
+            self._transact(partial(_insert, part, bodies))
         with suppress(ExportError):  # the batch is stored; the next one will prune
             self._prune_if_due()
             self._settle_if_due()
         return refused or None
+
+    def _span_row(self, span: SpanData, *, bodies: texts.Bodies) -> Row:
+        return self._texts.taken_out(encode.span_row(span), bodies)
 
     def note_losses(self, process: Process, lost: Losses, time_ns: int | None = None) -> None:
         """Add to the note of what a process could not deliver in the hour of a time, or now."""
@@ -154,7 +160,7 @@ class StoreWriter:
                 oldest = time.time_ns() - int(self._max_days * DAY_NS)
                 gone += self._transact(partial(_drop_oldest, before_ns=oldest))
                 self._transact(partial(forget_notes, before_ns=oldest))
-            if self._max_bytes and self._transact(_live_bytes, begin="") > self._bound:
+            if self._max_bytes and self._transact(live_bytes, begin="") > self._bound:
                 gone += self._transact(_drop_oldest)
             total += gone
             if not gone or time.monotonic() > deadline:
@@ -239,7 +245,7 @@ def _size(path: str) -> int:
 
 
 def _slices(
-    batch: Batch, refused: dict[str, int], size: int
+    batch: Batch, span_row: Callable[[SpanData], Row], refused: dict[str, int], size: int
 ) -> Iterator[list[tuple[str, list[Row]]]]:
     """Yield the rows of a batch by table, as many at a time as fit into one transaction."""
     people = [e for e in batch.evaluations if e.evaluation.evaluator_kind == "human"]
@@ -249,7 +255,7 @@ def _slices(
     ready: list[tuple[str, list[Row]]] = []
     room = size
     for table, nouns, to_row in (
-        ("spans", batch.spans, encode.span_row),
+        ("spans", batch.spans, span_row),
         ("evaluations", others, encode.evaluation_row),
         ("feedback", people, encode.evaluation_row),
         ("not_run", batch.not_run, encode.not_run_row),  # plain text, which SQLite never refuses
@@ -277,8 +283,12 @@ def _built(nouns: Iterable[Any], to_row: Any, refused: dict[str, int]) -> Iterat
             refused[reason] = refused.get(reason, 0) + 1
 
 
-def _insert(part: list[tuple[str, list[Row]]], connection: sqlite3.Connection) -> None:
+def _insert(
+    part: list[tuple[str, list[Row]]], bodies: texts.Bodies, connection: sqlite3.Connection
+) -> None:
     for table, table_rows in part:
+        if table == "spans":
+            texts.replace(connection, table_rows, bodies)
         _insert_rows(connection, table, table_rows)
         if table == "spans":
             settle_requests(connection, table_rows)
@@ -320,7 +330,7 @@ FROM pragma_page_count, pragma_freelist_count, pragma_page_size
 _FOLLOWERS = ("evaluations", "not_run", "feedback", "fields")
 
 
-def _live_bytes(connection: sqlite3.Connection) -> int:
+def live_bytes(connection: sqlite3.Connection) -> int:
     """Return the size of what is stored: the file without its free pages."""
     return int(connection.execute(_LIVE).fetchone()[0])
 
@@ -332,16 +342,12 @@ def _drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None
     also those that were imported after newer ones. This runs inside the caller's transaction, and
     returns how many rows it deleted.
     """
-    before = connection.total_changes
     oldest = "SELECT trace_id, start_ns FROM spans ORDER BY seq LIMIT ?"
     rows = connection.execute(oldest, (_SLICE,)).fetchall()
     if before_ns is not None:
         rows += connection.execute(_BEGAN_FIRST, (before_ns, _SLICE)).fetchall()
-    drop_traces(
-        connection, {trace for trace, start in rows if before_ns is None or start < before_ns}
-    )
-    _drop_strays(connection, before_ns)
-    return connection.total_changes - before
+    traces = {trace for trace, start in rows if before_ns is None or start < before_ns}
+    return drop_traces(connection, traces) + _drop_strays(connection, before_ns)
 
 
 _BEGAN_FIRST = """
@@ -350,8 +356,13 @@ WHERE parent_id IS NULL AND start_ns < ? ORDER BY start_ns LIMIT ?
 """
 
 
-def drop_traces(connection: sqlite3.Connection, traces: set[str]) -> None:
-    """Delete traces with all that belongs to them, inside the caller's transaction."""
+def drop_traces(connection: sqlite3.Connection, traces: set[str]) -> int:
+    """Delete traces with all that belongs to them, inside the caller's transaction.
+
+    Returns how many records those were.
+    """
+    texts.release(connection, traces)
+    before = connection.total_changes
     for trace in traces:
         spans = "SELECT span_id FROM spans WHERE trace_id = :trace"
         for table in _FOLLOWERS:
@@ -360,10 +371,12 @@ def drop_traces(connection: sqlite3.Connection, traces: set[str]) -> None:
                 {"trace": trace},
             )
         connection.execute("DELETE FROM spans WHERE trace_id = ?", (trace,))
+    return connection.total_changes - before
 
 
-def _drop_strays(connection: sqlite3.Connection, before_ns: int | None) -> None:
+def _drop_strays(connection: sqlite3.Connection, before_ns: int | None) -> int:
     """Delete records older than the first of the spans if theirs are gone, or never came."""
+    before = connection.total_changes
     first = connection.execute("SELECT start_ns FROM spans ORDER BY seq LIMIT 1").fetchone()
     limit = before_ns if before_ns is not None else (first[0] if first else (1 << 63) - 1)
     for table in _FOLLOWERS:
@@ -373,6 +386,7 @@ def _drop_strays(connection: sqlite3.Connection, before_ns: int | None) -> None:
             f"AND NOT EXISTS (SELECT 1 FROM spans s WHERE s.span_id = {table}.span_id)",
             (limit, 2 * _SLICE),
         )
+    return connection.total_changes - before
 
 
 def _shrink(connection: sqlite3.Connection) -> bool:

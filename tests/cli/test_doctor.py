@@ -4,7 +4,7 @@ import json
 import re
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -17,9 +17,11 @@ from llmeval_sdk.cli import doctor
 from llmeval_sdk.cli.doctor import address
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.judges.models.prices import price_list
+from llmeval_sdk.model import Batch
 from llmeval_sdk.statistics import Calibration
 from llmeval_sdk.store.losses import Process
 from llmeval_sdk.store.state import state_path
+from llmeval_sdk.store.writer import StoreWriter
 from llmeval_sdk.testing.decision_server import DecisionServer
 
 
@@ -405,6 +407,24 @@ def test_losses_before_the_last_start_are_shown_as_a_note(llmeval, store):
     assert "note local: queue_full 5 records never reached the store before that" in " ".join(
         done.stdout.split()
     )
+
+
+def test_the_store_says_how_long_its_limit_lasts(llmeval, store):
+    """At the pace of the latest traces; a limit that not even one trace keeps to is broken."""
+    now = time.time_ns()
+    for number in range(10):
+        store.span(f"{number + 1:016x}", start_ns=now - (10 - number) * 60 * 10**9)
+    done = llmeval("doctor", "--all", LLMEVAL_STORE=str(store.path))
+    said = line(done, f"ok {store.path}")
+    assert "10 spans, 0 evaluations, may be written; 1,073.7 MB last about " in said
+    assert " days at the pace of the last 1" in said
+    assert "1,073.7 MB last about " in llmeval("report", "--store", str(store.path)).stdout
+    with closing(StoreWriter(store.path, max_bytes=1)) as writer:
+        writer.write(Batch())
+        while writer.prune():
+            pass
+    done = llmeval("doctor", "--all", LLMEVAL_STORE=str(store.path), LLMEVAL_STORE_MAX_BYTES="1")
+    assert "LLMEVAL_STORE_MAX_BYTES=1 is less than one trace takes: none stays" in done.stdout
 
 
 def test_a_store_that_cannot_be_written_is_broken(llmeval, tmp_path):

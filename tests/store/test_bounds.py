@@ -10,14 +10,18 @@ from llmeval_sdk.store.writer import StoreWriter
 
 
 DAY = 86_400 * 10**9
-TEXT = "x" * 4_000
+CHARACTERS = 4_000
 
 
 def trace(make, *, start_ns=None, spans=3):
-    root = make.span(start_ns=start_ns, request=TEXT)
+    root = make.span(start_ns=start_ns, request=make.text(CHARACTERS))
     rest = [
         make.span(
-            "chat", trace=root.trace_id, parent_id=root.span_id, start_ns=start_ns, response=TEXT
+            "chat",
+            trace=root.trace_id,
+            parent_id=root.span_id,
+            start_ns=start_ns,
+            response=make.text(CHARACTERS),
         )
         for _ in range(spans - 1)
     ]

@@ -138,7 +138,7 @@ def test_memory_is_bounded(tmp_path, make):
     (tmp_path / "file").write_text("")
     with closing(StoreWriter(tmp_path / "file" / "llmeval.db")) as writer:
         for _ in range(60):
-            writer.write(Batch(tuple(make.span(request="z" * 10_000) for _ in range(100))))
+            writer.write(Batch(tuple(make.span(request=make.text(13_000)) for _ in range(100))))
         with closing(StoreReader(writer.location)) as reader:
             assert 1_000 < reader.counts().spans < 3_400
 
@@ -160,7 +160,7 @@ def test_a_full_disk_is_an_error_to_try_again(writer, make):
     writer.write(Batch((make.span(),)))
     with writer._database.use() as connection:
         connection.execute("PRAGMA max_page_count = 1").fetchall()
-    big = Batch(tuple(make.span(request="q" * 50_000) for _ in range(20)))
+    big = Batch(tuple(make.span(request=make.text(50_000)) for _ in range(20)))
     with pytest.raises(ExportError, match="full") as caught:
         writer.write(big)
     assert (caught.value.reason, caught.value.retryable) == ("disk_full", True)

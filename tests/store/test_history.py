@@ -26,7 +26,7 @@ def judged(make, start_ns, value=0.5):
 
 
 def live(make, start_ns):
-    span = make.span(start_ns=start_ns, end_ns=start_ns, request="x" * 4_000)
+    span = make.span(start_ns=start_ns, end_ns=start_ns, request=make.text(4_000))
     return Batch((span,), (make.evaluation(span),), (make.not_run(span),))
 
 

@@ -9,6 +9,7 @@ from cli_fixtures import Store
 from command_line import run_command
 
 from llmeval_sdk.model import Chunk, Extraction, Failure, Prompt, Target, Usage
+from llmeval_sdk.store import connection as store_connection
 from llmeval_sdk.store.encode import COLUMNS
 
 
@@ -117,13 +118,13 @@ def columns_read(command, path):
         read.add((table, column))
         return sqlite3.SQLITE_OK
 
-    class Noting(sqlite3.Connection):
+    class Noting(store_connection.Connection):
         def __init__(self, *args, **options):
             super().__init__(*args, **options)
             self.set_authorizer(note)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sqlite3, "Connection", Noting)
+        patch.setattr(store_connection, "Connection", Noting)
         run(command, path)
     return read
 

@@ -1,6 +1,8 @@
 """Records with ids of their own, and a store in a folder of its own."""
 
 import itertools
+import random
+import string
 import time
 from contextlib import closing
 
@@ -11,6 +13,7 @@ from llmeval_sdk.store.writer import StoreWriter
 
 
 _ids = itertools.count(1)
+_SIGNS = string.ascii_letters + string.digits + "-_"
 
 
 class Make:
@@ -23,6 +26,10 @@ class Make:
         given = {"parent_id": None, "kind": "workflow", "end_ns": start_ns + 5_000_000, **given}
         given.setdefault("span_id", f"{number:016x}")
         return SpanData(trace_id=trace_id, name=name, start_ns=start_ns, **given)
+
+    def text(self, characters):
+        """A text that no other repeats and that hardly compresses."""
+        return "".join(random.Random(next(_ids)).choices(_SIGNS, k=characters))
 
     def evaluation(
         self, span=None, name="context_precision", value=0.5, *, id=None, time_ns=None, **given
