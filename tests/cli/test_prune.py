@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 
 import pytest
+from store_fixtures import Make
 
 import llmeval_sdk as sdk
 from llmeval_sdk.offline import GoldenSet
@@ -51,7 +52,7 @@ def test_a_store_shrinks_to_the_size_that_was_asked_for(llmeval, store):
     """The oldest go until the rest fits, and the file gives the space back."""
     with store.at_once():
         for number in range(1_500):
-            store.span(f"{number:016x}", trace_id=f"{number:032x}", request="x" * 4_000,
+            store.span(f"{number:016x}", trace_id=f"{number:032x}", request=Make().text(4_000),
                        start_ns=time.time_ns())  # fmt: skip
     store.writer.close()
     before = store.path.stat().st_size
@@ -68,7 +69,7 @@ def test_a_store_shrinks_while_somebody_looks_at_it(process, store):
     """An open viewer keeps no space from the disk, and the command says what is left of it."""
     with store.at_once():
         for number in range(1_500):
-            store.span(f"{number:016x}", trace_id=f"{number:032x}", request="x" * 4_000,
+            store.span(f"{number:016x}", trace_id=f"{number:032x}", request=Make().text(4_000),
                        start_ns=time.time_ns())  # fmt: skip
     store.writer.close()
     before = store.path.stat().st_size

@@ -57,7 +57,7 @@ def belongings_of_trace(path, trace):
 
 def test_a_passage_stands_once_however_many_spans_have_it(writer, path, make):
     """It is written once for a retrieval, a prompt that repeats it, and the next request."""
-    passages = [f"It is “{n}” \\ \n\x00 {make.text(900)}" for n in range(3)]
+    passages = [f"It is “{n}” \\ \n\x00 {make.text(1_500)}" for n in range(3)]
     spans = []
     for _ in range(2):
         first = retrieval(make, passages)
@@ -152,7 +152,7 @@ def test_the_last_span_takes_its_text_along(writer, path, make):
 
 def test_a_span_that_is_written_again_counts_once(writer, path, make):
     """Delivered twice, in one batch or two, it has its text once; another text takes its place."""
-    first, second = make.text(1_000), make.text(1_000)
+    first, second = make.text(1_500), make.text(1_500)
     span = make.span(request=first)
     writer.write(Batch((span, span)))
     writer.write(Batch((span,)))
@@ -219,7 +219,7 @@ from llmeval_sdk.model import Batch, SpanData
 from llmeval_sdk.store.writer import StoreWriter
 writer = StoreWriter(sys.argv[1], max_days=0, busy_timeout=60)
 for n in range(40):
-    texts = [f"passage {p} " * 90 for p in range(n % 7, n % 7 + 5)]
+    texts = [f"passage {p} " * 150 for p in range(n % 7, n % 7 + 5)]
     writer.write(Batch((SpanData(f"{n:031x}{sys.argv[2]}", f"{n:015x}{sys.argv[2]}", None, "s", "task", 1, 2, texts),)))
 writer.close()
 """
@@ -285,7 +285,7 @@ def test_lists_and_searches_see_whole_texts(writer, path, make):
 
 def test_an_import_shares_texts_too(path, make):
     """What is imported twice is known, and its texts stand once."""
-    passages = [make.text(1_000) for _ in range(3)]
+    passages = [make.text(1_500) for _ in range(3)]
     spans = [retrieval(make, passages) for _ in range(3)]
     with closing(HistoryWriter(path)) as importer:
         for new in (3, 0):

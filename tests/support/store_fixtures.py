@@ -1,5 +1,6 @@
 """Records with ids of their own, and a store in a folder of its own."""
 
+import functools
 import itertools
 import random
 import string
@@ -16,6 +17,11 @@ _ids = itertools.count(1)
 _SIGNS = string.ascii_letters + string.digits + "-_"
 
 
+@functools.cache
+def _signs():
+    return "".join(random.Random(1).choices(_SIGNS, k=1_000_000))
+
+
 class Make:
     """Builds records; every option of a noun can be given."""
 
@@ -28,8 +34,10 @@ class Make:
         return SpanData(trace_id=trace_id, name=name, start_ns=start_ns, **given)
 
     def text(self, characters):
-        """A text that no other repeats and that hardly compresses."""
-        return "".join(random.Random(next(_ids)).choices(_SIGNS, k=characters))
+        """A text that no other repeats and that hardly compresses, of up to 100,000 characters."""
+        number = next(_ids)
+        start = number * 7_919 % 900_000
+        return f"{number} {_signs()[start : start + characters]}"[:characters]
 
     def evaluation(
         self, span=None, name="context_precision", value=0.5, *, id=None, time_ns=None, **given
