@@ -52,7 +52,7 @@ from llmeval_sdk.store.labels import (
     percents,
     user_feedback,
 )
-from llmeval_sdk.store.lasting import lasting
+from llmeval_sdk.store.lasting import Lasting, lasting
 from llmeval_sdk.store.losses import Completeness, Losses, losses
 from llmeval_sdk.store.populations import (
     NO_PREDICTOR,
@@ -669,8 +669,11 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
         say_json(summary)
         return _exit_code(alerts, plain)
     say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
-    _show_findings(found, summed.completeness)
-    _say_how_long_it_lasts(reader)
+    _show_findings(
+        found,
+        summed.completeness,
+        reader.read(lambda store: lasting(store, settings.store_max_bytes, time.time_ns())),
+    )
     if scores:
         _show_scores(scores, judged)
     else:
@@ -691,13 +694,6 @@ def _report(args: argparse.Namespace, reader: StoreReader, trend_by: str | None)
     for each, whole in alerts:
         _show_alert(each, whole, level_of(len(alerts)))
     return _exit_code(alerts, plain)
-
-
-def _say_how_long_it_lasts(reader: StoreReader) -> None:
-    limit = config.from_environment(problems=[]).store_max_bytes
-    lasts = reader.read(lambda store: lasting(store, limit, time.time_ns()))
-    if lasts:
-        say_wrapped(f"The store's limit of {lasts.sentence}.")
 
 
 def _read_alert(text: str) -> Bound:
@@ -810,12 +806,16 @@ def _answers(answers: Sequence[Unanswered]) -> None:
         table(titles, rows, numbers="requests share abstained")
 
 
-def _show_findings(found: Sequence[Finding], stored: Completeness | None) -> None:
+def _show_findings(
+    found: Sequence[Finding], stored: Completeness | None, lasts: Lasting | None
+) -> None:
     for finding in found:
         mark = "PROBLEM" if finding.is_problem else "note"
         say_wrapped(printable(f"{mark}: {finding}", 1_000))
     if stored is not None:
         say_wrapped(printable(f"In this period: {stored.sentence}", 1_000))
+    if lasts is not None:
+        say_wrapped(f"The store's limit of {lasts.sentence}.")
 
 
 def _not_run(not_run: Sequence[NotRunSummary]) -> None:

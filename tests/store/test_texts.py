@@ -242,7 +242,7 @@ def test_a_store_of_the_release_before_is_read_and_written(path, make):
     with closing(StoreWriter(path)) as writer:
         writer.write(Batch((make.span(),)))
     with closing(sqlite3.connect(path)) as raw:
-        raw.executescript("DROP TABLE texts; DROP TABLE text_uses; PRAGMA user_version = 4")
+        raw.executescript("DROP TABLE texts; DROP TABLE text_uses; PRAGMA user_version = 5")
         columns, row = encode.COLUMNS["spans"], encode.span_row(old)
         raw.execute(
             f"INSERT INTO spans ({','.join(columns)}) VALUES ({','.join('?' * len(row))})", row
