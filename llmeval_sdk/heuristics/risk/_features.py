@@ -11,7 +11,8 @@ import math
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, pairwise
+from hashlib import blake2b
+from itertools import chain, islice
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
 
@@ -40,12 +41,9 @@ _MAX_LENGTH = 24
 """How many letters of a word are cut into parts."""
 _SAMPLE = 60
 """How many tokens of a passage decide which language it is in."""
-_SCALES = frozenset(SCALES)
-_KEPT_CONTEXTS = 8
-_KEPT_PASSAGES = 128
-_KEPT_CHARACTERS = 100_000
-"""How many characters the passages that are kept may have in all. In memory they take about thirty
-times as many bytes."""
+_KEPT_CONTEXTS = 4
+_KEPT_BYTES = 9_000_000
+"""How many bytes the passages that are kept may take, with the words that came with them."""
 
 
 class Context:
@@ -78,7 +76,7 @@ class Context:
                 self.capped = True
                 break
             budget.spend(len(content[:characters]))
-            passage = _passages.get(content[:characters], Passage)
+            passage = _passage_of(content[:characters])
             passages.append(passage)
             self.capped = self.capped or passage.capped
             characters -= len(content)
@@ -89,18 +87,22 @@ class Context:
         self.stems: set[str] = set()
         self.bigrams: set[int] = set()
         """The pairs of neighbours. Some of them have a `BREAK`, which no response has."""
+        self.numbers: set[str] = set()
+        """The numbers that the context has, including spelled-out and multiplied ones."""
         self.chunks: list[int] = []
         """The rank of the passage that each sentence belongs to."""
         self._flat: list[str] = []
         for rank, passage in enumerate(passages):
             pause()
-            stems, pairs = passage.view(english=self.english)
-            self._flat += stems
-            self.bigrams.update(pairs)
+            view = passage.view(english=self.english)
+            self._flat += view.stems
+            self.bigrams.update(view.bigrams)
+            self.numbers.update(view.numbers)
             self.chunks += [rank] * passage.count
         self.stems.update(self._flat)
         self.stems.discard(BREAK)
-        self.numbers = self._find_numbers()
+        spelled = _text.SPELLED_OUT_NUMBERS[self.english]
+        self.numbers.update([spelled[stem] for stem in spelled.keys() & self.stems])
         self._passages = passages
         self._cited: list[int] | None = None
         self._parts: set[str] | None = None
@@ -120,16 +122,6 @@ class Context:
         """Return the tokens of a sentence."""
         rank = self.chunks[sentence]
         return self._passages[rank].pieces[sentence - self.chunks.index(rank)]
-
-    def _find_numbers(self) -> set[str]:
-        """Return the numbers that the context has, including spelled-out and multiplied ones."""
-        numbers = {stem for stem in self.stems if stem < ":"}  # they start with a digit
-        if self.english and not _SCALES.isdisjoint(self.stems):
-            multiplied = (scaled(*pair) for pair in pairwise(self._flat) if BREAK < pair[0] < ":")
-            numbers.update(whole for whole in multiplied if whole is not None)
-        spelled = _text.SPELLED_OUT_NUMBERS[self.english]
-        numbers.update([spelled[stem] for stem in spelled.keys() & self.stems])
-        return numbers
 
     def where(self, wanted: set[str]) -> dict[str, list[int]]:
         """Return the sentences of each wanted stem that the context has.
@@ -223,7 +215,7 @@ Key = TypeVar("Key")
 class _Kept(Generic[Key, Built]):
     """A small cache of what was read last, by what it was made of."""
 
-    def __init__(self, most: int, size: Callable[[Key], int], largest: int) -> None:
+    def __init__(self, most: float, size: Callable[[Key, Built], int], largest: int) -> None:
         self._most, self._size, self._room = most, size, largest
         self._free = largest
         self._kept: OrderedDict[Key, Built] = OrderedDict()
@@ -238,10 +230,10 @@ class _Kept(Generic[Key, Built]):
         built = make(key)
         with self._lock:
             if key not in self._kept:
-                self._free -= self._size(key)
-            self._kept[key] = built
+                self._kept[key] = built
+                self._free -= self._size(key, built)
             while self._kept and (len(self._kept) > self._most or self._free < 0):
-                self._free += self._size(self._kept.popitem(last=False)[0])
+                self._free += self._size(*self._kept.popitem(last=False))
         return built
 
     def forget(self) -> None:
@@ -252,17 +244,26 @@ class _Kept(Generic[Key, Built]):
     def renew(self) -> None:
         """Go on in a forked child, where the thread that held the lock does not exist."""
         self._lock = Lock()
-        self._free = self._room - sum(map(self._size, self._kept))
+        self._free = self._room - sum(map(self._size, self._kept, self._kept.values()))
 
 
 _Contents = tuple[tuple[str, ...], "bool | None"]
 
 
-def _length(key: _Contents) -> int:
+def _length(key: _Contents, _: Context) -> int:
     return sum(map(len, key[0]))
 
 
-_passages: _Kept[str, Passage] = _Kept(_KEPT_PASSAGES, len, _KEPT_CHARACTERS)
+_passages: _Kept[bytes, Passage] = _Kept(math.inf, lambda _, passage: passage.size, _KEPT_BYTES)
+"""By a hash of their text, so that a text is not kept as well."""
+
+
+def _passage_of(content: str) -> Passage:
+    """Read a passage, or take it from those that were read lately."""
+    key = blake2b(content.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+    return _passages.get(key, lambda _: Passage(content))
+
+
 _contexts: _Kept[_Contents, Context] = _Kept(_KEPT_CONTEXTS, _length, 8 * MAX_CHARACTERS)
 
 
