@@ -10,7 +10,6 @@ import asyncio
 import base64
 import itertools
 import json
-import marshal
 import os
 import random
 import sqlite3
@@ -215,10 +214,9 @@ def hints():
         best = float("inf")
         for _ in range(7):
             records = [[make()] for _ in range(1_000_000 // PIECE)]
-            packed = [marshal.dumps(record, 2) for record in records]
             begun = time.thread_time()
-            for record, value in zip(packed, records, strict=True):
-                redactor.may_concern(record, value)
+            for value in records:
+                redactor.may_concern(value)
             best = min(best, time.thread_time() - begun)
         spent[kind] = best * 1e3
     return spent

@@ -146,12 +146,14 @@ class RateLimiter:
     def _report(self, probe: int, passing: Permit) -> None:
         if passing.is_unused or passing.failure in ("over_budget", "no_ledger", "no_price"):
             self.breaker.unused(probe)
-        elif passing.failure == "malformed":  # each of these replies was paid for
+        elif passing.failure == "malformed" and not self._patience:
+            # Each of these replies was paid for. A patient caller would wait for the breaker at
+            # each row, and reads what failed in its report.
             for _ in range(passing.unread + 1):
                 self.breaker.failed(probe)
         elif passing.failure in _TRANSIENT:
             self.breaker.failed(probe)
-        else:  # also a refusal shows that the model is there
+        else:  # also a refusal, or what cannot be read, shows that the model is there
             self.breaker.succeeded(probe)
 
     def reserve(

@@ -340,6 +340,9 @@ def _has_token(text: bytes) -> bool:
     words = _long_words(text)
     if not words:
         return False
+    if len(words) > MAX_SEARCHED:  # what stands before each of many words makes them longer
+        half = len(text) // 2
+        return _has_token(text[: half + LONGEST]) or _has_token(text[half:])
     apart = words.translate(_APART)
     has_signs = any(sign.encode() in words for sign in _SIGNS_OF_TOKENS)
     looks = [_behind(" ", has_signs=has_signs)]
@@ -451,7 +454,7 @@ def _needs_sign(prefix: str, rest: str) -> bool:
 
 
 _OPTION = re.compile(r"\((?:[^()]|\([^()]*\))*\)(?:\?|\{0,[0-9]+\})")
-_CLASS = re.compile(r"\[[^]]*\]|\{[0-9]+,[0-9]*\}")
+_CLASS = re.compile(r"\[[^]]{0,80}\]|\{[0-9]+,[0-9]*\}")
 
 
 _SHORT_PREFIX = 5

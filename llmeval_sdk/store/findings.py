@@ -62,13 +62,13 @@ def findings_of(reader: StoreReader, max_bytes: int, now_ns: int) -> list[Findin
         now_ns: the time, in nanoseconds since the epoch.
     """
     every = [
-        *of_disk(reader.location, max_bytes),
+        *_of_disk(reader.location, max_bytes),
         *reader.read(lambda store: list(_of_store(store, now_ns))),
     ]
     return sorted(every, key=lambda finding: not finding.is_problem)
 
 
-def of_disk(location: str, max_bytes: int) -> Iterator[Finding]:
+def _of_disk(location: str, max_bytes: int) -> Iterator[Finding]:
     """Say whether the disk of a store has room for what may still come."""
     if location.startswith("file:"):
         return

@@ -142,14 +142,14 @@ class Thinned:
         if not self.of_trace:
             return None, None
         spreads = [
-            interval_spread((one[0], one[place]) for one in self.of_trace.values())
+            _interval_spread((one[0], one[place]) for one in self.of_trace.values())
             for place in (1, 2)
         ]
         cost = None if cost_usd is None else _around(cost_usd, spreads[1])
         return _around(count, spreads[0]), cost
 
 
-def interval_spread(drawn: Iterable[tuple[float, float]]) -> float:
+def _interval_spread(drawn: Iterable[tuple[float, float]]) -> float:
     """Return half the 95 % interval of a total, of the chances and values that were drawn."""
     variance = sum((1 - chance) * (value / chance) ** 2 for chance, value in drawn)
     return _TWO_SIDED * sqrt(min(variance, inf))

@@ -187,7 +187,7 @@ def test_an_app_is_traced_and_scored(system):
     """Nothing of the online path needs what only Linux has, and the commands show what it did."""
     app = system.script(APP)
     assert app.stdout.split()[1:] == ["{}", "{}"]
-    assert int(app.stdout.split()[0]) >= 30
+    assert int(app.stdout.split()[0]) >= 25
     assert app.stderr == ""
     assert "read_invoice" in system.command("traces").stdout
     assert "extraction_risk" in system.command("report").stdout
@@ -269,7 +269,7 @@ def test_what_cannot_work_is_a_sentence(traced, words, sentence):
 def test_a_spool_that_was_asked_for_is_said_not_to_work(windows):
     """The records take the usual way, and `stats` counts that they were in no spool."""
     ended = windows.script(APP, LLMEVAL_SPOOL="spool")
-    assert int(ended.stdout.split()[0]) >= 30
+    assert int(ended.stdout.split()[0]) >= 25
     assert "no file locks" in ended.stderr
 
 
