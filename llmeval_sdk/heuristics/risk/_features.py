@@ -12,7 +12,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain, islice
+from itertools import chain, compress, count, islice
 from threading import Lock
 from typing import Generic, NamedTuple, TypeVar
 
@@ -41,6 +41,7 @@ _MAX_LENGTH = 24
 """How many letters of a word are cut into parts."""
 _SAMPLE = 60
 """How many tokens of a passage decide which language it is in."""
+_SCALES = frozenset(SCALES)
 _KEPT_CONTEXTS = 4
 _KEPT_BYTES = 9_000_000
 """How many bytes the passages that are kept may take, with the words that came with them."""
@@ -87,22 +88,18 @@ class Context:
         self.stems: set[str] = set()
         self.bigrams: set[int] = set()
         """The pairs of neighbours. Some of them have a `BREAK`, which no response has."""
-        self.numbers: set[str] = set()
-        """The numbers that the context has, including spelled-out and multiplied ones."""
         self.chunks: list[int] = []
         """The rank of the passage that each sentence belongs to."""
         self._flat: list[str] = []
         for rank, passage in enumerate(passages):
             pause()
-            view = passage.view(english=self.english)
-            self._flat += view.stems
-            self.bigrams.update(view.bigrams)
-            self.numbers.update(view.numbers)
+            stems, pairs = passage.view(english=self.english)
+            self._flat += stems
+            self.bigrams.update(pairs)
             self.chunks += [rank] * passage.count
         self.stems.update(self._flat)
         self.stems.discard(BREAK)
-        spelled = _text.SPELLED_OUT_NUMBERS[self.english]
-        self.numbers.update([spelled[stem] for stem in spelled.keys() & self.stems])
+        self.numbers = self._find_numbers()
         self._passages = passages
         self._cited: list[int] | None = None
         self._parts: set[str] | None = None
@@ -122,6 +119,19 @@ class Context:
         """Return the tokens of a sentence."""
         rank = self.chunks[sentence]
         return self._passages[rank].pieces[sentence - self.chunks.index(rank)]
+
+    def _find_numbers(self) -> set[str]:
+        """Return the numbers that the context has, including spelled-out and multiplied ones."""
+        numbers = {stem for stem in self.stems if stem < ":"}  # they start with a digit
+        if self.english and not _SCALES.isdisjoint(self.stems):
+            flat = self._flat
+            for at in compress(count(), map(_SCALES.__contains__, flat)):
+                if at and BREAK < flat[at - 1] < ":":
+                    whole = scaled(flat[at - 1], flat[at])
+                    numbers.update(() if whole is None else (whole,))
+        spelled = _text.SPELLED_OUT_NUMBERS[self.english]
+        numbers.update([spelled[stem] for stem in spelled.keys() & self.stems])
+        return numbers
 
     def where(self, wanted: set[str]) -> dict[str, list[int]]:
         """Return the sentences of each wanted stem that the context has.

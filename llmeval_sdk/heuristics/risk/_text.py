@@ -150,12 +150,6 @@ _LATIN = "A-Za-zª²³µ¹º¼½¾À-ÖØ-öø-ˁˆ-ˑˠ-ˤˬˮ"
 """Letters below U+0300. A pattern that lists them matches twice as fast as ``\\w`` does."""
 _LATIN_TOKEN = re.compile(rf"[{_LATIN}]+(?:['’][{_LATIN}]+)?|{_DIGITS}|[%$€£°¥\0]")
 _ASCII_TOKEN = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)?|\d+(?:[.,]\d+)*|[%$\0]")
-_SPACED = "".join(
-    chr(code) if _ASCII_TOKEN.match(chr(code)) or chr(code) in ".,'" else " " for code in range(128)
-)
-"""A blank in place of each ASCII sign that no token has."""
-_AROUND_WORDS = ".,'" + "".join(sign for sign in map(chr, range(33, 127)) if sign not in _SPACED)
-"""ASCII signs that begin and end no token."""
 _BEYOND_LATIN = re.compile(
     "[\u0300-\u1fff\u2070-\u209f\u2100-\u218f\u2460-\u24ff\u2776-\u2793\u2c00-\ud7ff\uf900-\ufffd\U00010000-\U0001efff\U00020000-\U0003ffff]"
 )
@@ -222,35 +216,16 @@ def _parted_tokens(text: str, spans: Iterable[tuple[int, int]]) -> list[str]:
     """Return the tokens of each span, each followed by a `BREAK`, from one search."""
     if BREAK in text:
         text = text.replace(BREAK, " ")
-    return _cut("".join([f"{text[start:end]} {BREAK} " for start, end in spans]))
+    return _cut("".join([f"{text[start:end]}{BREAK}" for start, end in spans]))
 
 
 def _cut(text: str) -> list[str]:
-    """Cut a text by the pattern of its letters.
-
-    No token but a number with its own kinds of blanks goes across a blank, and in ASCII none across
-    a sign that is not in `_ASCII_TOKEN`. So most words need no search, which takes twice as long.
-    """
     pause()
     if text.isascii():
-        return _of_words(text.translate(_SPACED).split(), _ASCII_TOKEN)
-    if _BEYOND_LATIN.search(text) is not None:
-        return _ANY_TOKEN.findall(text)
-    if "\u00a0" in text or "\u202f" in text:
+        return _ASCII_TOKEN.findall(text)
+    if _BEYOND_LATIN.search(text) is None:
         return _LATIN_TOKEN.findall(text)
-    return _of_words(text.split(), _LATIN_TOKEN)
-
-
-def _of_words(words: Iterable[str], pattern: re.Pattern[str]) -> list[str]:
-    """Return the tokens of words between blanks; only those with signs inside are searched."""
-    tokens: list[str] = []
-    for word in words:
-        bare = word.strip(_AROUND_WORDS)
-        if bare == BREAK or (bare.isalpha() and bare.isascii()):
-            tokens.append(bare)
-        elif bare:
-            tokens += pattern.findall(bare)
-    return tokens
+    return _ANY_TOKEN.findall(text)
 
 
 def stems(tokens: Sequence[str], *, english: bool) -> list[str]:
@@ -494,13 +469,14 @@ class Passage:
         """How many sentences were read."""
         self.numbered = _numbers(content, spans, firsts) if ":" in content else {}
         """By sentence, the number of the passage that begins there, as in "passage 2: …"."""
-        new = [token for token in {*self.tokens} if token not in _lexicon]
-        self.size = _PER_PASSAGE + _PER_TOKEN * len(self.tokens) + sum(map(_new_size, new))
-        """About how many bytes it takes once it was viewed, with the words that came with it."""
         if len(_lexicon) > _KEPT_STEMS:
             _lexicon.clear()
+        known, count = len(_lexicon), len(self.tokens)
         self.tokens = list(map(_lexicon.setdefault, self.tokens, self.tokens))
-        self._views: dict[bool, View] = {}
+        word = _PER_WORD + 2 * len(content) // (count or 1)
+        self.size = _PER_PASSAGE + _PER_TOKEN * count + word * (len(_lexicon) - known)
+        """About how many bytes it takes once it was viewed, with the words that came with it."""
+        self._views: dict[bool, tuple[list[str], array[int]]] = {}
         self._pieces: list[list[str]] | None = None
 
     @property
@@ -514,37 +490,15 @@ class Passage:
                 start = end + 1
         return self._pieces
 
-    def view(self, *, english: bool) -> View:
-        """Return its stems by the rules for English, or for any language."""
+    def view(self, *, english: bool) -> tuple[list[str], array[int]]:
+        """Return the stems, by the rules for English or for any language, and their `bigrams`."""
         known = self._views.get(english)
         if known is None:
             cut = stems(self.tokens, english=english)
-            pairs = array("q", bigrams(cut))
-            known = self._views[english] = View(cut, pairs, _numbers_among(cut, english=english))
+            known = self._views[english] = cut, array("q", bigrams(cut))
         return known
 
 
-class View(NamedTuple):
-    """What the scores compare of a passage."""
-
-    stems: list[str]
-    """Of all sentences, each followed by a `BREAK`."""
-    bigrams: array[int]
-    numbers: frozenset[str]
-    """The numbers that are written in digits, also times the scale behind them."""
-
-
-def _numbers_among(stems: Sequence[str], *, english: bool) -> frozenset[str]:
-    different = set(stems)
-    different.discard(BREAK)
-    numbers = {stem for stem in different if stem < ":"}  # they start with a digit
-    if english and not _SCALES.isdisjoint(different):
-        multiplied = (scaled(*pair) for pair in pairwise(stems) if BREAK < pair[0] < ":")
-        numbers.update(whole for whole in multiplied if whole is not None)
-    return frozenset(numbers)
-
-
-_SCALES = frozenset(SCALES)
 _lexicon: dict[str, str] = {}
 """The words of passages, so that passages share them."""
 _PER_PASSAGE = 2_500
@@ -552,9 +506,8 @@ _PER_TOKEN = 32
 """Bytes for its place in the lists of tokens, stems, pairs and sentences."""
 
 
-def _new_size(word: str) -> int:
-    """Return about how many bytes a word and its stem take."""
-    return 120 + 2 * len(word)
+_PER_WORD = 120
+"""Bytes for a word that no other passage has, and for its stem, besides their letters."""
 
 
 def bigrams(stems: Sequence[str]) -> list[int]:
