@@ -1,4 +1,7 @@
-"""Says in the log, once a minute at most, what was lost: how much, why, and what helps."""
+"""Says in the log, once a minute at most, what was lost: how much, why, and what helps.
+
+What a far end refused stands in the line of its exporter.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from llmeval_sdk.process.shield import INTERVAL_SECONDS, tell
-from llmeval_sdk.statistics.reasons import explain, explain_loss
+from llmeval_sdk.statistics.reasons import LOSSES, explain, explain_loss
 
 
 if TYPE_CHECKING:
@@ -37,11 +40,17 @@ class LossLines:
             return
         self._due = now + LOOK_SECONDS
         exporters = stats().exporters
-        lost = {name: account.lost for name, account in exporters.items() if account.lost}
+        lost = {name: _ours(account.lost) for name, account in exporters.items()}
+        lost = {name: reasons for name, reasons in lost.items() if reasons}
         if lost and lost != self._known:
             self._due = now + INTERVAL_SECONDS
             self._known = lost
             tell("lost records", f"{_words(lost)} so far. {advice(lost)}")
+
+
+def _ours(reasons: Mapping[str, int]) -> Mapping[str, int]:
+    """Return the losses that no exporter has told of: what its far end said, it says itself."""
+    return {reason: times for reason, times in reasons.items() if reason in LOSSES}
 
 
 def advice(lost: Lost) -> str:

@@ -276,7 +276,7 @@ IMPORT_EVIDENCE = "from llmeval_sdk.text.support import EvidenceText\n    "
     ("hold", "ask"),
     [
         (
-            "_features._passages.get(Key('a'), Passage)",
+            "_features._passages.get(Key('a'), _features.Passage)",
             "_features.context_of(['The roof is of slate.'])",
         ),
         (

@@ -37,11 +37,12 @@ def test_one_line_has_the_numbers_the_reasons_and_what_to_set(told):
 def test_nothing_lost_leaves_no_line_and_much_leaves_one(told):
     """However often it is looked, a minute has at most one."""
     lines = LossLines()
-    lines.look(lambda: lost(local={"spooled": 3}))
+    lines.look(lambda: lost(local={"spooled": 3}, otlp={"http_302": 3}))  # which otlp has told
     assert told() == []
     for times in range(1, 200):
         lines._due = 0.0
-        lines.look(lambda times=times: lost(local={f"reason {times % 7}": times}))
+        reason = ("queue_full", "exporter_full", "disk_full")[times % 3]
+        lines.look(lambda reason=reason, times=times: lost(local={reason: times}))
     assert len(told()) == 1
 
 
