@@ -18,8 +18,8 @@ from otlp_collector import running_collector
 
 APP = pathlib.Path(__file__).parent / "apps" / "soak.py"
 SECONDS = int(os.environ.get("LLMEVAL_TEST_SOAK_SECONDS", "0"))
-ROUNDS, ROUND, QUESTIONS = (20, SECONDS / 20, 1_000_000) if SECONDS else (6, 1.2, 37)
-WARM_UP = 2 if not SECONDS else 4
+ROUNDS, ROUND, QUESTIONS = (20, SECONDS / 20, 1_000_000) if SECONDS else (8, 1.2, 37)
+WARM_UP = 4
 OUTAGE = 5.0 if SECONDS else 0.4
 BYTES_PER_SPAN, BLOCKS_PER_SPAN = 10, 0.1
 """A megabyte for 100,000 spans, and as many blocks of a hundred bytes."""
