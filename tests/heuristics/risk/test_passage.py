@@ -1,8 +1,10 @@
 """A passage is read by one search, as if each of its sentences had been read by itself."""
 
 import os
+import random
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
@@ -112,3 +114,24 @@ def test_what_was_looked_up_before_is_found_again():
     again = looked_up.where({"roof", "last", "floor"})
     assert again == _features.Context(contents).where({"roof", "last", "floor"})
     assert again == {"roof": [0, 1, 2], "last": [1], "floor": [2]}
+
+
+@pytest.mark.parametrize(
+    "letters", [(3, 10), (500, 500)], ids=["words that no other passage has", "long words"]
+)
+def test_what_is_kept_of_passages_is_bounded(letters):
+    """It takes 16 MB at most with the words that came along, and the latest ones are not read anew."""
+    dice = random.Random(1)
+    _features.forget_contexts()
+    tracemalloc.start()
+    try:
+        for _ in range(250):
+            sizes = [dice.randint(*letters) for _ in range(2_000 // letters[0])]
+            content = " ".join("".join(dice.choices("abcdefgh", k=size)) for size in sizes)
+            latest = _features._passage_of(content)
+            latest.view(english=True)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 16_000_000
+    assert _features._passage_of(content) is latest
