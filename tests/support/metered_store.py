@@ -5,6 +5,7 @@ import time
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.model import Failure, Usage
+from llmeval_sdk.store.losses import Process
 from llmeval_sdk.store.state import HostLedger, ledger_path
 
 
@@ -48,7 +49,7 @@ def fill(store, count=40, *, name="answer"):
 
 def lose(store):
     """Note that a process could not deliver some records."""
-    store.writer.note_losses("lost:00000000000000000001:1", {"otlp": {"refused": 3}})
+    store.writer.note_losses(Process(1, 1), {"otlp": {"refused": 3}})
 
 
 def spend(store):
