@@ -329,7 +329,7 @@ _WORD = b" " + b"x" * SHORTEST
 _LEAD = 24
 """Bytes before a long word in which its beginning, such as ``\\u0022Bearer``, may stand."""
 _ROUND = 16
-"""Long words that are taken one by one; then it is asked whether there is much else."""
+"""After each so many long words it is checked whether the stretch consists mostly of them."""
 
 
 def _has_token(text: bytes) -> bool:
@@ -371,7 +371,7 @@ def _begins_token(look: re.Pattern[bytes], apart: bytes, words: bytes) -> bool:
 
 
 _MAX_TRIED = 200
-"""Places that are looked at one by one; then the rest of the text is at once, which is dearer."""
+"""How many places are tried one by one. One search through the rest, which costs more, follows."""
 
 
 def _long_words(text: bytes) -> bytes:
@@ -458,7 +458,7 @@ _CLASS = re.compile(r"\[[^]]{0,80}\]|\{[0-9]+,[0-9]*\}")
 
 
 _SHORT_PREFIX = 5
-"""Letters of a prefix that other words have as well, so that what follows it is looked at."""
+"""Prefixes of at most so many letters begin other words too, so what follows them is checked."""
 
 
 @cache
@@ -611,7 +611,7 @@ def _has_name(text: bytes) -> bool:
 
 @cache
 def _behind_end(operator: str) -> re.Pattern[bytes]:
-    """Compile an operator with the last letters of a name before it, or with a gap of some length.
+    """Compile an operator behind the last letters of a secret's name, or behind blanks and signs.
 
     Clean texts rarely need more than this look, which makes no copy of them.
     """

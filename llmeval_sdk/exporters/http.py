@@ -38,7 +38,7 @@ server."""
 _MAY_NOT_UNZIP = frozenset((400, 415))
 """Answers of a server that may not read gzip."""
 _read_no_gzip: set[tuple[str, int | None, str]] = set()
-"""Hosts, ports and paths that took plain what they had refused compressed, for this process."""
+"""The addresses, by host, port and path, that refused a compressed body and took it plain."""
 
 
 class ServerAnswer(NamedTuple):

@@ -89,6 +89,8 @@ class LongTexts:
             if name != "retrieved_context":  # whose passages are whole texts: they need no search
                 text = _known_replaced(text, known, bodies)  # noqa: PLW2901
             changed[place] = self._whole_replaced(text, day, known, bodies)
+        if not known:  # else traces without long texts would be remembered for ever
+            del self._of_traces[row[_TRACE]]
         self._forget_oldest()
         return tuple(changed)
 

@@ -338,3 +338,12 @@ def test_other_texts_of_a_trace_are_forgotten_in_turn(make):
         long_texts.taken_out(encode.span_row(make.span(request=make.text(300) * 100)), bodies)
     assert sum(map(len, bodies.values())) > 3 * texts.REMEMBERED // 2
     assert long_texts._characters <= texts.REMEMBERED
+
+
+def test_traces_without_a_long_text_are_not_remembered(writer, make):
+    """However many there are: only the characters of long texts are bounded."""
+    for number in range(20):
+        writer.write(
+            Batch((make.span("answer", request=["short text"] * 500, trace=f"{number:032x}"),))
+        )
+    assert not writer._texts._of_traces

@@ -128,7 +128,8 @@ class Context:
             for at in compress(count(), map(_SCALES.__contains__, flat)):
                 if at and BREAK < flat[at - 1] < ":":
                     whole = scaled(flat[at - 1], flat[at])
-                    numbers.update(() if whole is None else (whole,))
+                    if whole is not None:
+                        numbers.add(whole)
         spelled = _text.SPELLED_OUT_NUMBERS[self.english]
         numbers.update([spelled[stem] for stem in spelled.keys() & self.stems])
         return numbers
