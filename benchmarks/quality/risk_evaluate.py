@@ -33,7 +33,7 @@ from risk_swaps import SHARES, swapped
 from sklearn.model_selection import GroupKFold
 
 from benchmarks.recorded import keep
-from llmeval_sdk.heuristics.risk import _features
+from llmeval_sdk.heuristics.risk import _context
 from llmeval_sdk.heuristics.risk.groundedness import groundedness_risk
 from llmeval_sdk.heuristics.risk.retrieval import retrieval_risk
 from llmeval_sdk.model import Chunk, Record
@@ -275,7 +275,7 @@ def cost(report: Report, folder: Path) -> None:
             if warm:
                 heuristic(record)
             else:
-                _features.forget_contexts()
+                _context.forget_contexts()
             start = time.thread_time()
             heuristic(record)
             times.append(1000 * (time.thread_time() - start))

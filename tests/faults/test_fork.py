@@ -245,7 +245,7 @@ print(child.exitcode, time.monotonic() - begun < 3)
 
 LOCKED_AT_THE_FORK = """
 import faulthandler
-from llmeval_sdk.heuristics.risk import _features
+from llmeval_sdk.heuristics.risk import _context
 class Key(str):
     def __hash__(self):
         inside.set(); forked.wait(20)
@@ -276,8 +276,8 @@ IMPORT_EVIDENCE = "from llmeval_sdk.text.support import EvidenceText\n    "
     ("hold", "ask"),
     [
         (
-            "_features._passages.get(Key('a'), _features.Passage)",
-            "_features.context_of(['The roof is of slate.'])",
+            "_context._contexts.get(Key('a'), lambda key: _context.Context([key]))",
+            "_context.context_of(['The roof is of slate.'])",
         ),
         (
             f"{IMPORT_EVIDENCE}EvidenceText(Slow('The roof')).plain",

@@ -11,14 +11,14 @@ from typing import Any
 
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.heuristics.risk import _features, _text, _words
-from llmeval_sdk.heuristics.risk._features import Context, Draft, Reference, Sentence, draft
+from llmeval_sdk.heuristics.risk._context import Context, context_of
+from llmeval_sdk.heuristics.risk._features import Draft, Reference, Sentence, draft
 from llmeval_sdk.heuristics.risk._words import STOP_WORDS, Additive, squashed
 from llmeval_sdk.model import Evaluation, Record
 from llmeval_sdk.model.fields import TOOL_RESULTS
 from llmeval_sdk.model.records import evidence_of
 from llmeval_sdk.model.structure import has_no_fields
 from llmeval_sdk.process.loading import loading
-from llmeval_sdk.process.pieces import find_all
 from llmeval_sdk.text.budget import TooLargeError, WorkBudget
 
 
@@ -55,8 +55,9 @@ def compare(
 
     ``table`` replaces the shipped background table; training uses it.
     """
-    context = _features.context_of(passages)
-    spoken, written = _text.language((_text.tokens(answer, 0, _SAMPLE),)), context.language
+    context = context_of(passages)
+    spoken = _text.language([_text.sample(_text.tokens(answer, 0, _SAMPLE))])
+    written = context.language
     if not passages:
         english = spoken.english
     elif spoken.sure and written.sure and spoken.english != written.english:
@@ -64,7 +65,7 @@ def compare(
     else:
         english = written.english and (spoken.english or not spoken.sure)
     if english != context.english:
-        context = _features.context_of(passages, english=english)
+        context = context_of(passages, english=english)
     weigh = _words.weigher(table, english=english)
     question = _text.question_stems(request, english=english)
     missing, places = _asked(question, context, weigh, english=english)
@@ -215,12 +216,10 @@ def evaluated(record: Record, weigh: Weigh | None = None) -> Evaluation | None:
     absent = dict.fromkeys(number for claim in measured for number in claim.numbers_absent)
     metadata["unsupported_spans"] = spans[:_MAX_SHOWN]
     metadata["numbers_absent"] = list(absent)[:_MAX_SHOWN]
-    uncompared = dict.fromkeys(
-        match[0].lower() for match in find_all(_UNCOMPARED, answer, 0, MAX_CHARACTERS)
-    )
+    uncompared = _uncompared(answer[:MAX_CHARACTERS])
     if uncompared:
-        metadata["not_compared"] = list(uncompared)[:_MAX_SHOWN]
-    explanation = _explain(len(spans), len(measured), metadata["numbers_absent"], [*uncompared])
+        metadata["not_compared"] = uncompared[:_MAX_SHOWN]
+    explanation = _explain(len(spans), len(measured), metadata["numbers_absent"], uncompared)
     return Evaluation(NAME, round(value, 5), None, explanation, None, metadata)
 
 
@@ -251,13 +250,28 @@ def _stated(answer: str, passages: Sequence[str]) -> str | None:
     return None
 
 
-_UNCOMPARED = re.compile(
-    r"\b(?:not|no|never|none|nobody|nothing|without|cannot|neither|nor|all|every|only|always|most"
-    r"|nicht|kein\w{0,2}|nie|alle|nur|pas|jamais|tous|toutes|seulement|nunca|todos|todas|solamente"
-    r"|ning\w{2,4}|mai|tutti|soltanto|niet|geen|nooit|alleen|n\u00e3o|nenhum\w?|\w{2,6}n['\u2019]t)\b",
-    re.IGNORECASE,
+_WORD = re.compile(r"\w{2,6}[nN]['\u2019][tT]\b|\w+")
+_UNCOMPARED = _words.words(
+    """
+    not no never none nobody nothing without cannot neither nor all every only always most
+    nicht nie alle nur pas jamais tous toutes seulement nunca todos todas solamente
+    mai tutti soltanto niet geen nooit alleen n\u00e3o
+    """
 )
-"""Negations and quantifiers: the score compares words and figures, not what is said of them."""
+_INFLECTED = re.compile(r"kein\w{0,2}|ning\w{2,4}|nenhum\w?|\w+['\u2019]t")
+
+
+def _uncompared(answer: str) -> list[str]:
+    """Return its negations and quantifiers: words and figures are compared, not what they say.
+
+    Each different word is looked at once, which takes a tenth of a search through the answer.
+    """
+    words = {word.lower(): word.casefold() for word in _WORD.findall(answer)}
+    return [
+        word
+        for word, plain in words.items()
+        if plain in _UNCOMPARED or _INFLECTED.fullmatch(plain) is not None
+    ]
 
 
 def _explain(unsupported: int, count: int, absent: list[str], uncompared: list[str]) -> str:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from llmeval_sdk.heuristics._reading import DENSE, LEXICAL, key, number, side
 from llmeval_sdk.heuristics.function import FunctionHeuristic
-from llmeval_sdk.heuristics.risk import _features, _text, _words
-from llmeval_sdk.heuristics.risk._features import NUMBER_WEIGHT, Context
-from llmeval_sdk.heuristics.risk._text import bigrams
+from llmeval_sdk.heuristics.risk import _text, _words
+from llmeval_sdk.heuristics.risk._context import Context, context_of
+from llmeval_sdk.heuristics.risk._features import NUMBER_WEIGHT
 from llmeval_sdk.heuristics.risk._words import STOP_WORDS, SYMBOLS
 from llmeval_sdk.model import Chunk, Evaluation, Record
 
@@ -96,7 +96,7 @@ def _measure_query(
     alike = sum(term.weight * context.resembles(term.stem, term.word) for term in uncovered)
     by_passage = sorted((passages.get(rank, 0.0) / total for rank in range(count)), reverse=True)
     by_sentence = sorted((mass / total for mass in sentences.values()), reverse=True)[:10]
-    pairs = bigrams(_text.stems(_text.tokens(question), english=english))
+    pairs = context.neighbours(_text.stems(_text.tokens(question), english=english))
     return {
         "terms": len(wanted),
         "best_sentence": by_sentence[0] if by_sentence else 0.0,
@@ -112,7 +112,7 @@ def _measure_query(
         "sentence_spread": spread(by_sentence),
         "rare_sentence": max(rare_sentences.values(), default=0.0) / (rare_total or 1.0),
         "rare_passage": max(rare_passages.values(), default=0.0) / (rare_total or 1.0),
-        "bigrams": sum(map(context.bigrams.__contains__, pairs)) / (len(pairs) or 1),
+        "bigrams": sum(pairs) / (len(pairs) or 1),
     }
 
 
@@ -199,13 +199,14 @@ def features(
     shipped background table; training uses it.
     """
     question = _text.question(record)
-    context = _features.context_of(_text.passages(record.retrieved_context))
-    spoken, written = _text.language((_text.tokens(question),)), context.language
+    context = context_of(_text.passages(record.retrieved_context))
+    spoken = _text.language([_text.sample(_text.tokens(question))])
+    written = context.language
     if spoken.sure and written.sure and spoken.english != written.english:
         return "question and context are in different languages, so their words cannot be compared"
     english = written.english and (spoken.english or not spoken.sure)
     if english != context.english:
-        context = _features.context_of(_text.passages(record.retrieved_context), english=english)
+        context = context_of(_text.passages(record.retrieved_context), english=english)
     weigh = _words.weigher(table, english=english)
     terms = _query_terms(question, context, weigh, english=english)
     if not terms:

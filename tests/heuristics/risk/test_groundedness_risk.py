@@ -6,7 +6,7 @@ import time
 import pytest
 
 from llmeval_sdk import registry
-from llmeval_sdk.heuristics.risk import _features
+from llmeval_sdk.heuristics.risk import _context
 from llmeval_sdk.heuristics.risk.groundedness import groundedness_risk
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.model.protocols import Heuristic
@@ -129,7 +129,7 @@ def test_without_response_or_context_it_does_not_apply():
 def test_the_same_record_gets_the_same_evaluation():
     """With a warm or a cold cache, nothing depends on what came before."""
     first = risk(TRUE)
-    _features.forget_contexts()
+    _context.forget_contexts()
     assert risk(TRUE) == first == risk(TRUE)
 
 
@@ -243,7 +243,7 @@ def test_a_megabyte_takes_no_longer_than_the_cap(unit):
     text = unit * (1_000_000 // len(unit))
     fastest = 9.9
     for _ in range(3):
-        _features.forget_contexts()
+        _context.forget_contexts()
         start = time.thread_time()
         risk(text, (text,), text)
         fastest = min(fastest, time.thread_time() - start)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from llmeval_sdk import registry
-from llmeval_sdk.heuristics.risk import _features
+from llmeval_sdk.heuristics.risk import _context
 from llmeval_sdk.heuristics.risk.retrieval import retrieval_risk
 from llmeval_sdk.model import Chunk, Evaluation, Record
 from llmeval_sdk.model.protocols import Heuristic
@@ -147,7 +147,7 @@ def test_other_languages_are_compared_without_english_rules_and_say_so(
 def test_the_same_record_gets_the_same_evaluation():
     """With a warm or a cold cache, nothing depends on what came before."""
     first = risk(ANSWERED)
-    _features.forget_contexts()
+    _context.forget_contexts()
     assert risk(ANSWERED) == first
 
 
