@@ -37,8 +37,6 @@ _MAX_LENGTH = 24
 """How many letters of a word are cut into parts."""
 _SAMPLE = 60
 """How many tokens of a passage decide which language it is in."""
-_BEGINNING = 420
-"""How many characters of it mostly have as many."""
 _WINDOW = 40
 """How many tokens a sentence has at most. Longer ones are parted, so that alignment stays local."""
 _FEW = 64
@@ -66,10 +64,30 @@ def _characters(first: int, end: int, beyond: int) -> Iterator[str]:
     return chain(map(chr, range(first, end)), map(chr, count(beyond)))
 
 
-_JOINING = "\u00a0\u202f\u200c"
-"""Spaces that stand within numbers, and the sign within words that only some texts have as one."""
+_JOINER = "\u200c"
+_JOINING = f"\u00a0\u202f{_JOINER}"
+"""Spaces that stand within numbers, and a sign that stands within words of some scripts."""
 _BESIDE = "\"'(),-.:;[]`*?!"
 """Signs beside words that are no tokens."""
+
+
+class _Tokens(dict[str, tuple[str, ...]]):
+    """The tokens of a word of a text: its signs may make it several, or none."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        bare = word.strip(_BESIDE)
+        if not (bare.isalpha() and bare.isascii()):
+            tokens = tuple(_text.tokens(word))
+        else:
+            tokens = (word,) if bare == word else self[bare]
+        if len(word) <= _LONGEST_WORD:
+            if len(self) >= _KEPT_WORDS:
+                self.clear()
+            self[word] = tokens
+        return tokens
+
+
+_tokens = _Tokens({BREAK: (BREAK,)})
 
 
 class Vocabulary(dict[str, str]):
@@ -105,13 +123,9 @@ class Vocabulary(dict[str, str]):
         )
 
     def __missing__(self, word: str) -> str:
-        bare = word.strip(_BESIDE)
-        if bare.isalpha() and bare.isascii():
-            written = self[bare] if bare != word else self.write((word,))
-        else:
-            tokens = _text.tokens(word)
-            dense = not word.isascii() and any(map(_text.is_dense, tokens))
-            written = _DENSE if dense else self.write(tokens)
+        tokens = _tokens[word]
+        dense = not word.isascii() and any(map(_text.is_dense, tokens))
+        written = _DENSE if dense else self.write(tokens)
         if len(word) <= _LONGEST_WORD:
             self[word] = written
         return written
@@ -157,10 +171,13 @@ class Passage:
         self.capped = len(spans) > MAX_SENTENCES
         """Whether not all of the text was read."""
         self._spans = array("I", chain.from_iterable(spans[:MAX_SENTENCES]))
-        self.sample = _text.sample(self._first_tokens(content))
+        words = self._words(content)
+        tokens = chain.from_iterable(map(_tokens.__getitem__, words))
+        self.sample = _text.sample(_first(tokens if words else iter(self.all_tokens(content))))
+        """What tells its language."""
         self._firsts: list[int] | None = None
         """The number of the first sentence of each span, where one has several."""
-        written = self._read(content, vocabulary)
+        written = self._read(words, vocabulary)
         sentences = self._tokens_of(content) if written is None else _parted(written)
         self.tokens = len(sentences) + sum(map(len, sentences))
         """How many tokens were read; each sentence counts as one more."""
@@ -191,7 +208,7 @@ class Passage:
         """Return a character for each stem, and a `BREAK` behind each sentence."""
         known, written = self._written
         if known is not vocabulary:
-            again = self._read(content, vocabulary)
+            again = self._read(self._words(content), vocabulary)
             if again is None or self._firsts is not None:
                 sentences = self._tokens_of(content) if again is None else _parted(again)
                 again = self._write(sentences, vocabulary)
@@ -206,6 +223,8 @@ class Passage:
             span = bisect_right(self._firsts, number) - 1
             window = _WINDOW * (number - self._firsts[span])
         start, end = self._spans[2 * span : 2 * span + 2]
+        if _JOINER in content:  # whether it joins depends on the scripts of the whole text
+            return [*self._tokens_of(content)[span][window : window + _WINDOW]]
         return _text.tokens(content, start, end)[window : window + _WINDOW]
 
     def all_tokens(self, content: str) -> list[str]:
@@ -215,34 +234,19 @@ class Passage:
     def _pairs(self) -> Iterator[tuple[int, int]]:
         return zip(self._spans[::2], self._spans[1::2], strict=True)
 
-    def _first_tokens(self, content: str) -> list[str]:
-        """Return the tokens that decide which language it is in."""
-        for characters in (_BEGINNING, MAX_CHARACTERS):  # which the beginning mostly has
-            spans = [span for span in self._pairs() if span[0] <= characters]
-            tokens = _text.parted_tokens(content, spans)
-            if len(tokens) >= _SAMPLE:
-                break
-        first: list[str] = []
-        start = 0
-        while start < len(tokens) and len(first) < _SAMPLE:
-            end = tokens.index(BREAK, start)
-            for window in _windows(tokens[start:end]):
-                first += [*window, BREAK]
-            start = end + 1
-        return first[:_SAMPLE]
-
-    def _read(self, content: str, vocabulary: Vocabulary) -> str | None:
-        """Return what stands for the words; `None` if spaces do not part all tokens.
-
-        They do not in scripts that are written without, nor where signs join what they part.
-        """
-        joins = not content.isascii() and any(map(content.__contains__, _JOINING))
-        if joins or not self.sample.is_latin:
-            return None
+    def _words(self, content: str) -> list[str]:
+        """Return the words, a `BREAK` behind each sentence; none if signs join what spaces part."""
+        if not content.isascii() and any(map(content.__contains__, _JOINING)):
+            return []
         if BREAK in content:
             content = content.replace(BREAK, " ")
-        text = "".join([f"{content[start:end]} {BREAK} " for start, end in self._pairs()])
-        written = "".join(map(vocabulary.__getitem__, text.split()))
+        return "".join([f"{content[start:end]} {BREAK} " for start, end in self._pairs()]).split()
+
+    def _read(self, words: list[str], vocabulary: Vocabulary) -> str | None:
+        """Return what stands for the words; ``None`` where spaces do not part all tokens."""
+        if not words or not self.sample.is_latin:
+            return None
+        written = "".join(map(vocabulary.__getitem__, words))
         return None if _DENSE in written else written
 
     def _tokens_of(self, content: str) -> list[Sequence[str]]:
@@ -296,6 +300,20 @@ class Passage:
                 numbered[span if self._firsts is None else self._firsts[span]] = marks[at][1]
                 at += 1
         return numbered
+
+
+def _first(tokens: Iterator[str]) -> list[str]:
+    """Return the tokens that decide which language it is in, with a `BREAK` behind each window."""
+    first = list(islice(tokens, _SAMPLE))
+    start = 0
+    while len(first) - start > _WINDOW:
+        end = start + _WINDOW
+        if BREAK in first[start : end + 1]:
+            end = first.index(BREAK, start)
+        else:
+            first.insert(end, BREAK)
+        start = end + 1
+    return first[:_SAMPLE]
 
 
 def _parted(written: str) -> list[Sequence[str]]:

@@ -72,9 +72,9 @@ def test_a_passage_is_written_as_if_each_sentence_were_read_by_itself(name):
 @given(
     st.lists(
         st.one_of(
-            st.text(max_size=12),
+            st.text(st.characters(exclude_characters="\u200c"), max_size=12),
             st.sampled_from([*TEXTS.values(), *" .!?\n\0'’", "1\u00a0000", "3.5%", "word " * 50]),
-            st.text("ab. \n1,'\u00a0\u200c\u202fé漢字三年ж", max_size=30),
+            st.text("ab. \n1,'\u00a0\u202fé漢字三年ж", max_size=30),
         ),
         max_size=20,
     )
