@@ -46,8 +46,6 @@ _KEPT_BYTES = 5_000_000
 """How many bytes the passages that are kept may take."""
 _KEPT_WORDS, _KEPT_LETTERS = 12_000, 500_000
 """How many words, or stems, and letters of stems a vocabulary has before it is begun anew."""
-_LONGEST_WORD = 40
-"""How many characters a word has at most that is kept."""
 
 
 # The characters that stand for stems.
@@ -62,32 +60,6 @@ _NUMERIC = re.compile("[\u8000-\uffff\U00090000-\U0010ffff]+")
 def _characters(first: int, end: int, beyond: int) -> Iterator[str]:
     """Return those of two bytes first, because a string with one of four has four for each."""
     return chain(map(chr, range(first, end)), map(chr, count(beyond)))
-
-
-_JOINER = "\u200c"
-_JOINING = f"\u00a0\u202f{_JOINER}"
-"""Spaces that stand within numbers, and a sign that stands within words of some scripts."""
-_BESIDE = "\"'(),-.:;[]`*?!"
-"""Signs beside words that are no tokens."""
-
-
-class _Tokens(dict[str, tuple[str, ...]]):
-    """The tokens of a word of a text: its signs may make it several, or none."""
-
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        bare = word.strip(_BESIDE)
-        if not (bare.isalpha() and bare.isascii()):
-            tokens = tuple(_text.tokens(word))
-        else:
-            tokens = (word,) if bare == word else self[bare]
-        if len(word) <= _LONGEST_WORD:
-            if len(self) >= _KEPT_WORDS:
-                self.clear()
-            self[word] = tokens
-        return tokens
-
-
-_tokens = _Tokens({BREAK: (BREAK,)})
 
 
 class Vocabulary(dict[str, str]):
@@ -123,10 +95,14 @@ class Vocabulary(dict[str, str]):
         )
 
     def __missing__(self, word: str) -> str:
-        tokens = _tokens[word]
-        dense = not word.isascii() and any(map(_text.is_dense, tokens))
-        written = _DENSE if dense else self.write(tokens)
-        if len(word) <= _LONGEST_WORD:
+        bare = word.strip(_text.BESIDE)
+        if bare.isascii() and bare.isalpha():  # it is one token, and most words are of this kind
+            written = self.get(bare) or self.write((bare,))
+        else:
+            tokens = _text.tokens_of_word(word)
+            dense = not word.isascii() and any(map(_text.is_dense, tokens))
+            written = _DENSE if dense else self.write(tokens)
+        if len(word) <= _text.LONGEST_WORD:
             self[word] = written
         return written
 
@@ -172,7 +148,7 @@ class Passage:
         """Whether not all of the text was read."""
         self._spans = array("I", chain.from_iterable(spans[:MAX_SENTENCES]))
         words = self._words(content)
-        tokens = chain.from_iterable(map(_tokens.__getitem__, words))
+        tokens = chain.from_iterable(map(_text.tokens_of_word, words))
         self.sample = _text.sample(_first(tokens if words else iter(self.all_tokens(content))))
         """What tells its language."""
         self._firsts: list[int] | None = None
@@ -223,7 +199,7 @@ class Passage:
             span = bisect_right(self._firsts, number) - 1
             window = _WINDOW * (number - self._firsts[span])
         start, end = self._spans[2 * span : 2 * span + 2]
-        if _JOINER in content:  # whether it joins depends on the scripts of the whole text
+        if _text.JOINER in content:  # whether it joins depends on the scripts of the whole text
             return [*self._tokens_of(content)[span][window : window + _WINDOW]]
         return _text.tokens(content, start, end)[window : window + _WINDOW]
 
@@ -236,7 +212,7 @@ class Passage:
 
     def _words(self, content: str) -> list[str]:
         """Return the words, a `BREAK` behind each sentence; none if signs join what spaces part."""
-        if not content.isascii() and any(map(content.__contains__, _JOINING)):
+        if _text.has_joined_words(content):
             return []
         if BREAK in content:
             content = content.replace(BREAK, " ")
@@ -385,7 +361,7 @@ class Context:
         """The places in the text of each stem that was looked for so far."""
         self._postings: dict[str, list[int]] = {}
         """The sentences of each stem that was looked for so far. The lists are never changed."""
-        self._neighbours: dict[tuple[str, str], bool] = {}
+        self._neighbours: dict[str, bool] = {}
         self._numbers: set[str] | None = None
         self._cited: list[int] | None = None
         self._parts: set[str] | None = None
@@ -429,49 +405,50 @@ class Context:
         Stems that were wanted before, by this score or another, are not looked for again.
         """
         postings = self._postings
-        for stem in wanted.difference(postings):
-            postings[stem] = self._search(stem)
+        self._search(wanted.difference(postings))
         return {stem: sentences for stem in wanted if (sentences := postings[stem])}
 
-    def _search(self, stem: str) -> list[int]:
-        places = self._places[stem] = []
-        character = self._vocabulary.characters.get(stem)
-        if character is None:
-            return []
-        find = self._text.find
-        place = find(character)
-        while place >= 0:
-            places.append(place)
-            place = find(character, place + 1)
-        if not self._sentence_at:
-            for number, sentence in enumerate(self._text.split(BREAK)):
-                self._sentence_at += [number] * (len(sentence) + 1)
-        return list(dict.fromkeys(map(self._sentence_at.__getitem__, places)))
+    def _search(self, stems: set[str]) -> None:
+        if stems and not self._sentence_at:
+            for number, part in enumerate(self._text.split(BREAK)):
+                self._sentence_at += [number] * (len(part) + 1)
+        find, sentence_at = self._text.find, self._sentence_at
+        characters = self._vocabulary.characters
+        for stem in stems:
+            places: list[int] = []
+            sentences: list[int] = []
+            character = characters.get(stem)
+            place = -1 if character is None else find(character)
+            last = -1
+            while place >= 0 and character is not None:
+                places.append(place)
+                sentence = sentence_at[place]
+                if sentence != last:
+                    sentences.append(sentence)
+                    last = sentence
+                place = find(character, place + 1)
+            self._places[stem], self._postings[stem] = places, sentences
 
     def neighbours(self, stems: Sequence[str]) -> list[bool]:
         """Return for each two stems in a row whether they stand so in a sentence of the context."""
-        known = self._neighbours
+        known, text, places = self._neighbours, self._text, self._places
+        written = list(map(self._vocabulary.characters.get, stems))
         are = []
-        for pair in pairwise(stems):
+        for at, (former, latter) in enumerate(pairwise(written)):
+            if former is None or latter is None:
+                are.append(False)
+                continue
+            pair = former + latter
             if pair not in known:
-                known[pair] = self._are_neighbours(*pair)
+                before, after = places.get(stems[at]), places.get(stems[at + 1])
+                if before is not None and len(before) <= _FEW:
+                    known[pair] = latter in [text[place + 1] for place in before]
+                elif after is not None and len(after) <= _FEW:
+                    known[pair] = former in [text[place - 1] for place in after]
+                else:
+                    known[pair] = pair in text
             are.append(known[pair])
         return are
-
-    def _are_neighbours(self, first: str, second: str) -> bool:
-        places, text = self._places, self._text
-        before, after = places.get(first), places.get(second)
-        if before == [] or after == []:
-            return False
-        characters = self._vocabulary.characters
-        former, latter = characters.get(first), characters.get(second)
-        if former is None or latter is None:
-            return False
-        if before is not None and len(before) <= _FEW:
-            return latter in [text[place + 1] for place in before]
-        if after is not None and len(after) <= _FEW:
-            return former in [text[place - 1] for place in after]
-        return former + latter in text
 
     def resembles(self, stem: str, word: str) -> float:
         """Return how much of a word the context has inside other words, 0..1."""
