@@ -216,7 +216,8 @@ class Passage:
             return []
         if BREAK in content:
             content = content.replace(BREAK, " ")
-        return "".join([f"{content[start:end]} {BREAK} " for start, end in self._pairs()]).split()
+        text = "".join([f"{content[start:end]} {BREAK} " for start, end in self._pairs()])
+        return _text.words_of(text)
 
     def _read(self, words: list[str], vocabulary: Vocabulary) -> str | None:
         """Return what stands for the words; ``None`` where spaces do not part all tokens."""
