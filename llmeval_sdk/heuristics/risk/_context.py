@@ -39,6 +39,8 @@ _SAMPLE = 60
 """How many tokens of a passage decide which language it is in."""
 _WINDOW = 40
 """How many tokens a sentence has at most. Longer ones are parted, so that alignment stays local."""
+_AT_ONCE = 16
+"""How many sentences one search cuts into tokens."""
 _FEW = 64
 """A stem that stands in more places is looked for together with its neighbour."""
 _KEPT_CONTEXTS = 4
@@ -205,7 +207,10 @@ class Passage:
 
     def all_tokens(self, content: str) -> list[str]:
         """Return the tokens of all sentences that are read, each followed by a `BREAK`."""
-        return _text.parted_tokens(content, self._pairs())
+        spans, tokens = list(self._pairs()), []
+        for at in range(0, len(spans), _AT_ONCE):
+            tokens += _text.parted_tokens(content, spans[at : at + _AT_ONCE])
+        return tokens
 
     def _pairs(self) -> Iterator[tuple[int, int]]:
         return zip(self._spans[::2], self._spans[1::2], strict=True)
