@@ -4,7 +4,6 @@ import pytest
 from strangers import installed
 
 
-@pytest.mark.alone("a signal each 0.7 ms leaves a process that shares its core no time of its own")
 def test_a_signal_handler_that_traces_deadlocks_nothing(app):
     """SIGALRM every 0.7 ms traces while the main thread traces: exact account, no deadlock."""
     ended = app(
