@@ -255,7 +255,7 @@ kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be l
 bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@missed=0; \
 	for name in overhead judging otel_cpu; do $(BIN)/python -m benchmarks.$$name $(ARGS) || missed=1; done; \
-	for name in forks spool redaction; do $(BIN)/python -m benchmarks.$$name || missed=1; done; \
+	for name in forks spool redaction growth; do $(BIN)/python -m benchmarks.$$name || missed=1; done; \
 	exit $$missed
 
 bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, ROUNDS=20 times, and each figure's ratio (40 minutes).

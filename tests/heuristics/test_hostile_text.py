@@ -4,6 +4,7 @@ from contextlib import suppress
 
 import pytest
 from counted import calls_of
+from hostile_pieces import PATTERNS
 
 from llmeval_sdk.text.amounts import Tokens, amounts, dates, times
 from llmeval_sdk.text.budget import MAX_CHARACTERS, TooLargeError
@@ -12,27 +13,6 @@ from llmeval_sdk.text.support import EvidenceText, support
 
 
 MEGABYTE = 1_000_000
-PATTERNS = {
-    "figures": "1",
-    "spaced figures": "1 ",
-    "groups of three": "111 ",
-    "commas": "1,",
-    "dots": "1.1.",
-    "slashes": "1/",
-    "dates": "1/1/1 ",
-    "months": "may 1 of ",
-    "links": "of ",
-    "colons": "1:11:",
-    "brackets": "((",
-    "dollars": "$1m ",
-    "number words": "twenty hundred and ",
-    "initials": "a.",
-    "one letter": "a",
-    "spaces": " ",
-    "marks": "e\u0301\u0302",
-    "ideographs": "東",
-    "quotes": "1'",
-}
 VALUES = ["2018-01-12 10:30", "RM 9.00", "2 years", "14 Harbour Lane, Port Ellen", "aaaa", "1 1 1"]
 
 
