@@ -22,7 +22,7 @@ from hostile_pieces import FORMS, PATTERNS, PIECES
 
 
 LONGER = 8
-BAR = 20.0
+BAR = 30.0
 """Times a text that is eight times as long may take; the rest is noise."""
 LEAST_SECONDS = 0.0005
 """Where the long text takes less, nothing is measured but the clock."""

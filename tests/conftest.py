@@ -100,7 +100,7 @@ def _fresh_environment(monkeypatch, tmp_path, request):
 def until():
     """Wait for a condition, at most for some seconds, and return what it gave."""
 
-    def wait(condition, seconds=30.0):
+    def wait(condition, seconds=60.0):
         deadline = time.monotonic() + seconds
         while not (value := condition()):
             assert time.monotonic() < deadline, "the condition never came true"

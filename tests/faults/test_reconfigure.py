@@ -32,7 +32,7 @@ for _ in range(150):
 stats = llmeval.flush(30)
 dropped = sum(stats.exporters["counting"].dropped.values())
 print(stats.complete, stats.spans, sum(each.spans for each in exporters) + dropped, dropped < 10)
-until = time.monotonic() + 20
+until = time.monotonic() + 60
 while threading.active_count() > 3 and time.monotonic() < until: time.sleep(0.01)
 print(threading.active_count() <= 3)
 """
@@ -100,7 +100,7 @@ def test_an_exporter_that_stays_in_use_is_not_closed(app):
 exporter = Counting()
 llmeval.configure(exporters=[exporter]); trace(1)
 llmeval.configure(exporters=[exporter])
-until = time.monotonic() + 20
+until = time.monotonic() + 60
 while threading.active_count() > 1 and time.monotonic() < until: time.sleep(0.01)
 trace(1)
 print(llmeval.flush(10).complete, exporter.spans, exporter.closed)
@@ -122,7 +122,7 @@ trace(1)
 print(llmeval.shutdown(0.1).complete)
 llmeval.configure(exporters=[Counting()])
 trace(1)
-until = time.monotonic() + 20
+until = time.monotonic() + 60
 while llmeval.stats().undelivered and time.monotonic() < until: time.sleep(0.01)
 print(llmeval.flush(10).complete)
 """

@@ -125,7 +125,7 @@ def test_a_child_that_is_forked_in_the_middle_of_a_call_refuses(far_end, tmp_pat
         from llmeval_sdk.plugins.grpc import exporter as _grpc
         llmeval.configure(exporters=["otlp"])
         answer("parent")
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while not _grpc._calling:
             assert time.monotonic() < until
             time.sleep(0.001)
@@ -166,7 +166,7 @@ def test_what_a_dead_collector_did_not_take_is_sent_by_the_next_process(far_end,
         llmeval.configure(exporters=["otlp"])
         answer("own")
         import time
-        until = time.monotonic() + 20
+        until = time.monotonic() + 60
         while runtime.flush(5).exporters["otlp"].delivered < 4:
             assert time.monotonic() < until, runtime.stats()
     """

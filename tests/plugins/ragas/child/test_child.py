@@ -112,7 +112,7 @@ def test_a_crash_loses_the_job_in_hand_and_pauses_before_the_next_start(spec):
             await access.call({"do": "crash"}, seconds=5)
         with pytest.raises(JudgeError) as paused:
             await access.call(ECHO, seconds=5)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         after = None
         while after is None and time.monotonic() < deadline:
             try:
