@@ -48,7 +48,7 @@ types: $(VENV)/.dev  ## Check types, strictly.
 contract: $(VENV)/.dev  ## Check who imports whom.
 	@$(BIN)/lint-imports --no-cache
 
-tests: $(VENV)/.dev  ## Run the tests of every change: three files at a time, then those that have to be alone.
+tests: $(VENV)/.dev  ## Run the tests of every change, three files at a time.
 	@$(BIN)/python tests/all.py --every-change $(ARGS)
 
 test-faults: $(VENV)/.dev  ## Run the tests of faults: networks, forks, signals, killed processes, damaged stores.
@@ -96,7 +96,7 @@ $(ENVIRONMENTS:%=$(VENV)-%/.ready): $(VENV)-%/.ready: pyproject.toml constraints
 		$(INSTALLS_$*) || $(call failed,$(HOLDS_$*))
 	@touch $@
 
-coverage: $(VENV)-coverage/.ready  ## Run the tests that keep no time; print the branch coverage.
+coverage: $(VENV)-coverage/.ready  ## Run the tests of every change; print the branch coverage.
 	@$(VENV)-coverage/bin/python tests/all.py --coverage --timeout=180 $(ARGS)
 
 mutants: $(VENV)-mutants/.ready  ## Change 150 random places in each of six rooms and count which changes a test sees (an hour; ARGS='--rooms budget').
@@ -255,7 +255,7 @@ kills: $(VENV)/.dev  ## Kill 1,000 processes at random moments: nothing may be l
 bench: $(VENV)/.dev  ## Print the figures, each beside the bar it has to clear.
 	@missed=0; \
 	for name in overhead judging otel_cpu; do $(BIN)/python -m benchmarks.$$name $(ARGS) || missed=1; done; \
-	for name in forks spool redaction; do $(BIN)/python -m benchmarks.$$name || missed=1; done; \
+	for name in forks spool redaction growth; do $(BIN)/python -m benchmarks.$$name || missed=1; done; \
 	exit $$missed
 
 bench-against: $(VENV)/.dev  ## Compare with COMMIT: both benchmarks in turn, ROUNDS=20 times, and each figure's ratio (40 minutes).

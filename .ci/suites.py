@@ -213,13 +213,6 @@ def obstacle(suite: Suite) -> str:
     return ""
 
 
-def results_of(path: Path) -> list[Path]:
-    """Return the accounts of a run: one, or two where some tests ran apart (``tests/all.py``)."""
-    return sorted(path.parent.glob(f"{path.stem}.xml")) + sorted(
-        path.parent.glob(f"{path.stem}-alone.xml")
-    )
-
-
 def read_results(path: Path, outcome: Outcome) -> None:
     """Read pytest's own account of a run."""
     for case in ET.parse(path).iter("testcase"):
@@ -254,7 +247,7 @@ def run(suite: Suite) -> Outcome:
     path = RESULTS / f"{suite.name.replace(' ', '-')}.xml"
     exits, trouble = path.with_suffix(".exits"), path.with_suffix(".trouble")
     output = path.with_suffix(".log")
-    for old in (*results_of(path), exits, trouble, output):
+    for old in (path, exits, trouble, output):
         old.unlink(missing_ok=True)
     # pytest writes its exit status (tests/conftest.py), the Makefile what it could not install;
     # `make instructions` writes that there is no baseline for this Python, and does not fail.
@@ -265,8 +258,8 @@ def run(suite: Suite) -> Outcome:
     print(f"\n=== {suite.name}: {suite.shows}", flush=True)
     begun = time.monotonic()
     status = make(suite, account, outcome, output, written)
-    for results in results_of(path):
-        read_results(results, outcome)
+    if path.exists():
+        read_results(path, outcome)
     if status and outcome.failed and not left_tests_out(outcome, exits):
         status = once_more(suite, memory, outcome, output)
     outcome.seconds = time.monotonic() - begun

@@ -1,4 +1,4 @@
-"""Run the whole suite with this Python: three files at a time, then what has to be alone.
+"""Run the whole suite with this Python, three files at a time.
 
     python tests/all.py [pytest's arguments]          # what ``make matrix`` runs
     python tests/all.py --every-change [arguments]    # what ``make test`` runs
@@ -6,15 +6,13 @@
 
 ``--every-change`` leaves `OWN_SUITES` to suites of their own, so that it takes minutes only.
 ``--of-every-python`` runs `OF_EVERY_PYTHON` only. ``--coverage`` prints the branch coverage of
-those of every change that need not be alone and do their work in this process, and fails below the
-floor in ``pyproject.toml``; whether they pass is for a run without it to say.
+those of every change that do their work in this process, and fails below the floor in
+``pyproject.toml``; whether they pass is for a run without it to say.
 
-Tests marked ``alone`` measure by the clock or use what the whole machine shares; they run one by
-one after the others. With ``--junitxml=NAME.xml`` they write ``NAME-alone.xml`` beside it.
+No test is decided by a clock, so all of them run beside others.
 """
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -58,23 +56,10 @@ for the tests of the old one."""
 THREE_FILES = ("-n", "3", "--dist", "loadfile", ENDS)
 FOUR_TESTS = ("-n", "4", "--dist", "load", ENDS)
 """One more than the cores of CI: some tests wait, for deadlines and for other processes."""
-NO_TEST_WAS_CHOSEN = 5
-"""What pytest exits with when the arguments name only tests of the other part. Without names both
-parts have tests, so a part without any has lost them: that fails the run."""
-
-
-def files_with_tests_apart(ignored):
-    """Return the files with a test that has to be alone: to collect all others takes seconds."""
-    names = [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("tests/**/test_*.py"))]
-    return [
-        name
-        for name in names
-        if not name.startswith(ignored) and "mark.alone(" in (ROOT / name).read_text("utf-8")
-    ]
 
 
 def main(arguments):
-    """Run both parts, the second also when the first failed; returns 1 if one of them did."""
+    """Run the tests that the arguments choose; returns what pytest exits with, or 1."""
     ours = {"--every-change", "--of-every-python", "--coverage", "--waiting"}.intersection(
         arguments
     )
@@ -85,34 +70,20 @@ def main(arguments):
     arguments += [f"--ignore={place}" for place in ignored]
     if "--of-every-python" in ours:
         arguments += OF_EVERY_PYTHON
-    names_tests = any(
-        not part.startswith("-") or part in ("--lf", "--last-failed") for part in arguments
-    )
-    apart = [re.sub(r"^(--junitxml=.*)\.xml$", r"\1-alone.xml", part) for part in arguments]
-    parts = (
-        [*(FOUR_TESTS if "--waiting" in ours else THREE_FILES), "-m", "not alone", *arguments],
-        ["-m", "alone", *apart, *([] if names_tests else files_with_tests_apart(ignored))],
-    )
-    if "--coverage" in ours:  # a trace function takes time, by which the others measure
-        parts = ([*parts[0], "--cov", "--cov-report=", "--cov-fail-under=0"],)
-    codes = [
-        subprocess.run([sys.executable, "-m", "pytest", *part], check=False).returncode
-        for part in parts
-    ]
-    fine = {0, NO_TEST_WAS_CHOSEN} if names_tests else {0}
-    broken = [code for code in codes if code not in fine | {1}]
-    if broken and (exits := os.environ.get("TEST_EXITS_FILE")):
-        with Path(exits).open("a") as file:  # a part that was killed could not write its own
-            file.writelines(f"{code}\n" for code in broken)
-    if set(codes) == {NO_TEST_WAS_CHOSEN}:
-        return 1
+    command = [*(FOUR_TESTS if "--waiting" in ours else THREE_FILES), *arguments]
     if "--coverage" in ours:
-        report = [sys.executable, "-m", "coverage", "report"]
-        is_low = subprocess.run(report, check=False, cwd=ROOT).returncode != 0
-        if codes == [1]:
-            print("tests fail where a trace function slows them; `make test` is what decides there")
-        return int(is_low or bool(broken))
-    return int(not fine.issuperset(codes))
+        command += ["--cov", "--cov-report=", "--cov-fail-under=0"]
+    code = subprocess.run([sys.executable, "-m", "pytest", *command], check=False).returncode
+    if code > 1 and (exits := os.environ.get("TEST_EXITS_FILE")):
+        with Path(exits).open("a") as file:  # a run that was killed could not write its own
+            file.write(f"{code}\n")
+    if "--coverage" not in ours:
+        return code
+    report = [sys.executable, "-m", "coverage", "report"]
+    is_low = subprocess.run(report, check=False, cwd=ROOT).returncode != 0
+    if code == 1:
+        print("tests fail where a trace function slows them; `make test` is what decides there")
+    return int(is_low or code > 1)
 
 
 if __name__ == "__main__":

@@ -30,14 +30,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_collection_modifyitems(items):
-    """See to it that whoever asks for a machine of one's own says why; leave out absent plugins."""
+    """Leave out the tests of absent plugins."""
     installed = {plugin.name for plugin in registry.plugins()}
     for item in items:
         for needed in item.iter_markers("plugin"):
             if not installed.issuperset(needed.args):
                 item.add_marker(pytest.mark.skip(reason=f"without {', '.join(needed.args)}"))
-        marker = item.get_closest_marker("alone")
-        assert marker is None or marker.args, f"{item.nodeid}: alone() takes the reason"
 
 
 def pytest_collection_finish():
@@ -102,7 +100,7 @@ def _fresh_environment(monkeypatch, tmp_path, request):
 def until():
     """Wait for a condition, at most for some seconds, and return what it gave."""
 
-    def wait(condition, seconds=30.0):
+    def wait(condition, seconds=60.0):
         deadline = time.monotonic() + seconds
         while not (value := condition()):
             assert time.monotonic() < deadline, "the condition never came true"

@@ -213,8 +213,7 @@ class Watch:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items):
-        """Leave out what keeps the time of the machine, and what was not chosen."""
-        items[:] = [item for item in items if not item.get_closest_marker("alone")]
+        """Leave out what was not chosen."""
         if self.chosen:
             items[:] = [item for item in items if self.chosen.keys() & names_of(item)]
             items.sort(key=lambda item: min(self.chosen.get(one, 1e9) for one in names_of(item)))

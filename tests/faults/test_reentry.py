@@ -4,9 +4,11 @@ import pytest
 from strangers import installed
 
 
-@pytest.mark.alone("a signal each 0.7 ms leaves a process that shares its core no time of its own")
 def test_a_signal_handler_that_traces_deadlocks_nothing(app):
-    """SIGALRM every 0.7 ms traces while the main thread traces: exact account, no deadlock."""
+    """A signal traces while the main thread traces: exact account, no deadlock.
+
+    It comes after 0.7 ms of processor time, which leaves a busy machine's process some of its own.
+    """
     ended = app(
         """
 count = 0
@@ -16,7 +18,7 @@ def handler(*_):
     count += 1
     answer("signal")
     submit(label="mine", value=0.5)
-signal.signal(signal.SIGALRM, handler)
+signal.signal(signal.SIGVTALRM, handler)
 class Nothing:
     name = "nothing"
     received = 0
@@ -24,20 +26,19 @@ class Nothing:
     def flush(self, timeout): pass
     def close(self, timeout): pass
 llmeval.configure(exporters=[Nothing()])
-signal.setitimer(signal.ITIMER_REAL, 0.0007, 0.0007)
-until = time.monotonic() + 5
+signal.setitimer(signal.ITIMER_VIRTUAL, 0.0007, 0.0007)
 calls = 0
-while time.monotonic() < until:
+while count < 500:
     answer("main"); calls += 1
-signal.setitimer(signal.ITIMER_REAL, 0)
+signal.setitimer(signal.ITIMER_VIRTUAL, 0)
 stats = llmeval.flush(60)
 each = stats.exporters["nothing"]
-print(stats.complete, each.balanced, each.delivered == Nothing.received, stats.spans == calls + count, count > 100)
+print(stats.complete, each.balanced, each.delivered == Nothing.received, stats.spans == calls + count)
 """,
         timeout=120,
     )
     assert (ended.code, ended.quiet) == (0, True), ended.err
-    assert ended.out == "True True True True True\n"
+    assert ended.out == "True True True True\n"
 
 
 LIMITS = """

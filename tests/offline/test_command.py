@@ -217,7 +217,7 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(run, rows, write, tmp_path
     args += ["--concurrency", "2", "--save", "run.jsonl"]
     command = [sys.executable, "-m", "llmeval_sdk", "evaluate", *args]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ})
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         if Path("asked").exists() and len(Path("asked").read_text().splitlines()) > 4:
             break

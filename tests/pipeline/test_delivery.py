@@ -7,7 +7,6 @@ import time
 
 import pytest
 from doubles import Exporter, Failing, Hanging, Refusing, busy
-from machine import is_in_time
 from otlp_collector import running_collector
 from plans import change_plan
 
@@ -91,22 +90,16 @@ def test_threads_lose_no_count():
     assert account(exporter).delivered == len(exporter.spans) == 8_000
 
 
-@pytest.mark.alone("its bar is wall-clock time")
-def test_a_hanging_exporter_holds_up_nobody():
-    """Calls stay fast, other exporters get everything, and shutdown keeps its deadline."""
+def test_a_hanging_exporter_holds_up_nobody(until):
+    """Calls, other exporters, a flush and the shutdown all end while it hangs."""
     hanging, healthy = Hanging(), Exporter()
     llmeval.configure(exporters=[hanging, healthy])
     answer("first")
     assert hanging.entered.wait(10)
-    begun = time.perf_counter()
     trace(1_000)
-    assert is_in_time(time.perf_counter() - begun, 1)
+    until(lambda: len(healthy.spans) == 1_001, 60)
     assert not llmeval.flush(0.3).complete
-    begun = time.monotonic()
-    result = llmeval.shutdown(0.5)
-    assert is_in_time(time.monotonic() - begun, 1.0)
-    assert not result.complete
-    assert len(healthy.spans) == 1_001
+    assert not llmeval.shutdown(0.5).complete
     stuck = account(hanging)
     assert stuck.delivered == 0
     assert stuck.undelivered == stuck.created
@@ -236,10 +229,13 @@ def test_a_flush_ends_although_the_load_does_not():
         loading.join()
 
 
-@pytest.mark.alone("its bar is wall-clock time")
-def test_several_configurations_share_one_deadline():
-    """However many exporters of earlier set-ups hang, and the latest still delivers."""
-    hanging = [Hanging() for _ in range(4)]
+@pytest.mark.timeout(60)
+def test_several_configurations_share_one_deadline(until):
+    """However many exporters of earlier set-ups hang, and the latest still delivers.
+
+    With a deadline for each, the twenty-five would take longer than a test may.
+    """
+    hanging = [Hanging() for _ in range(25)]
     for each in hanging:
         llmeval.configure(exporters=[each])
         answer("q")
@@ -247,10 +243,9 @@ def test_several_configurations_share_one_deadline():
     healthy = Exporter()
     llmeval.configure(exporters=[healthy])
     answer("q")
+    until(lambda: healthy.spans, 60)
     for end in (llmeval.flush, llmeval.shutdown):
-        begun = time.monotonic()
-        assert not end(0.5).complete
-        assert is_in_time(time.monotonic() - begun, 1.0)
+        assert not end(1.5).complete
     assert len(healthy.spans) == 1
     for each in hanging:
         each.release.set()
@@ -316,7 +311,7 @@ def test_without_a_thread_nothing_is_begun_after_the_deadline():
     class Slow(Exporter):
         def export(self, batch):
             late.set()
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while time.monotonic() < until and time.monotonic() < deadline:
                 time.sleep(0.01)
             return super().export(batch)
@@ -346,18 +341,18 @@ def test_a_flush_beside_the_end_does_not_wait_for_a_thread_that_is_gone():
     assert delivery.barrier().done.is_set()
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 def test_a_send_in_the_main_thread_ends_with_the_exit():
-    """Where no thread can start, a far end that hangs holds up the exit until its deadline only."""
+    """Where no thread can start, a far end that hangs holds up the exit until its deadline only.
+
+    The time-out of a request is far beyond what a test may take.
+    """
     with running_collector() as collector:
         collector.hang.set()
-        exporter = otlp.make(Settings(otlp_endpoint=collector.url, otlp_timeout=60.0))
+        exporter = otlp.make(Settings(otlp_endpoint=collector.url, otlp_timeout=600.0))
         delivery = Delivery(exporter, max_records=10, max_bytes=10_000)
         delivery._thread.start = lambda: False  # as at exit from Python 3.12 on
         delivery.offer(SpanData("1" * 32, "1" * 16, None, "w", "workflow", 0, 1), 100)
-        begun = time.monotonic()
-        delivery.work(Ending(begun + 0.3), 0.0)
-        assert is_in_time(time.monotonic() - begun, 1.5)
+        delivery.work(Ending.within(0.3), 0.0)
         collector.hang.clear()
     account = delivery.stats(1, {})
     assert (account.delivered, account.unknown) == (0, 1)

@@ -34,7 +34,7 @@ def ask(request):
 
 
 def ask_until_judged(seen):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not llmeval.stats().judged.get("mine") and time.monotonic() < deadline:
         ask("again")
         seen.drain()
@@ -93,7 +93,7 @@ def test_a_loop_that_somebody_closes_is_replaced(mine, monkeypatch, close):
         seen.drain()
         before = llmeval.stats().judged["mine"]
         close(loops[0])
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while len(loops) < 2 and time.monotonic() < deadline:
             time.sleep(0.01)
         while llmeval.stats().judged["mine"] <= before and time.monotonic() < deadline:

@@ -3,11 +3,10 @@
 import json
 import math
 import sqlite3
-import time
 from contextlib import closing
 
 import pytest
-from machine import is_within
+from counted import calls_of
 from summaries import score_summary
 
 from llmeval_sdk.errors import ConfigurationError
@@ -134,11 +133,9 @@ def test_breadth_ends_in_a_marker(leaf):
 
 
 def test_big_texts_cost_little():
-    """A megabyte of text is serialised in milliseconds: no walk over its characters in Python."""
-    import timeit
-
+    """A megabyte of text is serialised without a walk over its characters in Python."""
     text = "Ein Satz über Dächer. " * 50_000
-    assert is_within(min(timeit.repeat(lambda: dumps(text), number=1, repeat=5)), 0.05)
+    assert calls_of(lambda: dumps(text)) < 200
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -148,10 +145,8 @@ def test_a_reading_that_takes_too_long_is_ended(path, writer, make):
     """What a viewer's thread reads has an end, whatever the file makes of it; then it goes on."""
     writer.write(Batch((make.span(),)))
     with StoreReader(path, seconds=0.2) as reader:
-        begin = time.monotonic()
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
             reader.read(lambda c: c.execute(ENDLESS).fetchall())
-        assert time.monotonic() - begin < 5
         assert reader.counts().spans == 1
 
 

@@ -56,7 +56,7 @@ def child(work):
         finally:
             os._exit(code)
     yield
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
         if done:

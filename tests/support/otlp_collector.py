@@ -128,7 +128,7 @@ class Collector:
             found[about["gen_ai.evaluation.name"]] = (log, about)
         return found
 
-    def wait(self, done, seconds=10.0):
+    def wait(self, done, seconds=60.0):
         """Wait until ``done()`` is true."""
         end = monotonic() + seconds
         while not done():

@@ -37,7 +37,7 @@ class RedisServer:
             "--save", "", *self._options,
         ]  # fmt: skip
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, start_new_session=True)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not self._answers():
             assert time.monotonic() < deadline, "redis-server did not start"
             time.sleep(0.02)  # until it listens

@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import re
+import socket
 import struct
 import subprocess
 import sys
@@ -12,7 +13,6 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
-from machine import is_in_time
 
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer, stand_in
 
@@ -154,8 +154,7 @@ def judge_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith("judge-server")]
 
 
-@pytest.mark.alone("its bar is wall-clock time")
-def test_it_leaves_no_thread_and_no_port():
+def test_it_leaves_no_thread_and_no_port(until):
     """Idle, hanging and dripping connections all end with the server."""
     before = len(judge_threads())
     with JudgeServer(script=["good", "hang", "drip"]) as server:
@@ -165,12 +164,8 @@ def test_it_leaves_no_thread_and_no_port():
             connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
             connection.request("POST", "/v1/chat/completions", json.dumps(CHAT))
             connections.append(connection)
-        deadline = time.monotonic() + 5
-        while server.calls < 3 and time.monotonic() < deadline:
-            time.sleep(0.005)
+        until(lambda: server.calls == 3, 60)
         assert len(judge_threads()) >= before + 3
-        started = time.monotonic()
-    assert is_in_time(time.monotonic() - started, 2.0)
     assert len(judge_threads()) == before
     for connection in connections:
         connection.close()
@@ -178,20 +173,16 @@ def test_it_leaves_no_thread_and_no_port():
         call(server, "/models")
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 def test_answers_come_without_delayed_acknowledgement():
-    """A kept connection answers in milliseconds, not in steps of 40."""
+    """The server tells its sockets not to hold small packets back, which costs steps of 40 ms."""
     with JudgeServer(lambda request: "x") as server:
         parts = urlsplit(server.base_url)
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
-        took = []
-        for _ in range(15):
-            started = time.perf_counter()
-            connection.request("POST", "/v1/chat/completions", json.dumps(CHAT))
-            connection.getresponse().read()
-            took.append(time.perf_counter() - started)
+        connection.request("POST", "/v1/chat/completions", json.dumps(CHAT))
+        connection.getresponse().read()
+        (kept,) = server._server._open
+        assert kept.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         connection.close()
-    assert is_in_time(sorted(took)[7], 0.03)
 
 
 def test_the_stand_in_says_that_it_is_one():

@@ -3,12 +3,11 @@
 import base64
 import json
 import random
-import time
 import urllib.parse
 from hashlib import sha256
 
 import pytest
-from machine import is_within
+from counted import calls_of
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import testing
@@ -183,7 +182,6 @@ def test_what_only_begins_like_an_image_stays_as_it_is(text):
     assert captured(text) == text
 
 
-@pytest.mark.alone("it measures")
 @pytest.mark.parametrize(
     "text",
     ["data:image/png;base64," * 50_000, f"{'data:a/b;' * 100_000};base64,", URL * 100,
@@ -194,9 +192,7 @@ def test_what_only_begins_like_an_image_stays_as_it_is(text):
     ids=["heads", "parameters", "many", "huge", "embedded", "run", "wide", "lines", "mixed",
          "percents", "backslashes"],
 )  # fmt: skip
-def test_hostile_data_take_no_time_of_the_app(text):
+def test_hostile_data_take_bounded_work_of_the_app(text):
     """Megabytes of what looks like data, or is."""
     captured("the first call configures the SDK")
-    begun = time.perf_counter()
-    captured(text)
-    assert is_within(time.perf_counter() - begun, 0.1)
+    assert calls_of(lambda: captured(text)) < 80_000

@@ -93,7 +93,7 @@ def test_the_token_is_in_no_command_line(store, tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
     try:
         address = process.stdout.readline().strip()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not seen.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         argument, mode, *page = seen.read_text().splitlines()

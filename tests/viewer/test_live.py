@@ -3,7 +3,6 @@
 import http.client
 import json
 import re
-import time
 from contextlib import closing
 
 import pytest
@@ -61,10 +60,8 @@ def test_a_quiet_stream_ends_by_itself(store, site, quick, monkeypatch):
     monkeypatch.setattr("llmeval_sdk.viewer._site.STREAM_SECONDS", 0.3)
     store.trace()
     known = state_of(site.get())
-    begun = time.monotonic()
     answer = site.get("/events", state=known)
     assert answer.text == f"retry: {RETRY_MS}\n\n"
-    assert time.monotonic() - begun < 15
 
 
 def test_watching_an_idle_store_reads_one_number(store, quick):

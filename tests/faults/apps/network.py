@@ -77,7 +77,7 @@ def considered():
     return stats.pending_judgements + stats.judged.get("agrees", 0) + sum(not_run.values())
 
 
-deadline = time.monotonic() + 30
+deadline = time.monotonic() + 60
 while evaluators and considered() < len(told["wall"]) + 1 and time.monotonic() < deadline:
     time.sleep(0.01)
 told |= {"begun": begun, "ended": time.monotonic()}

@@ -1,10 +1,9 @@
 """`extraction_risk` of values that stand in prose, as in contracts."""
 
-import time
 from dataclasses import replace
 
 import pytest
-from machine import is_within
+from counted import calls_of
 
 from llmeval_sdk.heuristics.extraction import risk
 from llmeval_sdk.heuristics.extraction.risk import extraction_risk
@@ -175,11 +174,8 @@ def test_what_came_along_from_the_next_sentence_is_told():
     ['("' * 20_000, "(the " * 10_000, "1. " * 13_000, "# " * 20_000, '(a "b") ' * 5_000, "A\n" * 20_000],
     ids=["openings", "brackets", "numbers", "marks", "terms", "lines"],
 )  # fmt: skip
-def test_a_hostile_contract_is_read_in_bounded_time(text):
+def test_a_hostile_contract_is_read_with_bounded_work(text):
     """Neither brackets nor headings without an end take more than a linear time."""
-    begun = time.thread_time()
-    extraction_risk.evaluate(
-        Record(value="May 4, 2015", field_config={"name": "effective_date"},
-               retrieved_context=(Chunk(f"{PREAMBLE} {text[:9_000]}"),) * 4)
-    )  # fmt: skip
-    assert is_within(time.thread_time() - begun, 0.5)
+    record = Record(value="May 4, 2015", field_config={"name": "effective_date"},
+                    retrieved_context=(Chunk(f"{PREAMBLE} {text[:9_000]}"),) * 4)  # fmt: skip
+    assert calls_of(lambda: extraction_risk.evaluate(record)) < 40_000

@@ -1,9 +1,9 @@
 """`groundedness_risk`: an answer that goes beyond its context stands out, and says where."""
 
 import random
-import time
 
 import pytest
+from counted import calls_of
 
 from llmeval_sdk import registry
 from llmeval_sdk.heuristics.risk import _context
@@ -238,16 +238,11 @@ def test_any_request_and_chunk_will_do(request_):
         "e\u0301",
     ],
 )
-def test_a_megabyte_takes_no_longer_than_the_cap(unit):
-    """Adversarial repeats on both sides cost a small, fixed amount of CPU."""
+def test_a_megabyte_takes_no_more_work_than_the_cap(unit):
+    """Adversarial repeats on both sides cost a small, fixed amount of work."""
     text = unit * (1_000_000 // len(unit))
-    fastest = 9.9
-    for _ in range(3):
-        _context.forget_contexts()
-        start = time.thread_time()
-        risk(text, (text,), text)
-        fastest = min(fastest, time.thread_time() - start)
-    assert fastest < 0.08
+    _context.forget_contexts()
+    assert calls_of(lambda: risk(text, (text,), text)) < 120_000
 
 
 def test_long_texts_are_capped_and_say_so():

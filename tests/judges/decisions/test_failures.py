@@ -10,7 +10,6 @@ import traceback
 
 import pytest
 from decisions_asked import CHANCES, DATA, KEY, QUESTIONS, WIRES, YES_NO, numbers
-from machine import is_in_time
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models.decisions import HttpDecisions
@@ -62,29 +61,25 @@ def test_a_passing_failure_is_not_noticed(serve, ask, wire):
     assert decision.requests == len(server.decisions) == 4
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 def test_retry_after_is_waited_for_inside_the_deadline(serve, ask):
-    """No earlier than the server asked; where that is too late, the failure comes at once."""
+    """No earlier than the server asked; where that is too late, the failure comes at once.
+
+    A call that waited, even as long as it may, would hang the test.
+    """
     server = serve("overloaded", retry_after=0.4)
-    ask(serve(), "systemone")  # the client's imports are not what is timed
     begun = time.monotonic()
     ask(server, "systemone")
     assert time.monotonic() - begun >= 0.4
-    server = serve(default="rate_limited", retry_after=60)
-    begun = time.monotonic()
-    error = failure(lambda: ask(server, "systemone"))
-    assert is_in_time(time.monotonic() - begun, 2.0)
-    assert (error.type, error.retry_after, len(server.decisions)) == ("rate_limited", 60.0, 1)
+    server = serve(default="rate_limited", retry_after=3_600)
+    error = failure(lambda: ask(server, "systemone", timeout=600.0))
+    assert (error.type, error.retry_after, len(server.decisions)) == ("rate_limited", 3_600.0, 1)
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 def test_one_deadline_holds_for_all_requests_of_a_call(serve, ask):
     """However many questions and attempts, and whatever was answered until then stands."""
     ask(serve(), "logprobs")
     server = serve("good", default="hang")
-    begun = time.monotonic()
-    decision = ask(server, "logprobs", timeout=0.8, request_timeout=0.3, attempts=50)
-    assert is_in_time(time.monotonic() - begun, 2.5)
+    decision = ask(server, "logprobs", timeout=2.0, request_timeout=0.3, attempts=1_000)
     assert numbers(decision) == {
         "groundedness": CHANCES["groundedness"], "tone": "timeout", "helpful": "timeout"
     }  # fmt: skip

@@ -33,10 +33,14 @@ def serve():
 
 @pytest.fixture
 def ask():
-    """Ask a server once, through a client whose waits between attempts are short."""
+    """Ask a server once, through a client whose waits between attempts are short.
+
+    Its imports are there already: they would be a part of the time-out.
+    """
+    asyncio.run(OpenAILLM("first", base_url="http://127.0.0.1:9/v1", api_key="k").warm())
 
     def call(server, *, schema=SCHEMA, llm=None, max_tokens=64, **options):
-        options = {"api_key": KEY, "timeout": 5.0, "backoff": 0.001, **options}
+        options = {"api_key": KEY, "timeout": 30.0, "backoff": 0.001, **options}
         llm = llm or OpenAILLM("stand-in", base_url=server.base_url, **options)
         return asyncio.run(
             llm.complete([Message("user", "question?")], schema=schema, max_tokens=max_tokens)

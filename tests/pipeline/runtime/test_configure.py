@@ -6,7 +6,6 @@ import sys
 import time
 
 import pytest
-from machine import crowding, is_in_time
 
 import llmeval_sdk as llmeval
 from llmeval_sdk import config, registry
@@ -35,19 +34,19 @@ def python(code, **environment):
 
 
 IMPORT = """
-import sys, threading, time
+import sys, threading
 before = set(sys.modules)
-begun = time.perf_counter(); import llmeval_sdk; took = time.perf_counter() - begun
+import llmeval_sdk
+loaded = sorted(set(sys.modules) - before)
 import json
-print(json.dumps([sorted(set(sys.modules) - before), took, threading.active_count()]))
+print(json.dumps([loaded, threading.active_count()]))
 """
 
 
-@pytest.mark.alone("its bar is wall-clock time")
-def test_importing_loads_no_foreign_module_starts_no_thread_and_is_quick():
+def test_importing_loads_few_modules_none_of_them_foreign_and_starts_no_thread():
     """`import llmeval_sdk` is a table of names: everything else is loaded when first used."""
     out, _ = python(IMPORT)
-    loaded, took, threads = json.loads(out)
+    loaded, threads = json.loads(out)
     heavy = {
         "asyncio",
         "sqlite3",
@@ -66,10 +65,8 @@ def test_importing_loads_no_foreign_module_starts_no_thread_and_is_quick():
     assert not heavy & {name.split(".")[0] for name in loaded}
     assert not heavy & set(loaded)
     assert threads == 1
-    for _ in range(4):  # a busy machine may need another attempt
-        if took >= 0.04 * crowding():
-            (_, took, _) = json.loads(python(IMPORT)[0])
-    assert is_in_time(took, 0.04)
+    assert sum(name.startswith("llmeval_sdk") for name in loaded) <= 5
+    assert len(loaded) < 60
 
 
 def test_tracing_a_call_loads_no_third_party_module(tmp_path):

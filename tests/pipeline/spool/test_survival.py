@@ -148,7 +148,7 @@ def test_the_next_start_of_the_app_takes_over(folder):
     assert files(folder)
     app(
         "answer('again')\n"
-        "end = time.monotonic() + 30\n"
+        "end = time.monotonic() + 60\n"
         "while llmeval.stats().spool.get('adopted') != 41 and time.monotonic() < end:\n"
         "    time.sleep(0.01)\n"
         "assert llmeval.flush(30).complete"

@@ -70,7 +70,7 @@ def show(broker, server, folder):
     for number in (1, 2):
         env = judging(
             environment(broker.address, folder / f"worker-{number}"), server,
-            LLMEVAL_JUDGE_TIMEOUT="3", LLMEVAL_JUDGE_CONCURRENCY="16",
+            LLMEVAL_JUDGE_TIMEOUT="8", LLMEVAL_JUDGE_CONCURRENCY="16",
         )  # fmt: skip
         workers.append(start_worker(env, "--name", f"worker-{number}", "--concurrency", "1"))
     envs = [

@@ -42,7 +42,6 @@ def test_the_compose_file_is_one():
 
 @pytest.mark.usefixtures("broker")  # skips it where no Redis can run
 @pytest.mark.timeout(420)
-@pytest.mark.alone("a killed worker's messages come back after a time that judgements must keep")
 def test_the_demo_balances(tmp_path):
     """`make demo-fleet` kills a worker, and every judgement has a verdict or a reason."""
     done = subprocess.run(

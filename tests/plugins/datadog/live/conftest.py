@@ -167,7 +167,7 @@ def agent(tmp_path_factory):
     with (folder / "log").open("w") as log:
         process = subprocess.Popen(command, env=env, cwd=folder, stdout=log, stderr=log)
     lab = Lab(port)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while True:
         try:
             lab.get("/info")

@@ -24,7 +24,7 @@ def _quick(monkeypatch):
     short = tempfile.mkdtemp(prefix="llmeval")  # the path of a local socket may not be long
     monkeypatch.setattr("tempfile.tempdir", short)
     yield
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while child_module._started and time.monotonic() < deadline:
         child_module._reap()
         time.sleep(0.01)
