@@ -29,7 +29,6 @@ from llmeval_sdk.model import (
 )
 from llmeval_sdk.model.fields import to_chance
 from llmeval_sdk.model.plain import UnreadableError, built
-from llmeval_sdk.store.history import DERIVED
 
 
 class OtlpEvent(NamedTuple):
@@ -389,7 +388,7 @@ def own_event(record: Mapping[str, Any]) -> EvaluationEvent | None:
 
 def _derived(record: Mapping[str, Any], at: int) -> str:
     content = json.dumps([at, _attributes_in(record)], sort_keys=True, default=str)
-    return DERIVED + blake2b(content.encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return "otlp-" + blake2b(content.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 def _is_part(name: str, details: Mapping[str, Any]) -> bool:

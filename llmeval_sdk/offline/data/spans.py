@@ -165,7 +165,7 @@ def read_trace(value: object) -> Trace:
     trace = value.get("data", value) if isinstance(value, Mapping) else value
     if isinstance(trace, Mapping) and ("resourceSpans" in trace or "resource_spans" in trace):
         spans_of = (span_of(span) for _, span in scoped(trace, "Spans", "spans"))
-        return _trace(hung(map(_of_attributes, spans_of)))
+        return _trace(hung(map(foreign, spans_of)))
     spans = trace.get("spans") if isinstance(trace, Mapping) else trace
     if not isinstance(spans, Sequence) or isinstance(spans, str):
         raise TypeError(
@@ -209,19 +209,14 @@ _TRACE_FIELDS = tuple(
 """What a trace says of its request; the ids of the record are those of the row."""
 
 
-def hung(spans: Iterable[SpanData | tuple[str, str | None] | None]) -> list[SpanData]:
+def hung(spans: Iterable[SpanData | Left]) -> list[Any]:
     """Leave out the spans that speak of no model; what is below them hangs from the next above.
 
     Of each that is left out come its id and its parent's.
     """
-    kept: list[SpanData] = []
-    above: dict[str, str | None] = {}
-    for span in spans:
-        if isinstance(span, SpanData):
-            kept.append(span)
-        elif span is not None:
-            above[span[0]] = span[1]
-    return [_hung(span, above) for span in kept]
+    everything = list(spans)
+    above = dict(span for span in everything if isinstance(span, tuple))
+    return [_hung(span, above) for span in everything if isinstance(span, SpanData)]
 
 
 def _hung(span: SpanData, above: Mapping[str, str | None]) -> SpanData:
@@ -233,13 +228,17 @@ def _hung(span: SpanData, above: Mapping[str, str | None]) -> SpanData:
     return span if parent == span.parent_id else replace(span, parent_id=parent)
 
 
-def _span(span: Mapping[str, object]) -> SpanData | tuple[str, str | None]:
+Left = tuple[str, "str | None"]
+"""The id of a span that speaks of no model, and its parent's."""
+
+
+def _span(span: Mapping[str, object]) -> SpanData | Left:
     """Read a span of ours, of MLflow or of OTLP; they are told apart by their keys."""
     if "start_ns" in span:
         return read_span(span)
     if "traceId" in span or isinstance(span.get("attributes"), list):
-        return _of_attributes(span_of(span))
-    return _of_attributes(_mlflow(span))
+        return foreign(span_of(span))
+    return foreign(_mlflow(span))
 
 
 def _mlflow(span: Mapping[str, Any]) -> OtlpSpan:
@@ -254,14 +253,14 @@ def _mlflow(span: Mapping[str, Any]) -> OtlpSpan:
     )
 
 
-def _of_attributes(span: OtlpSpan) -> SpanData | tuple[str, str | None]:
+def foreign(span: OtlpSpan) -> ForeignSpan | Left:
     """Read a span of another library; of one that speaks of no model, its id and its parent's."""
     data = finished(
         span,
-        trace_id="",
+        trace_id=span.trace_id,
         span_id=span.id,
         parent_id=span.parent,
-        name="",
+        name=span.name,
         times=(span.start_ns, span.end_ns),
     )
     return (span.id, span.parent) if data is None else data
