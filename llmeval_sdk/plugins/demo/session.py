@@ -31,7 +31,6 @@ from llmeval_sdk.store.dump import DumpScope, dump
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.testing.judge_server import MODEL, JudgeServer
-from llmeval_sdk.text.terminal import plural
 
 
 JUDGE, RISK = "context_recall_llm", "extraction_risk"
@@ -240,8 +239,10 @@ def _show_judge(results: Sequence[Result], judge: str) -> None:
     reasons.update(f"error: {verdict.error.type}" for verdict in verdicts if verdict.error)
     cost = sum((v.usage.cost_usd or 0.0) for v in verdicts if v.usage is not None)
     rules = " (rules on shared words, no model)" if judge == MODEL else ""
-    heading(f"Escalation: low recall or a hit limit asks {JUDGE}. Verdicts of {judge}{rules}")
-    say_wrapped(f"{plural(len(judged), 'verdict')}, mean {_average(judged)}, for ${cost:.4f}")
+    heading(f"Escalation: low recall or a hit limit asks {JUDGE}")
+    say_wrapped(
+        f"Verdicts of {judge}{rules}: {len(judged)}, mean {_average(judged)}, for ${cost:.4f}"
+    )
     for reason, count in reasons.most_common():
         say_wrapped(f"{count} not judged: {reason}")
 
