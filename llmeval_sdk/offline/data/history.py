@@ -15,15 +15,15 @@ from dataclasses import replace
 from typing import Any, BinaryIO, NamedTuple
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.exporters.otlp.reading import is_ours, own_event, own_span, scoped, span_of
 from llmeval_sdk.model import Evaluation, EvaluationEvent, NotRun, Record, SpanData, Target
 from llmeval_sdk.model.plain import MAX_TEXT, UnreadableError, built, checked, known_fields
 from llmeval_sdk.model.records import OWNERS
 from llmeval_sdk.offline.data.exported import ADDED, EVENTS, OWN, TRUTH
+from llmeval_sdk.offline.data.own_otlp import is_ours, own_event, own_span
 from llmeval_sdk.offline.data.source import MAX_DEPTH, check_size, read_json
-from llmeval_sdk.offline.data.spans import Left, foreign, hung
 from llmeval_sdk.process.reading import BadLine, numbered_lines
 from llmeval_sdk.store.history import Arrival, arrival
+from llmeval_sdk.tracing.foreign.files import Left, foreign, hung, scoped, span_of
 from llmeval_sdk.tracing.foreign.reading import answered, families, naming_its_model
 from llmeval_sdk.tracing.internals import adopted, span_data
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from llmeval_sdk.exporters.otlp.reading import OtlpSpan, scoped, span_of
 from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Failure, Record, SpanData
 from llmeval_sdk.model.chat import to_answer
@@ -22,11 +21,11 @@ from llmeval_sdk.model.span_fields import DATA_FIELDS, Form
 from llmeval_sdk.store.dump import DumpScope, dump
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.tracing.foreign import conventions, messages
+from llmeval_sdk.tracing.foreign.files import Left, foreign, hung, mlflow_span, scoped, span_of
 from llmeval_sdk.tracing.foreign.reading import (
     ForeignSpan,
     answered,
     contributions_to,
-    finished,
     naming_its_model,
 )
 
@@ -209,61 +208,13 @@ _TRACE_FIELDS = tuple(
 """What a trace says of its request; the ids of the record are those of the row."""
 
 
-def hung(spans: Iterable[SpanData | Left]) -> list[Any]:
-    """Leave out the spans that speak of no model; what is below them hangs from the next above.
-
-    Of each that is left out come its id and its parent's.
-    """
-    everything = list(spans)
-    above = dict(span for span in everything if isinstance(span, tuple))
-    return [_hung(span, above) for span in everything if isinstance(span, SpanData)]
-
-
-def _hung(span: SpanData, above: Mapping[str, str | None]) -> SpanData:
-    parent = span.parent_id
-    for _ in range(len(above)):
-        if parent is None or parent not in above:
-            break
-        parent = above[parent]
-    return span if parent == span.parent_id else replace(span, parent_id=parent)
-
-
-Left = tuple[str, "str | None"]
-"""The id of a span that speaks of no model, and its parent's."""
-
-
 def _span(span: Mapping[str, object]) -> SpanData | Left:
     """Read a span of ours, of MLflow or of OTLP; they are told apart by their keys."""
     if "start_ns" in span:
         return read_span(span)
     if "traceId" in span or isinstance(span.get("attributes"), list):
         return foreign(span_of(span))
-    return foreign(_mlflow(span))
-
-
-def _mlflow(span: Mapping[str, Any]) -> OtlpSpan:
-    context = span.get("context") or {}
-    return OtlpSpan(
-        str(span.get("span_id") or context.get("span_id")),
-        span.get("parent_span_id") or span.get("parent_id") or None,
-        int(span.get("start_time_unix_nano") or span.get("start_time") or 0),
-        int(span.get("end_time_unix_nano") or span.get("end_time") or 0),
-        dict(span.get("attributes") or {}),
-        (),
-    )
-
-
-def foreign(span: OtlpSpan) -> ForeignSpan | Left:
-    """Read a span of another library; of one that speaks of no model, its id and its parent's."""
-    data = finished(
-        span,
-        trace_id=span.trace_id,
-        span_id=span.id,
-        parent_id=span.parent,
-        name=span.name,
-        times=(span.start_ns, span.end_ns),
-    )
-    return (span.id, span.parent) if data is None else data
+    return foreign(mlflow_span(span))
 
 
 def _of_info(info: object, data: Mapping[str, object]) -> dict[str, Any]:
