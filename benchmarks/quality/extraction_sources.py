@@ -11,13 +11,17 @@ from pathlib import Path
 from extraction_data import Case, Question, Searcher, kind_of, run, words
 from rapidfuzz import fuzz
 
+
+sys.path.append(str(Path(__file__).parents[2] / "examples"))
+
+from extract_fields import documents, grading
+from extract_fields.app import LIMITS, find, vote
+from extract_fields.documents import FIELDS, Document
+from extract_fields.search import Index
+from extract_fields.search import search as hybrid_search
+
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.fields import to_chunks, to_extractions
-from llmeval_sdk.plugins.demo import documents, grading
-from llmeval_sdk.plugins.demo.app import LIMITS, find, vote
-from llmeval_sdk.plugins.demo.documents import FIELDS, Document
-from llmeval_sdk.plugins.demo.search import Index
-from llmeval_sdk.plugins.demo.search import search as hybrid_search
 from llmeval_sdk.text.amounts import only_date, same
 from llmeval_sdk.text.folding import fold
 

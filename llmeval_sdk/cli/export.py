@@ -196,7 +196,7 @@ otlp     OTLP JSON, one request per line: spans, then their evaluations as log
 In JSON lines and Parquet, a workflow or agent span has the chunks and extractions of the
 spans below it and their `total_usage`, so that `llmeval evaluate day.jsonl` sees what the
 evaluators saw live; what it holds itself there is in `own`. Each of the other spans names
-in `within` the span it belongs to. `llmeval import` reads all three formats.
+in `within` the span it belongs to. `llmeval import` reads JSON lines and OTLP.
 
 Spans are written in the order in which they reached the store, with all their scores and
 feedback. Texts are those of the store: if the app redacts, they are redacted.

@@ -8,19 +8,20 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk import config
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_json, add_store
-from llmeval_sdk.cli.output import advancing, say_json, say_wrapped, tracked
+from llmeval_sdk.cli.output import advancing, say_json, say_wrapped
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.model import DAY_NS
 from llmeval_sdk.store.files import path_of
-from llmeval_sdk.store.history import Arrival, HistoryWriter, Taken, batches
+from llmeval_sdk.store.history import WAIT_SECONDS, Arrival, Taken, batches, take_in
+from llmeval_sdk.store.writer import StoreWriter
 from llmeval_sdk.text.terminal import megabytes, printable
 
 
@@ -29,13 +30,10 @@ if TYPE_CHECKING:
     from llmeval_sdk.offline.data.history import HistoryReader, Unreadable
 
 
-_STEP = 100
-"""Lines between two looks at how much of a file is read."""
 SHOWN = 20
 """How many of the lines that were left out are printed, each with the reason."""
 _STDIN = "-"
-_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
-_FORMATS = ("jsonl", "otlp", "parquet")
+_GZIP = b"\x1f\x8b"
 _NOUNS = {
     "spans": ("span", "spans"),
     "evaluations": ("evaluation", "evaluations"),
@@ -49,8 +47,9 @@ example:
   llmeval import day.jsonl
   zcat traces.otlp.jsonl.gz | llmeval import - --store history.db
 
+Each line of a file says what it is:
+
 jsonl    all that `llmeval export` writes, as it was
-parquet  the same, but text of a list or mapping in a request or response becomes one
 otlp     requests in JSON, one per line, of `llmeval export` or a collector's file exporter.
          They lack judges that did not run, what judges cost, tokens of spans that call no
          model, and of an answer all but its text. Of other libraries, spans that speak of
@@ -81,7 +80,6 @@ def add(subparsers: Commands) -> None:
         help="a file, maybe .gz; - is standard input",
     )  # fmt: skip
     add_store(parser, "the store to write")
-    parser.add_argument("--format", choices=_FORMATS, help="default: told by the content")
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -93,13 +91,13 @@ def run(args: argparse.Namespace) -> int:
     settings = config.from_environment(problems=[])
     store = path_of(args.store or settings.store)
     _check(args.files, store)
-    reader, outcome = HistoryReader(args.format), _Outcome()
-    with closing(HistoryWriter(store)) as writer:
+    reader, outcome = HistoryReader(), _Outcome()
+    with closing(StoreWriter(store, 0, 0, busy_timeout=WAIT_SECONDS)) as writer:
         for name in args.files:
             label = f"{name}, " if len(args.files) > 1 else ""
-            with _opened(name, reader, args.format, label) as items:
-                for batch in batches(outcome.readable(items)):
-                    outcome.add(writer.take_in(batch))
+            for batch in batches(outcome.readable(_items(name, reader, label))):
+                outcome.add(take_in(writer, batch))
+        outcome.add(take_in(writer, []))  # so that there is a store although nothing was in a file
     if args.json:
         ignored = {"unknown_fields": dict(reader.unknown), "not_for_a_store": dict(reader.others)}
         say_json({"store": str(store), **outcome.as_plain(), **ignored})
@@ -154,17 +152,13 @@ class _Outcome:
         self.conflicts += taken.conflicts
         for place, why in taken.told:
             self._show(place, why)
-        if taken.oldest_ns is not None:
-            self.oldest_ns = min(taken.oldest_ns, self.oldest_ns)
+        self.oldest_ns = min(taken.oldest_ns or self.oldest_ns, self.oldest_ns)
 
     def as_plain(self) -> dict[str, Any]:
         """Return all counts, for ``--json``."""
-        return {
-            "new": {table: self.new[table] for table in _NOUNS},
-            "already_there": {table: self.known[table] for table in _NOUNS},
-            "conflicts": {table: self.conflicts[table] for table in _NOUNS},
-            "unreadable": self.unreadable,
-        }
+        counts = {"new": self.new, "already_there": self.known, "conflicts": self.conflicts}
+        plain = {name: {table: of[table] for table in _NOUNS} for name, of in counts.items()}
+        return {**plain, "unreadable": self.unreadable}
 
     def _show(self, place: str, why: str, *, is_end: bool = False) -> None:
         self._shown += 1
@@ -174,40 +168,24 @@ class _Outcome:
             sys.stderr.write(f"more was left out than these {SHOWN}; the summary counts it\n")
 
 
-@contextmanager
-def _opened(
-    name: str, reader: HistoryReader, form: str | None, label: str
-) -> Iterator[Iterator[Arrival | Unreadable]]:
-    """Lend what is read of one file, which advances a progress bar."""
-    from llmeval_sdk.offline.data.history import rows_in
-
+def _items(name: str, reader: HistoryReader, label: str) -> Iterator[Arrival | Unreadable]:
+    """Yield what is read of one file, and advance a progress bar by what was read of it."""
     with ExitStack() as stack:
-        path = Path(name)
         is_stdin = name == _STDIN
-        file: Any = sys.stdin.buffer if is_stdin else stack.enter_context(path.open("rb"))
-        begins = file.peek(4)[:4]
-        if form == "parquet" or (form is None and begins == _PARQUET):
-            if is_stdin:
-                raise ConfigurationError("Parquet cannot be read from standard input: name a file")
-            yield tracked(reader.parquet(path, label), total=rows_in(path), what="importing")
-            return
-        lines: Any = gzip.GzipFile(fileobj=file) if begins.startswith(_GZIP) else file
+        file: Any = sys.stdin.buffer if is_stdin else stack.enter_context(Path(name).open("rb"))
+        if file.peek(4).startswith(b"PAR1"):
+            raise ConfigurationError(
+                f"{name} is Parquet: export JSON lines, which can be read back"
+            )
+        lines: Any = gzip.GzipFile(fileobj=file) if file.peek(2).startswith(_GZIP) else file
         size = None if is_stdin else os.fstat(file.fileno()).st_size or None
-        advance = stack.enter_context(advancing("importing", size))
-        yield _advanced(reader.lines(lines, label), file if size else None, advance)
-
-
-def _advanced(
-    items: Iterator[Arrival | Unreadable], file: BinaryIO | None, advance: Callable[[int], object]
-) -> Iterator[Arrival | Unreadable]:
-    """Pass items on, and advance the bar by what was read of the file."""
-    before = 0
-    for number, item in enumerate(items):
-        yield item
-        if file is not None and number % _STEP == 0:
-            here = file.tell()
-            advance(here - before)
-            before = here
+        advance, before = stack.enter_context(advancing("importing", size)), 0
+        for item in reader.lines(lines, label):
+            yield item
+            if size is not None:
+                here = file.tell()
+                advance(here - before)
+                before = here
 
 
 def _say(outcome: _Outcome, reader: HistoryReader, store: Path, settings: Settings) -> None:

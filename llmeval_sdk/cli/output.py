@@ -1,4 +1,4 @@
-"""Prints what commands say: with rich on a terminal if it is installed, else as plain text."""
+"""Prints what commands say, as plain text that people and tools can read."""
 
 from __future__ import annotations
 
@@ -53,11 +53,7 @@ def say_wrapped(text: str, indent: str = "", *, label: str = "") -> None:
 
 def heading(text: str) -> None:
     """Print a headline with an empty line above it."""
-    console = _console()
-    if console is None:
-        say(f"\n{text}")
-    else:
-        console.print(f"\n{escaped(text)}", style="bold", markup=False, highlight=False)
+    say(f"\n{text}")
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: str = "") -> None:
@@ -75,12 +71,8 @@ def table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: str 
     right = [title in right_aligned for title in titles]
     if width is not None and _width_of(titles, cells) > width:
         _stacked(titles, cells, right, width)
-        return
-    console = _console()
-    if console is None:
-        _plain_table(titles, cells, right)
     else:
-        _rich_table(console, titles, cells, right)
+        _plain_columns([list(titles), *cells], right)
 
 
 def columns(rows: Sequence[Sequence[str]]) -> None:
@@ -151,21 +143,6 @@ def _terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def _console() -> Any:
-    """Return rich's console for a terminal; pipes and files get text that tools can read."""
-    if not sys.stdout.isatty():
-        return None
-    try:
-        from rich.console import Console
-    except ImportError:
-        return None
-    return Console()
-
-
-def _plain_table(titles: Sequence[str], rows: list[list[str]], right: list[bool]) -> None:
-    _plain_columns([list(titles), *rows], right)
-
-
 def _plain_columns(rows: list[list[str]], right: Sequence[bool] = ()) -> None:
     right = right or [False] * len(rows[0])
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -189,7 +166,7 @@ def _says(cell: str) -> bool:
 
 def _width_of(titles: Sequence[str], rows: list[list[str]]) -> int:
     columns = zip(titles, *rows, strict=True)
-    return sum(max(map(len, column)) for column in columns) + 3 * len(titles)  # as rich pads them
+    return sum(max(map(len, column)) + 2 for column in columns) - 2
 
 
 def _stacked(titles: Sequence[str], rows: list[list[str]], right: list[bool], width: int) -> None:
@@ -226,18 +203,3 @@ def _filled(text: str, width: int) -> list[str]:
         text, max(width, 20), break_long_words=False, break_on_hyphens=False, drop_whitespace=False
     )
     return [line.strip() for line in lines]
-
-
-def _rich_table(
-    console: Any, titles: Sequence[str], rows: list[list[str]], right: list[bool]
-) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for title, flush in zip(titles, right, strict=True):
-        found.add_column(Text(title), justify="right" if flush else "left", overflow="fold")
-    for row in rows:
-        found.add_row(*map(Text, row))
-    console.print(found)

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from llmeval_sdk.errors import DataError, LlmevalError
-from llmeval_sdk.model import Evaluation, Failure
 from llmeval_sdk.offline.report.aggregate import Aggregate, RunFacts, from_plain, run_of
-from llmeval_sdk.offline.report.compare import MAX_TEXT, Change, RowPair, compare, says, step_of
+from llmeval_sdk.offline.report.compare import Comparison, compare
 from llmeval_sdk.offline.report.report import Report
-from llmeval_sdk.offline.report.row import PROBABILITY, Row, texts
+from llmeval_sdk.offline.report.row import PROBABILITY, Row
 from llmeval_sdk.offline.report.storage import RUN, file_ends, folder_ends
 from llmeval_sdk.offline.report.summary import MetricLine, headline, lines, worst
 from llmeval_sdk.statistics.mean import Estimate
@@ -76,29 +75,6 @@ class Listing(NamedTuple):
     """How many older ones are not listed."""
 
 
-class ShownRow(NamedTuple):
-    """One row as a page shows it."""
-
-    id: str
-    texts: Mapping[str, str]
-    """Request, answer and what was expected, by the names of the columns."""
-    error: Failure | None
-    """What the model raised on it."""
-    evaluations: Mapping[str, Evaluation]
-    """Those that say anything."""
-    most_text: int = MAX_TEXT
-    """How many characters of a text are shown."""
-
-
-class ShownPair(NamedTuple):
-    """One row of two reports as a page shows it."""
-
-    before: ShownRow
-    after: ShownRow
-    steps: Mapping[str, float | None]
-    """By how much each evaluator got better, or worse if that is negative; see `step_of`."""
-
-
 @dataclass(frozen=True, slots=True)
 class OpenedReport:
     """One report as a page shows it."""
@@ -107,28 +83,9 @@ class OpenedReport:
     problems: tuple[str, ...]
     lines: tuple[tuple[MetricLine, Estimate | None], ...]
     """The metrics with their intervals."""
-    worst: tuple[ShownRow, ...]
+    worst: tuple[Row, ...]
     rows: int
     about: SavedReport
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedReports:
-    """Two reports as a page shows them."""
-
-    changes: tuple[Change, ...]
-    worse: frozenset[str]
-    """The metrics that surely got worse, seen together."""
-    lost: tuple[str, ...]
-    unrated: Mapping[str, int]
-    """How many rows evaluators rated before and do not rate now."""
-    pairs: int
-    only_before: int
-    only_after: int
-    regressed: int
-    changed: int
-    rows: tuple[ShownPair, ...]
-    """The worst changes first."""
 
 
 MAX_REPORTS = 200
@@ -193,7 +150,7 @@ class SavedReports:
         Raises:
             LlmevalError: the report cannot be read; the message says why.
         """
-        with _readable(name):
+        with readable(name):
             report = self._load(name)
 
             def rows_with_ticks() -> Iterator[Row]:
@@ -201,7 +158,7 @@ class SavedReports:
                     tick(1)
                     yield row
 
-            rows = [_shown(row) for row in worst(rows_with_ticks(), MAX_WORST)]
+            rows = worst(rows_with_ticks(), MAX_WORST)
             estimates = _estimates(report.aggregate)
             metrics = [(line, estimates.get((line.evaluator, line.path))) for line in lines(report)]
             return OpenedReport(
@@ -213,31 +170,18 @@ class SavedReports:
                 self._summary(name, 0),
             )
 
-    def compared(self, now: str, before: str, tick: Callable[[int], None]) -> ComparedReports:
+    def compared(self, now: str, before: str, tick: Callable[[int], None]) -> Comparison:
         """Compare two reports as `Report.compare` does; ``tick`` is told of each row that was read.
 
         Raises:
             LlmevalError: a report cannot be read, or they have no row in common.
         """
-        with _readable(before):
+        with readable(before):
             baseline = self._load(before)
-        with _readable(now):
+        with readable(now):
             report = self._load(now)
-        with _readable(f"{before} or {now}"):
-            comparison = compare(report, baseline, tick=tick)
-            rows = [_shown_pair(pair) for pair in comparison.rows]
-        return ComparedReports(
-            comparison.changes,
-            frozenset(change.path for change in comparison.worse),
-            comparison.lost,
-            comparison.unrated,
-            comparison.pairs,
-            comparison.only_before,
-            comparison.only_after,
-            comparison.regressed,
-            comparison.changed,
-            tuple(rows),
-        )
+        with readable(f"{before} or {now}"):
+            return compare(report, baseline, tick=tick)
 
     def size(self, name: str) -> int | None:
         """Return how many rows a report says it has."""
@@ -268,7 +212,7 @@ class SavedReports:
     def _summary(self, name: str, changed_ns: int) -> SavedReport:
         path = self.folder / name
         try:
-            with _readable(name):
+            with readable(name):
                 header, end = folder_ends(path) if path.is_dir() else file_ends(path)
                 if end is None:
                     return SavedReport(
@@ -295,7 +239,7 @@ class SavedReports:
 
 
 @contextmanager
-def _readable(name: str) -> Iterator[None]:
+def readable(name: str) -> Iterator[None]:
     """Turn any failure inside the block into a `DataError` that names the report."""
     try:
         yield
@@ -322,17 +266,6 @@ def _answers(aggregate: Aggregate) -> Iterator[EvaluatorMean]:
     for path, share in aggregate.answer_shares().items():
         name = path.partition("/")[0]
         yield EvaluatorMean(name, path, share.mean, share.low, share.high, aggregate.answerable)
-
-
-def _shown(row: Row) -> ShownRow:
-    evaluations = {name: item for name, item in row.evaluations.items() if says(item)}
-    return ShownRow(row.id, dict(texts(row)), row.error, evaluations)
-
-
-def _shown_pair(pair: RowPair) -> ShownPair:
-    before, after = pair.before.evaluations, pair.after.evaluations
-    steps = {name: step_of(before.get(name), now) for name, now in after.items()}
-    return ShownPair(_shown(pair.before), _shown(pair.after), steps)
 
 
 def _estimates(aggregate: Aggregate) -> dict[tuple[str, str], Estimate]:

@@ -8,34 +8,26 @@ is written in one transaction, so that an import that breaks off can simply be r
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import sys
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import NamedTuple
 
-from llmeval_sdk.errors import ConfigurationError
+from llmeval_sdk.errors import ConfigurationError, ExportError
 from llmeval_sdk.model import EvaluationEvent, NotRun, SpanData
 from llmeval_sdk.store import encode
 from llmeval_sdk.store.encode import COLUMNS, Row, cell
-from llmeval_sdk.store.files import Unusable, is_locked, open_file, path_of
 from llmeval_sdk.store.requests import settle_requests
-from llmeval_sdk.store.texts import Bodies, LongTexts, columns_of, replace
-from llmeval_sdk.store.writer import REFUSED
+from llmeval_sdk.store.texts import Bodies, LongTexts, replace
+from llmeval_sdk.store.writer import StoreWriter, insert_rows
 
 
 WAIT_SECONDS = 60.0
 """How long an import waits for other processes that write the store."""
-CACHE_KIB = 256_000
-"""Memory for pages of the file: ids are random, so each of them needs another page of an index."""
-WAL_PAGES = 131_072
-"""Pages of the log (512 MB) from which on it is moved into the file: most were changed again by
-then, and are written once."""
 BATCH = 10_000
 """Arrivals that are written in one transaction, in about two seconds, for which an app that writes
 the same store waits. With fewer, the same pages of the indices are written more often."""
@@ -43,15 +35,6 @@ BATCH_CHARACTERS = 64 << 20
 IMPORTED = "imported"
 """The key in the table ``meta`` of the rows that no process of an app wrote."""
 MAX_RANGES = 10_000
-_IDS = 500
-_TABLES = ("evaluations", "feedback", "not_run")
-_READERS: dict[str, Callable[[Row], Any]] = {
-    "spans": encode.span_of,
-    "evaluations": encode.evaluation_of,
-    "feedback": encode.evaluation_of,
-    "not_run": encode.not_run_of,
-}
-_T = TypeVar("_T")
 
 
 class EventRow(NamedTuple):
@@ -70,30 +53,21 @@ class Arrival(NamedTuple):
     """As messages name it: ``line 17``."""
     span: Row | None
     events: list[EventRow]
-    is_whole: bool
-    """Whether the file carries all that a store holds, so that it can be compared."""
     characters: int
     """The length of its texts."""
 
 
 def arrival(
-    place: str,
-    span: SpanData | None,
-    events: Iterable[EvaluationEvent | NotRun] = (),
-    *,
-    is_whole: bool,
+    place: str, span: SpanData | None, events: Iterable[EvaluationEvent | NotRun] = ()
 ) -> Arrival:
     """Make an arrival of nouns; raises ``ValueError`` for an id that no store can hold."""
     row = None if span is None else encode.span_row(span)
     rows = list(map(_event_row, events))
     for event in rows:
         event.row[_ID].encode()  # with half a surrogate pair it would not be known again
-    length = sum(map(_length, (row or (), *(event.row for event in rows))))
-    return Arrival(place, row, rows, is_whole, length)
-
-
-def _length(row: Row) -> int:
-    return sum([len(value) for value in row if type(value) is str])
+    everything = (row or (), *(event.row for event in rows))
+    length = sum(len(value) for values in everything for value in values if type(value) is str)
+    return Arrival(place, row, rows, length)
 
 
 def _event_row(event: EvaluationEvent | NotRun) -> EventRow:
@@ -106,6 +80,20 @@ def _event_row(event: EvaluationEvent | NotRun) -> EventRow:
         with suppress(Exception):  # what cannot be read as fields is in the evaluation all the same
             fields = encode.field_rows(event)
     return EventRow("evaluations", encode.evaluation_row(event), fields)
+
+
+def batches(arrivals: Iterable[Arrival]) -> Iterator[list[Arrival]]:
+    """Yield arrivals, as many at a time as are to be written in one transaction."""
+    batch: list[Arrival] = []
+    characters = 0
+    for arrival in arrivals:
+        batch.append(arrival)
+        characters += arrival.characters
+        if len(batch) >= BATCH or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
 
 
 @dataclass(slots=True)
@@ -123,249 +111,148 @@ class Taken:
     """When the first of the new spans began."""
 
 
-class HistoryWriter:
-    """Writes arrivals to a store, which is created if there is none yet.
-
-    Unlike the writer of an app it deletes nothing that is too old or too much.
+def take_in(writer: StoreWriter, arrivals: Sequence[Arrival]) -> Taken:
+    """Write what is new in some arrivals, in one transaction.
 
     Raises:
-        ConfigurationError: the file cannot be used; the message says why.
+        ConfigurationError: the file cannot be written; nothing of the arrivals is.
     """
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = path_of(path)
-        self._connection = self._patiently(lambda: open_file(self.path))
-        self._connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}").fetchall()
-        self._connection.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}").fetchall()
-
-    def take_in(self, arrivals: Sequence[Arrival]) -> Taken:
-        """Write what is new in some arrivals, in one transaction.
-
-        Raises:
-            ConfigurationError: the file cannot be written; nothing of the arrivals is.
-        """
-        return self._patiently(lambda: self._once(arrivals))
-
-    def close(self) -> None:
-        """Close the file."""
-        self._connection.close()
-
-    def _once(self, arrivals: Sequence[Arrival]) -> Taken:
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            taken = take_in(connection, arrivals)
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        return taken
-
-    def _patiently(self, work: Callable[[], _T]) -> _T:
-        deadline = time.monotonic() + WAIT_SECONDS
-        while True:
-            try:
-                return work()
-            except (Unusable, sqlite3.Error) as error:
-                if not is_locked(error) or time.monotonic() > deadline:
-                    raise ConfigurationError(
-                        f"{self.path} cannot be written: {error}\n"
-                        "What was imported so far is in it whole: run the import again."
-                    ) from error
-                time.sleep(0.005)
+    try:
+        taken = writer.transact(partial(_take_in, arrivals=arrivals))
+    except ExportError as error:
+        why = f"{error}\nWhat was imported so far is in it whole: run the import again."
+        raise ConfigurationError(f"the store cannot be written: {why}") from error
+    if writer.fallback_reason is not None:
+        raise ConfigurationError(
+            writer.fallback_reason.removesuffix("; scores are kept in memory only")
+        )
+    return taken
 
 
-def take_in(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> Taken:
+def _take_in(connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> Taken:
     """Write what is new in some arrivals, inside the caller's transaction."""
-    held = _Held(connection, arrivals)
-    before = _last_rows(connection)
-    taken = Taken()
+    held, before, taken = _Held(connection, arrivals), _last_rows(connection), Taken()
     rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
     for arrival in arrivals:
-        _take(arrival, held, taken, rows)
+        if arrival.span is not None and not _take_span(arrival, held, taken, rows):
+            continue
+        for table, event, fields in arrival.events:
+            row = held.with_its_kind(event) if arrival.span is None else event
+            outcome = held.add(table, row)
+            if outcome == "new":
+                rows[table].append(row)
+                rows["fields"] += fields
+            elif outcome == "conflicts":
+                what = f"the store has something else as {row[_NAME]!r} of the span {row[_SPAN]}"
+                taken.told.append((arrival.place, what))
+            getattr(taken, outcome)[table] += 1
     long_texts, bodies = LongTexts(), Bodies()
     rows["spans"] = [long_texts.taken_out(row, bodies) for row in rows["spans"]]
     replace(connection, rows["spans"], bodies, room=sys.maxsize)
     for table, table_rows in rows.items():
-        _insert(connection, table, table_rows)
+        insert_rows(connection, table, table_rows)
     settle_requests(connection, rows["spans"])
     _note_imported(connection, before)
     return taken
 
 
-def _take(arrival: Arrival, held: _Held, taken: Taken, rows: dict[str, list[Row]]) -> None:
-    """Put what is new in one arrival among the rows."""
-    place, row, events, is_whole, _ = arrival
-    is_alone = row is None
-    if row is not None:
-        key = row[_OF_TRACE], row[_OF_SPAN]
-        known = held.spans.get(key)
-        if known is None:
-            held.spans[key] = row
-            rows["spans"].append(row)
-            taken.new["spans"] += 1
-            start = row[_START]
-            taken.oldest_ns = start if taken.oldest_ns is None else min(start, taken.oldest_ns)
-        elif _is_same_span(row, known, is_whole=is_whole):
-            taken.known["spans"] += 1
-        else:
-            taken.conflicts["spans"] += 1
-            what = f"the store has another span {key[1]} in the trace {key[0]}"
-            taken.told.append((place, what))
-            return
-    for table, row, fields in events:
-        row = held.completed(row) if is_alone else row  # noqa: PLW2901
-        known = held.events.get((table, row[_SPAN], row[_ID]))
-        if known is None and not held.has_twin(table, row):
-            held.add(table, row)
-            rows[table].append(row)
-            rows["fields"] += fields
-            taken.new[table] += 1
-        elif known is None or _is_same(table, row, known, is_whole=is_whole):
-            taken.known[table] += 1
-        else:
-            taken.conflicts[table] += 1
-            what = f"the store has something else as {row[_NAME]!r} of the span {row[_SPAN]}"
-            taken.told.append((place, what))
+def _take_span(arrival: Arrival, held: _Held, taken: Taken, rows: dict[str, list[Row]]) -> bool:
+    """Put a span among the rows if it is new; return whether it is not another one's ids."""
+    row = arrival.span or ()
+    key, about = (row[_OF_TRACE], row[_OF_SPAN]), (row[_START], row[_END], row[_OF_KIND])
+    known = held.spans.setdefault(key, about)
+    if known is about:
+        rows["spans"].append(row)
+        taken.new["spans"] += 1
+        taken.oldest_ns = min(about[0], about[0] if taken.oldest_ns is None else taken.oldest_ns)
+    elif known[:2] == about[:2]:
+        taken.known["spans"] += 1
+    else:
+        taken.conflicts["spans"] += 1
+        what = f"the store has another span {key[1]} in the trace {key[0]}"
+        taken.told.append((arrival.place, what))
+        return False
+    return True
 
 
+_ABOUT = ("id", "trace_id", "span_id", "span_kind", "name", "time_ns", "value", "evaluator_kind")
 _COLUMN = {name: place for place, name in enumerate(COLUMNS["evaluations"])}
-_ID, _TRACE, _SPAN, _KIND, _NAME, _TIME = (
-    _COLUMN[name] for name in ("id", "trace_id", "span_id", "span_kind", "name", "time_ns")
-)
+_ID, _TRACE, _SPAN, _KIND, _NAME, _TIME, _VALUE, _BY = (_COLUMN[name] for name in _ABOUT)
 """The tables of what was said of spans begin with the same columns."""
-_SAME = tuple(_COLUMN[name] for name in ("span_id", "name", "time_ns", "value", "evaluator_kind"))
 _OF_TRACE, _OF_SPAN, _OF_KIND, _START, _END = (
     COLUMNS["spans"].index(name) for name in ("trace_id", "span_id", "kind", "start_ns", "end_ns")
 )
 
 
-def _insert(connection: sqlite3.Connection, table: str, rows: list[Row]) -> None:
-    """Write rows; those of the table ``fields`` may be there from an evaluation that is gone."""
-    columns = COLUMNS[table]
-    marks = ",".join("?" * len(columns))
-    statement = f"INSERT OR REPLACE INTO {table} ({','.join(columns)}) VALUES ({marks})"  # noqa: S608
-    try:
-        connection.executemany(statement, rows)
-    except REFUSED:
-        connection.executemany(statement, [tuple(map(cell, row)) for row in rows])
-
-
 class _Held:
-    """What the store holds under the ids of some arrivals."""
+    """What the store holds under the ids of some arrivals, and what is added to it."""
 
     def __init__(self, connection: sqlite3.Connection, arrivals: Sequence[Arrival]) -> None:
-        ids = _span_ids(arrivals)
-        self.spans: dict[tuple[str, str], Row] = {
-            (row[_OF_TRACE], row[_OF_SPAN]): row for row in _rows(connection, "spans", ids)
+        events = [event.row for arrival in arrivals for event in arrival.events]
+        ids = {arrival.span[_OF_SPAN] for arrival in arrivals if arrival.span is not None}
+        wanted = {
+            "spans": json.dumps(sorted(ids | {row[_SPAN] for row in events})),
+            "events": json.dumps(sorted({row[_ID] for row in events})),
         }
-        self.events: dict[tuple[str, str, str], Row] = {}
-        self._all_may_be_twins = any(not arrival.is_whole for arrival in arrivals)
-        self._derived: dict[Row, bool] = {}
-        """Whether the id of an evaluation was derived, by what makes it unique without one."""
-        for table in _TABLES:
-            for row in _rows(connection, table, ids):
+        self.spans = {
+            (trace, span): (start, end, kind)
+            for trace, span, start, end, kind in connection.execute(_SPANS, wanted)
+        }
+        self._by_id: dict[tuple[str, str, str], tuple[object, Row]] = {}
+        self._twins: set[Row] = set()
+        """What makes an evaluation unique without its id, which OTLP may lack."""
+        for table in ("evaluations", "feedback", "not_run"):
+            query = f"SELECT {','.join(COLUMNS[table])} FROM {table} {_OF_THESE}"  # noqa: S608
+            for row in connection.execute(query, wanted):
                 self.add(table, row)
-        for arrival in arrivals:
-            for table, row, _ in arrival.events:
-                if not row[_SPAN]:
-                    self._look_up(connection, table, row)
 
-    def _look_up(self, connection: sqlite3.Connection, table: str, event: Row) -> None:
-        """Look for an event about no span, of which the store may have any number."""
-        name = "evaluator" if table == "not_run" else "name"
-        query = (
-            f"SELECT {','.join(COLUMNS[table])} FROM {table} "  # noqa: S608
-            f"WHERE {name} = ? AND time_ns = ? AND span_id = ''"
-        )
-        for row in connection.execute(query, tuple(map(cell, (event[_NAME], event[_TIME])))):
-            self.add(table, row)
+    def add(self, table: str, row: Row) -> str:
+        """Note a row; return ``new``, or ``known`` or ``conflicts`` beside one that was noted."""
+        outcome = () if table == "not_run" else (cell(row[_VALUE]), row[_BY])
+        facts = (table, row[_SPAN], row[_NAME], row[_TIME], *outcome)
+        key = (table, row[_SPAN], row[_ID])
+        if key in self._by_id:
+            trace, known = self._by_id[key]
+            is_same = known == facts and trace in (None, row[_TRACE])
+            return "known" if is_same else "conflicts"
+        if facts in self._twins and outcome:
+            return "known"
+        self._by_id[key] = row[_TRACE], facts
+        self._twins.add(facts)
+        return "new"
 
-    def add(self, table: str, row: Row) -> None:
-        """Note a row that the store has, or will have."""
-        self.events[table, row[_SPAN], row[_ID]] = row
-        if table != "not_run" and (self._all_may_be_twins or _is_derived(row)):
-            key = tuple(row[place] for place in _SAME)
-            self._derived[key] = self._derived.get(key, False) or _is_derived(row)
-
-    def has_twin(self, table: str, row: Row) -> bool:
-        """Say whether the store has an evaluation under another id, one of them being derived."""
-        if table == "not_run" or not self._derived:
-            return False
-        is_derived = self._derived.get(tuple(row[place] for place in _SAME))
-        return is_derived is not None and (is_derived or _is_derived(row))
-
-    def completed(self, row: Row) -> Row:
+    def with_its_kind(self, row: Row) -> Row:
         """Say of what kind the span is that an evaluation is about, where only the store knows."""
         known = self.spans.get((row[_TRACE], row[_SPAN]))
         if known is None or row[_KIND] is not None:
             return row
-        return (*row[:_KIND], known[_OF_KIND], *row[_KIND + 1 :])
+        return (*row[:_KIND], known[2], *row[_KIND + 1 :])
 
 
-DERIVED = "otlp-"
-"""Begins the ids of evaluations that came without one, and that their content was made to one."""
-
-
-def _is_derived(row: Row) -> bool:
-    event_id: str = row[_ID]
-    return event_id.startswith(DERIVED)
-
-
-def _span_ids(arrivals: Sequence[Arrival]) -> list[str]:
-    ids = {arrival.span[_OF_SPAN] for arrival in arrivals if arrival.span is not None}
-    ids.update(row[_SPAN] for arrival in arrivals for _, row, _ in arrival.events)
-    return sorted(ids - {""})
-
-
-def _rows(connection: sqlite3.Connection, table: str, ids: Sequence[str]) -> Iterator[Row]:
-    columns, rest = columns_of(table), iter(ids)
-    while part := list(islice(rest, _IDS)):
-        marks = ",".join("?" * len(part))
-        query = f"SELECT {columns} FROM {table} WHERE span_id IN ({marks})"  # noqa: S608
-        yield from connection.execute(query, part)
-
-
-def _is_same_span(row: Row, known: Row, *, is_whole: bool) -> bool:
-    if is_whole:
-        return _is_equal("spans", row, known)
-    return (row[_START], row[_END]) == (known[_START], known[_END])
-
-
-def _is_same(table: str, row: Row, known: Row, *, is_whole: bool) -> bool:
-    if is_whole:
-        return _is_equal(table, row, known)
-    is_same = all(row[place] == known[place] for place in (_NAME, _TIME))
-    return is_same and known[_TRACE] in (None, row[_TRACE])
-
-
-def _is_equal(table: str, row: Row, known: Row) -> bool:
-    """Say whether two rows say the same; an earlier release may have written it in other JSON."""
-    if row == known or tuple(map(cell, row)) == known:
-        return True
-    read = _READERS[table]
-    try:
-        return bool(read(tuple(map(cell, row))) == read(known))
-    except (TypeError, ValueError):
-        return False
+_SPANS = """
+SELECT trace_id, span_id, start_ns, end_ns, kind FROM spans
+WHERE span_id IN (SELECT value FROM json_each(:spans))
+"""
+_OF_THESE = """
+WHERE span_id IN (SELECT value FROM json_each(:spans))
+  AND (span_id <> '' OR id IN (SELECT value FROM json_each(:events)))
+"""
+"""Of events about no span, which the store may have any number of, only those with the same ids."""
 
 
 # Which rows were imported: alarms must not take them for verdicts that arrived late.
 
 
-def _last_rows(connection: sqlite3.Connection) -> list[int]:
-    return list(connection.execute(_LAST).fetchone())
+def _last_rows(connection: sqlite3.Connection) -> Sequence[int]:
+    last: Sequence[int] = connection.execute(_LAST).fetchone()
+    return last
 
 
 def _note_imported(connection: sqlite3.Connection, before: Sequence[int]) -> None:
     """Note the rows that this transaction has written."""
     ranges = imported(connection)
-    for table, first, last in zip(
-        ("evaluations", "not_run"), before, _last_rows(connection), strict=True
-    ):
+    for of_table, first, last in zip(ranges.values(), before, _last_rows(connection), strict=True):
         if last > first:
-            of_table = ranges[table]
             if of_table and of_table[-1][1] == first:
                 of_table[-1] = (of_table[-1][0], last)
             else:
@@ -393,17 +280,3 @@ def imported(connection: sqlite3.Connection) -> dict[str, list[tuple[int, int]]]
 _LAST = """
 SELECT (SELECT ifnull(max(seq), 0) FROM evaluations), (SELECT ifnull(max(seq), 0) FROM not_run)
 """
-
-
-def batches(arrivals: Iterable[Arrival]) -> Iterator[list[Arrival]]:
-    """Yield arrivals, as many at a time as are to be written in one transaction."""
-    batch: list[Arrival] = []
-    characters = 0
-    for arrival in arrivals:
-        batch.append(arrival)
-        characters += arrival.characters
-        if len(batch) >= BATCH or characters >= BATCH_CHARACTERS:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch

@@ -100,7 +100,7 @@ class StoreWriter:
         size = ROWS_BESIDE_FORKS if self._database.forks else TRANSACTION_ROWS
         span_row = partial(self._span_row, bodies=bodies)
         for part in _slices(batch, span_row, refused, size):
-            self._transact(partial(_insert, part, bodies))
+            self.transact(partial(_insert, part, bodies))
         with suppress(ExportError):  # the batch is stored; the next one will prune
             self._prune_if_due()
             self._settle_if_due()
@@ -112,7 +112,7 @@ class StoreWriter:
     def note_losses(self, process: Process, lost: Losses, time_ns: int | None = None) -> None:
         """Add to the note of what a process could not deliver in the hour of a time, or now."""
         at = time.time_ns() if time_ns is None else time_ns
-        self._transact(partial(add_note, process=process, lost=lost, time_ns=at))
+        self.transact(partial(add_note, process=process, lost=lost, time_ns=at))
 
     def prune(self) -> int:
         """Delete what is beyond the bounds, oldest traces first, and return the number of rows.
@@ -128,11 +128,11 @@ class StoreWriter:
 
     def shrink(self) -> bool:
         """Give some free pages of the file back to the disk; return whether there were enough."""
-        return self._transact(_shrink, begin="")
+        return self.transact(_shrink, begin="")
 
     def settle(self) -> None:
         """Move the log into the file, so that freed space is returned to the disk."""
-        self._transact(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), begin="")
+        self.transact(lambda c: c.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall(), begin="")
 
     def _settle_if_due(self) -> None:
         """Keep the log short in a process that forks."""
@@ -158,10 +158,10 @@ class StoreWriter:
             gone = 0
             if by_age and self._max_days:
                 oldest = time.time_ns() - int(self._max_days * DAY_NS)
-                gone += self._transact(partial(_drop_oldest, before_ns=oldest))
-                self._transact(partial(forget_notes, before_ns=oldest))
-            if self._max_bytes and self._transact(live_bytes, begin="") > self._bound:
-                gone += self._transact(_drop_oldest)
+                gone += self.transact(partial(_drop_oldest, before_ns=oldest))
+                self.transact(partial(forget_notes, before_ns=oldest))
+            if self._max_bytes and self.transact(live_bytes, begin="") > self._bound:
+                gone += self.transact(_drop_oldest)
             total += gone
             if not gone or time.monotonic() > deadline:
                 return total
@@ -191,7 +191,7 @@ class StoreWriter:
         self._database.close()
         self._database = Database(lambda: open_memory(self.location), in_memory=True)
 
-    def _transact(self, work: Work[_T], *, begin: str = "BEGIN IMMEDIATE") -> _T:
+    def transact(self, work: Work[_T], *, begin: str = "BEGIN IMMEDIATE") -> _T:
         """Run ``work`` in one transaction, and wait for other processes between tries."""
         deadline = time.monotonic() + self._busy_timeout
         while True:
@@ -289,12 +289,13 @@ def _insert(
     for table, table_rows in part:
         if table == "spans":
             texts.replace(connection, table_rows, bodies)
-        _insert_rows(connection, table, table_rows)
+        insert_rows(connection, table, table_rows)
         if table == "spans":
             settle_requests(connection, table_rows)
 
 
-def _insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row]) -> None:
+def insert_rows(connection: sqlite3.Connection, table: str, table_rows: list[Row]) -> None:
+    """Write rows of a table, in place of those with their keys."""
     start = 0
     for size in _SIZES:
         statement = _STATEMENTS[table, size]

@@ -13,14 +13,9 @@ from starlette.responses import Response
 
 from llmeval_sdk.errors import ConfigurationError, LlmevalError
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.offline.saved import (
-    ComparedReports,
-    OpenedReport,
-    SavedReport,
-    SavedReports,
-    ShownPair,
-    ShownRow,
-)
+from llmeval_sdk.offline.report.compare import MAX_TEXT, Comparison, RowPair, says, step_of
+from llmeval_sdk.offline.report.row import Row, texts
+from llmeval_sdk.offline.saved import OpenedReport, SavedReport, SavedReports, readable
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader, dimensions
 from llmeval_sdk.store.traces import outline_of, traces_like
@@ -214,7 +209,7 @@ def show_report_pair(request: Request) -> Response:
         problem = "Choose two reports: one as it was before, and one as it is now."
         return _problem(request, "Two reports", problem, 400)
 
-    def start() -> BackgroundTask[ComparedReports]:
+    def start() -> BackgroundTask[Comparison]:
         sizes = saved.size(before), saved.size(now)
         total = None if sizes[0] is None or sizes[1] is None else sizes[0] + sizes[1]
         return _background(request).start(
@@ -225,7 +220,10 @@ def show_report_pair(request: Request) -> Response:
 
     return _when_done(
         request, "Two reports", start, "experiments_compared.html",
-        lambda found: {"compared": found, "pairs": [_pair_shown(pair) for pair in found.rows]},
+        lambda found: {
+            "compared": found, "pairs": [_pair_shown(pair) for pair in found.rows],
+            "worse": {change.path for change in found.worse},
+        },
         before=before, now=now,
     )  # fmt: skip
 
@@ -261,7 +259,9 @@ def _when_done(
         task = start()
         if not task.is_done(WAIT_SECONDS):
             return counting_page(request, title, task)
-        return page(request, template, **{**shown(task.result()), **more, "state": ""})
+        with readable(title):
+            about = shown(task.result())
+        return page(request, template, **{**about, **more, "state": ""})
     except (LlmevalError, StoppedError) as error:
         return _problem(request, title, str(error), 422)
 
@@ -273,35 +273,38 @@ def _problem(request: Request, title: str, problem: str, status: int) -> Respons
     )  # fmt: skip
 
 
-def _row_shown(row: ShownRow) -> RowShown:
-    told = dict(row.texts)
+def _row_shown(row: Row) -> RowShown:
+    told = dict(texts(row))
     asked, answer = told.pop("request", ""), told.pop("response", told.pop("value", None))
-    error = f"{row.error.type}: {row.error.message}"[: row.most_text] if row.error else ""
+    error = f"{row.error.type}: {row.error.message}"[:MAX_TEXT] if row.error else ""
     scores = tuple(
         (name, cell_of(evaluation), _why(evaluation))
         for name, evaluation in row.evaluations.items()
+        if says(evaluation)
     )
     return RowShown(
         row.id,
-        marked(asked, limit=row.most_text),
-        None if answer is None else marked(answer, limit=row.most_text),
+        marked(asked, limit=MAX_TEXT),
+        None if answer is None else marked(answer, limit=MAX_TEXT),
         error,
         tuple(
-            (name.replace("_", " "), marked(text, limit=row.most_text))
-            for name, text in told.items()
+            (name.replace("_", " "), marked(text, limit=MAX_TEXT)) for name, text in told.items()
         ),
         scores,
     )
 
 
-def _pair_shown(pair: ShownPair) -> PairShown:
-    before, after = pair.before.evaluations, pair.after.evaluations
+def _pair_shown(pair: RowPair) -> PairShown:
+    before, after = (
+        {name: evaluation for name, evaluation in row.evaluations.items() if says(evaluation)}
+        for row in (pair.before, pair.after)
+    )
     scores = []
     for name in dict.fromkeys((*after, *before)):
         was, now = before.get(name), after.get(name)
         cells = [None if each is None else cell_of(each) for each in (was, now)]
         why = "" if now is None else _why(now)
-        step = pair.steps.get(name)
+        step = step_of(pair.before.evaluations.get(name), pair.after.evaluations.get(name))
         scores.append((name, cells[0], cells[1], why, None if step is None else step > 0))
     scores.sort(key=lambda each: (each[4] is None, each[4] is True))
     return PairShown(_row_shown(pair.before), _row_shown(pair.after), tuple(scores))

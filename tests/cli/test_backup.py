@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import signal
 import sqlite3
 import stat
 import subprocess
@@ -14,7 +12,6 @@ import time
 from contextlib import closing
 
 import pytest
-from services import eventually
 
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.state import HostLedger, SharedText, StateFile, state_path, text_in
@@ -51,13 +48,12 @@ def test_all_that_lies_beside_the_store_is_copied(llmeval, filled, tmp_path):
     done = llmeval("backup", target, "--store", filled.path)
     assert done.returncode == 0, done.stderr
     store = filled.path.name
-    names = {store, f"{filled.path.stem}.ledger", f"{filled.path.stem}.state", "backup.json"}
+    names = {store, f"{filled.path.stem}.ledger", f"{filled.path.stem}.state"}
     assert names_in(target) == names | {"reports/tuesday.jsonl", "datasets/answers/v1.jsonl"}
     for path in (target, *target.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600)
     assert text_in(target / f"{filled.path.stem}.state", "alerts") == "alarms"
     shown = " ".join(done.stdout.split())
-    assert f"llmeval report --store {target / store}" in shown
     assert "stop the app" in shown
     report = llmeval("report", "--store", target / store)
     assert report.returncode == 0, report.stderr
@@ -70,7 +66,7 @@ def test_databases_alone_can_be_copied(llmeval, filled, tmp_path):
     done = llmeval("backup", NAME, "--store", filled.path, "--databases-only", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert set(found["files"]) == names_in(tmp_path / NAME) - {"backup.json"}
+    assert set(found["files"]) == names_in(tmp_path / NAME)
     assert not any("/" in name for name in found["files"])
     assert found["bytes"] == sum(found["files"].values())
 
@@ -130,24 +126,12 @@ def test_state_without_a_store_is_copied(llmeval, tmp_path):
         ledger.update(lambda _: ("books", None))
     done = llmeval("backup", NAME, "--store", path)
     assert done.returncode == 0, done.stderr
-    assert names_in(tmp_path / NAME) == {"llmeval.ledger", "backup.json"}
+    assert names_in(tmp_path / NAME) == {"llmeval.ledger"}
 
 
-def test_a_destination_that_exists_is_kept_unless_forced(llmeval, filled, tmp_path):
-    """With --force an earlier backup is replaced as a whole."""
-    assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
-    (tmp_path / NAME / "reports" / "old.jsonl").write_text("{}")
-    again = llmeval("backup", NAME, "--store", filled.path)
-    assert (again.returncode, "--force" in again.stderr) == (2, True)
-    forced = llmeval("backup", NAME, "--store", filled.path, "--force")
-    assert forced.returncode == 0, forced.stderr
-    assert "reports/old.jsonl" not in names_in(tmp_path / NAME)
-    assert sorted(path.name for path in tmp_path.iterdir() if NAME in path.name) == [NAME]
-
-
-@pytest.mark.parametrize("kind", ["folder", "file", "link", "the store's folder"])
-def test_what_is_no_backup_is_never_replaced(llmeval, filled, tmp_path, kind):
-    """A slip of the hand must not delete somebody's folder."""
+@pytest.mark.parametrize("kind", ["folder", "file", "link", "the store's folder", "a backup"])
+def test_what_is_there_is_never_replaced(llmeval, filled, tmp_path, kind):
+    """A slip of the hand must not delete somebody's folder, nor an earlier backup."""
     target = tmp_path / "precious"
     if kind == "the store's folder":
         target = filled.path.parent
@@ -156,13 +140,14 @@ def test_what_is_no_backup_is_never_replaced(llmeval, filled, tmp_path, kind):
     elif kind == "link":
         (tmp_path / "other").mkdir()
         target.symlink_to(tmp_path / "other")
+    elif kind == "a backup":
+        assert llmeval("backup", target, "--store", filled.path).returncode == 0
     else:
         target.mkdir()
-        (target / "letter").write_text("precious")
     before = sorted(tmp_path.rglob("*"))
-    done = llmeval("backup", target, "--store", filled.path, "--force")
+    done = llmeval("backup", target, "--store", filled.path)
     assert done.returncode == 2
-    assert "is no backup" in " ".join(done.stderr.split())
+    assert "it is there already" in " ".join(done.stderr.split())
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -204,6 +189,7 @@ def test_a_hostile_name_does_no_harm(llmeval, filled, tmp_path):
 
 LIMITED = """
 import resource, sys
+sys.dont_write_bytecode = True  # else the limit cuts the bytecode that later tests read
 resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
 from llmeval_sdk.cli import main
 sys.exit(main(sys.argv[1:]))
@@ -220,54 +206,35 @@ def test_a_full_disk_is_said_and_leaves_nothing(filled, tmp_path):
         cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False,
     )  # fmt: skip
     assert done.returncode == 2, done.stderr
-    assert "cannot be written" in " ".join(done.stderr.split())
+    assert "cannot be copied" in " ".join(done.stderr.split())
     assert not [path for path in tmp_path.iterdir() if NAME in path.name]
 
 
-KILLED = """
+STOPPED = """
 import os, signal, sys
-from llmeval_sdk.cli import backup
-def die(*_):
-    os.kill(os.getpid(), signal.SIGKILL)
-backup._verify = die
-from llmeval_sdk.cli import main
-main(sys.argv[1:])
+from llmeval_sdk.cli import backup, main
+def stop(*_):
+    if sys.argv[1] == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    raise KeyboardInterrupt
+backup._copy_database = stop
+sys.exit(main(sys.argv[2:]))
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_a_kill_in_the_middle_leaves_nothing_under_the_name(llmeval, filled, tmp_path):
-    """The earlier backup stays until the new one is whole; what is left is cleared a day later."""
+@pytest.mark.parametrize(("how", "left"), [("kill", 1), ("interrupt", 0)])
+def test_what_ends_in_the_middle_leaves_nothing_under_the_name(
+    llmeval, filled, tmp_path, how, left
+):
+    """Ctrl-C clears up too; what a kill leaves hinders no later backup."""
+    subprocess.run(
+        [sys.executable, "-c", STOPPED, how, "backup", NAME, "--store", filled.path],
+        cwd=tmp_path, timeout=50, check=False, capture_output=True,
+    )  # fmt: skip
+    assert not (tmp_path / NAME).exists()
+    assert len(list(tmp_path.glob(f".{NAME}.*.partial"))) == left
     assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
-    before = (tmp_path / NAME / "backup.json").read_bytes()
-    for target, force in ((NAME, ["--force"]), ("tuesday", [])):
-        done = subprocess.run(
-            [sys.executable, "-c", KILLED, "backup", target, "--store", filled.path, *force],
-            cwd=tmp_path, timeout=50, check=False,
-        )  # fmt: skip
-        assert done.returncode == -signal.SIGKILL
-    assert (tmp_path / NAME / "backup.json").read_bytes() == before
-    assert not (tmp_path / "tuesday").exists()
-    (left,) = tmp_path.glob(".tuesday.*")
-    os.utime(left, (0, 0))
-    assert llmeval("backup", "tuesday", "--store", filled.path).returncode == 0
-    assert not list(tmp_path.glob(".tuesday.*"))
-
-
-def test_an_interrupt_leaves_nothing(filled, tmp_path):
-    """Ctrl-C in the middle clears up."""
-    slow = "import time, signal\nfrom llmeval_sdk.cli import backup, main\n"
-    slow += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-    slow += "backup._verify = lambda *_: (print('copying', flush=True), time.sleep(50))\n"
-    slow += "import sys; sys.exit(main(sys.argv[1:]))"
-    with subprocess.Popen(
-        [sys.executable, "-c", slow, "backup", NAME, "--store", filled.path],
-        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
-        assert process.stdout.readline() == "copying\n"
-        process.send_signal(signal.SIGINT)
-        process.wait(30)
-    eventually(lambda: not [each for each in tmp_path.iterdir() if NAME in each.name])
 
 
 def test_a_damaged_file_is_named_and_no_backup_is_made(llmeval, filled, tmp_path):
@@ -289,87 +256,6 @@ def test_links_and_pipes_among_reports_are_left_out(llmeval, filled, tmp_path):
     done = llmeval("backup", NAME, "--store", filled.path)
     assert done.returncode == 0, done.stderr
     assert names_in(tmp_path / NAME / "reports") == {"tuesday.jsonl"}
-
-
-def test_a_store_that_was_restored_from_a_backup_is_not_replaced(llmeval, filled, tmp_path):
-    """Its folder has the mark of the backup, and so may a folder above it."""
-    folder = filled.path.parent
-    assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
-    for place in (folder, folder.parent):
-        shutil.copy(tmp_path / NAME / "backup.json", place)
-    (tmp_path / "by_link").symlink_to(folder.parent, target_is_directory=True)
-    for target in (folder, folder.parent, tmp_path / "by_link" / folder.name):
-        done = llmeval("backup", target, "--store", filled.path, "--force")
-        assert done.returncode == 2
-        assert "is no backup" in " ".join(done.stderr.split())
-    assert filled.path.is_file()
-
-
-@pytest.mark.parametrize(
-    "mark", ["", "[1]", "{}", '{"format": 9, "files": {}}', '{"format": 1, "files": 3}']
-)
-def test_a_file_of_that_name_makes_no_backup_of_a_folder(llmeval, filled, tmp_path, mark):
-    """Other programs write a backup.json too."""
-    target = tmp_path / "precious"
-    target.mkdir()
-    (target / "backup.json").write_text(mark)
-    done = llmeval("backup", target, "--store", filled.path, "--force")
-    assert (done.returncode, "is no backup" in " ".join(done.stderr.split())) == (2, True)
-    assert (target / "backup.json").read_text() == mark
-
-
-STOPPED = """
-import os, signal, sys
-from pathlib import Path
-from llmeval_sdk.cli import main
-rename, how = Path.rename, sys.argv.pop(1)
-def stop(self, target):
-    if self.suffix != ".partial":
-        return rename(self, target)
-    if how == "kill":
-        os.kill(os.getpid(), signal.SIGKILL)
-    raise KeyboardInterrupt
-Path.rename = stop
-main(sys.argv[1:])
-"""
-
-
-def stopped(filled, tmp_path, how):
-    """Replace a backup by a process that is stopped between both renames."""
-    subprocess.run(
-        [sys.executable, "-c", STOPPED, how, "backup", NAME, "--store", filled.path, "--force"],
-        cwd=tmp_path, timeout=50, check=False, capture_output=True,
-    )  # fmt: skip
-
-
-def test_an_interrupt_between_the_renames_brings_the_former_backup_back(llmeval, filled, tmp_path):
-    """It has its name again, and nothing lies beside it."""
-    assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
-    before = (tmp_path / NAME / "backup.json").read_bytes()
-    stopped(filled, tmp_path, "interrupt")
-    assert (tmp_path / NAME / "backup.json").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir() if NAME in path.name] == [NAME]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_a_kill_between_the_renames_keeps_both_until_a_new_backup_is_whole(
-    llmeval, filled, tmp_path
-):
-    """However old they are: a backup that fails deletes neither."""
-    assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
-    stopped(filled, tmp_path, "kill")
-    both = list(tmp_path.glob(f".{NAME}.*"))
-    assert len(both) == 2
-    for path in both:
-        os.utime(path, (0, 0))
-    state = state_path(filled.path)
-    whole = state.read_bytes()
-    state.write_bytes(b"no database" * 1_000)
-    assert llmeval("backup", NAME, "--store", filled.path).returncode == 2
-    assert all((path / "backup.json").is_file() for path in both)
-    state.write_bytes(whole)
-    assert llmeval("backup", NAME, "--store", filled.path).returncode == 0
-    assert not list(tmp_path.glob(f".{NAME}.*"))
 
 
 def test_a_backup_takes_the_place_of_what_was_lost(llmeval, filled, tmp_path):

@@ -25,7 +25,6 @@ from llmeval_sdk.model import (
     Usage,
 )
 from llmeval_sdk.offline.data import history
-from llmeval_sdk.process import workers
 
 
 START = 1_767_225_600_123_456_789
@@ -367,7 +366,6 @@ def test_compressed_files_and_standard_input_are_read(llmeval, filled, tmp_path)
         (["-", "-"], "pass - only once"),
         (["text", "--store", "text"], "is the store itself"),
         (["text", "--store", "other.db"], "another program"),
-        (["text", "--format", "parquet"], "not a Parquet file"),
     ],
 )
 def test_what_cannot_run_says_why(llmeval, tmp_path, args, words):
@@ -413,18 +411,14 @@ def spans_in(path):
         return 0
 
 
-# -- Parquet and OTLP -----------------------------------------------------------------------------
+# -- OTLP -----------------------------------------------------------------------------
 
 
-def test_parquet_comes_back(llmeval, filled, tmp_path):
-    """All rows are the same but for a request that is text of a mapping, which becomes one."""
-    pytest.importorskip("pyarrow")
-    assert llmeval("export", "--store", filled.path, "--out", "d.parquet").returncode == 0
-    for expected in ("imported 8 spans, 7", "already there: 8 spans, 7 evaluations, 2 labels and"):
-        done = llmeval("import", "d.parquet", "--store", "new.db")
-        assert (done.returncode, done.stderr) == (0, "")
-        assert expected in done.stdout
-    assert sorted_rows(tmp_path / "new.db") == sorted_rows(filled.path)
+def test_parquet_is_refused_with_what_to_do(llmeval, filled, tmp_path):
+    """It is for other tools and for `llmeval evaluate`; nothing of it is read as lines."""
+    (tmp_path / "d.parquet").write_bytes(b"PAR1 and so on")
+    done = llmeval("import", "d.parquet", "--store", "new.db")
+    assert (done.returncode, "export JSON lines" in " ".join(done.stderr.split())) == (2, True)
 
 
 def test_otlp_comes_back_as_far_as_it_carries(llmeval, filled, tmp_path):
@@ -537,8 +531,6 @@ class _Counted(io.BytesIO):
 def test_spans_of_other_libraries_wait_within_bytes(monkeypatch, at_once):
     """Those that have waited longest come in when the lines of all have so many bytes."""
     monkeypatch.setattr(history, "MAX_WAITING_BYTES", 1 << 20)
-    monkeypatch.setattr(history, "CHUNK", 1 << 17)
-    monkeypatch.setattr(workers.os, "cpu_count", lambda: 1)  # no process of its own, reading ahead
     long = {**CHAT, "gen_ai__input__messages": "x" * 50_000}
     spans = [{**foreign(n, **long), "traceId": f"{n:032x}"} for n in range(1, 201)]
     lines = [otlp(spans[n : n + at_once]) for n in range(0, 200, at_once)]
@@ -634,11 +626,9 @@ def test_only_evaluations_of_ours_are_read_from_logs(llmeval, tmp_path):
         }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["jsonl", "parquet", "otlp"])
+@pytest.mark.parametrize("form", ["jsonl", "otlp"])
 def test_what_an_app_recorded_comes_back(llmeval, tmp_path, form):
     """The store that was frozen has what real calls, judges and people left."""
-    if form == "parquet":
-        pytest.importorskip("pyarrow")
     (tmp_path / "old").mkdir(mode=0o700)
     shutil.copyfile(FROZEN, tmp_path / "old" / "store.db")
     assert (
@@ -658,7 +648,6 @@ def test_what_an_app_recorded_comes_back(llmeval, tmp_path, form):
         changed
         <= {
             "jsonl": set(),
-            "parquet": set(),
             "otlp": {
                 "response", "prompt", "own", "not_run", "evaluations", "feedback", "total_usage",
                 "value", "confidence", "field_config", "retrieval",

@@ -12,7 +12,6 @@ from llmeval_sdk.exporters import _secrets, redaction
 from llmeval_sdk.heuristics.risk import _words
 from llmeval_sdk.plugins.agents import phrases
 from llmeval_sdk.plugins.demo import app as demo
-from llmeval_sdk.plugins.demo import grading
 from llmeval_sdk.text import labels, stated, values
 from llmeval_sdk.text.locales import calendar
 
@@ -24,13 +23,7 @@ LOCALS = {
     "offline/run/experiment.py:_is_id": [{"length": 32}],
     "plugins/agents/origins.py:_is_said_date": [{"day": 7}],
     "plugins/agents/origins.py:_names": [{"stands": r"(?<!\w)word(?!\w)"}],
-    "plugins/demo/app.py:_author": [{"pattern": pattern} for _, pattern in demo._CREDITS],
-    "plugins/demo/app.py:_minimum_python": [{"pattern": pattern} for _, pattern in demo._PYTHONS],
-    "plugins/demo/app.py:_summary": [{"package": "a-b", "name": "a[-_ ]b", "subject": "(the )?a"}],
-    "plugins/demo/grading.py:stated": [
-        {"near": r"python[^\n]{{0,60}}?(?<![\d.]){}(?![\d])", "v": "3.9", "address": "example"}
-    ],
-    "plugins/demo/grading.py:normal": [{"tail": r"(/(en|latest|index\.html?))*/?$"}],
+    "plugins/demo/app.py:_license": [{"pattern": pattern} for pattern in demo.LICENSES.values()],
     "text/amounts.py:_named_dates": [{"there": calendar().months.keys()}],
     "tracing/_capture.py:_lines_around": [{"width": 76}],
     "tracing/_capture.py:_end_of_lines": [{"width": 76}],
@@ -60,8 +53,6 @@ MADE = {
     ],
     "heuristics/risk/_words.py:_refusals": lambda: [_words._refusals()],
     "plugins/agents/phrases.py:_CUES": lambda: [cue for _, cues in phrases._CUES for cue in cues],
-    "plugins/demo/grading.py:NAMES": grading.NAMES.values,
-    "plugins/demo/grading.py:WORDING": grading.WORDING.values,
     "text/labels.py:_pattern": lambda: [
         labels._phrases(None)[word]._pattern for word in [*labels._phrases(None)][::10]
     ],

@@ -16,7 +16,7 @@ from llmeval_sdk.store import encode, texts
 from llmeval_sdk.store.damage import damage_of
 from llmeval_sdk.store.dump import DumpScope, dump
 from llmeval_sdk.store.forgetting import belongings_of, belongings_of_traces, forget
-from llmeval_sdk.store.history import HistoryWriter, arrival
+from llmeval_sdk.store.history import arrival, take_in
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.span_lists import Query, list_page
 from llmeval_sdk.store.traces import longest_calls, texts_of
@@ -285,10 +285,10 @@ def test_an_import_shares_texts_too(path, make):
     """What is imported twice is known, and its texts stand once."""
     passages = [make.text(1_500) for _ in range(3)]
     spans = [retrieval(make, passages) for _ in range(3)]
-    with closing(HistoryWriter(path)) as importer:
+    with closing(StoreWriter(path, 0, 0)) as importer:
         for new in (3, 0):
-            arrivals = [arrival("line", span, is_whole=True) for span in spans]
-            assert importer.take_in(arrivals).new["spans"] == new
+            arrivals = [arrival("line", span) for span in spans]
+            assert take_in(importer, arrivals).new["spans"] == new
     assert list(kept(path).values()) == [3, 3, 3]
     assert spans_in(path) == spans
 

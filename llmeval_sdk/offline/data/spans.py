@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from llmeval_sdk.exporters.otlp.reading import OtlpSpan, scoped, span_of
 from llmeval_sdk.judges.models.prices import total
 from llmeval_sdk.model import JUDGE_TAG, Chunk, Failure, Record, SpanData
 from llmeval_sdk.model.chat import to_answer
@@ -22,11 +21,11 @@ from llmeval_sdk.model.span_fields import DATA_FIELDS, Form
 from llmeval_sdk.store.dump import DumpScope, dump
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.tracing.foreign import conventions, messages
+from llmeval_sdk.tracing.foreign.files import Left, foreign, hung, mlflow_span, scoped, span_of
 from llmeval_sdk.tracing.foreign.reading import (
     ForeignSpan,
     answered,
     contributions_to,
-    finished,
     naming_its_model,
 )
 
@@ -165,7 +164,7 @@ def read_trace(value: object) -> Trace:
     trace = value.get("data", value) if isinstance(value, Mapping) else value
     if isinstance(trace, Mapping) and ("resourceSpans" in trace or "resource_spans" in trace):
         spans_of = (span_of(span) for _, span in scoped(trace, "Spans", "spans"))
-        return _trace(hung(map(_of_attributes, spans_of)))
+        return _trace(hung(map(foreign, spans_of)))
     spans = trace.get("spans") if isinstance(trace, Mapping) else trace
     if not isinstance(spans, Sequence) or isinstance(spans, str):
         raise TypeError(
@@ -209,62 +208,13 @@ _TRACE_FIELDS = tuple(
 """What a trace says of its request; the ids of the record are those of the row."""
 
 
-def hung(spans: Iterable[SpanData | tuple[str, str | None] | None]) -> list[SpanData]:
-    """Leave out the spans that speak of no model; what is below them hangs from the next above.
-
-    Of each that is left out come its id and its parent's.
-    """
-    kept: list[SpanData] = []
-    above: dict[str, str | None] = {}
-    for span in spans:
-        if isinstance(span, SpanData):
-            kept.append(span)
-        elif span is not None:
-            above[span[0]] = span[1]
-    return [_hung(span, above) for span in kept]
-
-
-def _hung(span: SpanData, above: Mapping[str, str | None]) -> SpanData:
-    parent = span.parent_id
-    for _ in range(len(above)):
-        if parent is None or parent not in above:
-            break
-        parent = above[parent]
-    return span if parent == span.parent_id else replace(span, parent_id=parent)
-
-
-def _span(span: Mapping[str, object]) -> SpanData | tuple[str, str | None]:
+def _span(span: Mapping[str, object]) -> SpanData | Left:
     """Read a span of ours, of MLflow or of OTLP; they are told apart by their keys."""
     if "start_ns" in span:
         return read_span(span)
     if "traceId" in span or isinstance(span.get("attributes"), list):
-        return _of_attributes(span_of(span))
-    return _of_attributes(_mlflow(span))
-
-
-def _mlflow(span: Mapping[str, Any]) -> OtlpSpan:
-    context = span.get("context") or {}
-    return OtlpSpan(
-        str(span.get("span_id") or context.get("span_id")),
-        span.get("parent_span_id") or span.get("parent_id") or None,
-        int(span.get("start_time_unix_nano") or span.get("start_time") or 0),
-        int(span.get("end_time_unix_nano") or span.get("end_time") or 0),
-        dict(span.get("attributes") or {}),
-        (),
-    )
-
-
-def _of_attributes(span: OtlpSpan) -> SpanData | tuple[str, str | None]:
-    """Read a span of another library; of one that speaks of no model, its id and its parent's."""
-    data = finished(
-        span,
-        trace_id="",
-        span_id=span.id,
-        parent_id=span.parent,
-        name="",
-        times=(span.start_ns, span.end_ns),
-    )
-    return (span.id, span.parent) if data is None else data
+        return foreign(span_of(span))
+    return foreign(mlflow_span(span))
 
 
 def _of_info(info: object, data: Mapping[str, object]) -> dict[str, Any]:

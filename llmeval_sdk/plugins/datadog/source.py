@@ -37,7 +37,7 @@ from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing.foreign import conventions, messages
 from llmeval_sdk.tracing.foreign.conventions import first, labels, parsed
-from llmeval_sdk.tracing.foreign.reading import SCORED, ForeignSpan, scored
+from llmeval_sdk.tracing.foreign.reading import SCORED, ForeignSpan, families, scored
 from llmeval_sdk.tracing.internals import (
     Link,
     adopted,
@@ -215,11 +215,10 @@ def evaluated(  # noqa: C901
                 contexts[data.span_id] = event.get("contexts") or ()
                 if is_below_ours:
                     below_ours.add(data.span_id)
-    families: dict[str, list[ForeignSpan]] = {}
-    for span_id, data in known.items():
-        families.setdefault(_topmost(span_id, known), []).append(data)
-    for span_id, family in families.items():
-        top = known[span_id]
+    parents = {data.span_id: data.parent_id for data in known.values()}
+    nearest = {here: above if above in known else None for here, above in parents.items()}
+    for span_id, here in families(nearest).items():
+        top, family = known[span_id], [known[each] for each in here]
         if span_id in below_ours or top.kind not in SCORED:
             above = None
         else:
@@ -241,15 +240,6 @@ def evaluated(  # noqa: C901
 
 def _local_root(data: ForeignSpan) -> ForeignSpan:
     return replace(data, outside_parent=data.parent_id is not None)
-
-
-def _topmost(span_id: str, known: Mapping[str, ForeignSpan]) -> str:
-    for _ in range(len(known)):
-        parent = known[span_id].parent_id
-        if parent is None or parent not in known:
-            break
-        span_id = parent
-    return span_id
 
 
 def _used(event: Mapping[str, Any]) -> tuple[Usage | None, dict[str, float]]:

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.errors import ConfigurationError, missing_extra
+from llmeval_sdk.errors import missing_extra
 
 
-NEEDED = ("bm25s", "numpy", "scipy", "rich", "openai")
+NEEDED = ("openai",)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the demo; returns the process's exit status."""
+    """Run the demo; raises `ConfigurationError` where it cannot."""
     options = _parser().parse_args(argv)
-    absent = next((package for package in NEEDED if find_spec(package) is None), None)
-    try:
-        if absent is not None:
-            raise missing_extra("the demo", "demo", absent)
-        from llmeval_sdk.plugins.demo.session import run
+    if (absent := next((name for name in NEEDED if find_spec(name) is None), None)) is not None:
+        raise missing_extra("the demo", "demo", absent)
+    from llmeval_sdk.plugins.demo.session import run
 
-        return run(options)
-    except ConfigurationError as error:
-        sys.stderr.write(f"llmeval demo: {error}\n")
-        return 2
+    return run(options)
 
 
 def _parser() -> argparse.ArgumentParser:
-    from llmeval_sdk.plugins.demo.documents import FIELDS
+    from llmeval_sdk.plugins.demo.app import FIELDS
 
     parser = argparse.ArgumentParser(
         prog="llmeval demo",
@@ -57,18 +51,6 @@ def _parser() -> argparse.ArgumentParser:
         "always on",
     )
     add(
-        "--judge-concurrency",
-        type=_count,
-        metavar="N",
-        help="how many judgements run at a time (default 8)",
-    )
-    add(
-        "--cascade",
-        action="store_true",
-        help="also ask a decision model about every answer, and the judge model where that is "
-        "uncertain; without LLMEVAL_DECISION_MODEL, rules take the place of the decision model",
-    )
-    add(
         "--json",
         action="store_true",
         help="print the figures as JSON; the tables go to standard error",
@@ -81,12 +63,10 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _fields(text: str) -> tuple[str, ...]:
-    from llmeval_sdk.plugins.demo.documents import FIELDS
+    from llmeval_sdk.plugins.demo.app import FIELDS
 
-    names = _names(text)
-    for name in names:
-        if name not in FIELDS:
-            raise argparse.ArgumentTypeError(f"no field {name!r}; there are {', '.join(FIELDS)}")
+    if not (names := _names(text)) or not FIELDS.keys() >= set(names):
+        raise argparse.ArgumentTypeError(f"{text!r} is not of {', '.join(FIELDS)}")
     return names
 
 

@@ -55,6 +55,81 @@ _KINDS: tuple[tuple[str, dict[str, SpanKind]], ...] = (
     ),
     ("llm.request.type", {"chat": "llm", "completion": "llm", "embedding": "embedding"}),
 )  # fmt: skip
+CONVENTIONS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "OpenTelemetry": {
+        "messages asked": ("gen_ai.input.messages", "gen_ai.prompt"),
+        "messages answered": ("gen_ai.output.messages", "gen_ai.completion"),
+        "documents": ("gen_ai.retrieval.documents",),
+        "model": ("gen_ai.response.model", "gen_ai.request.model"),
+        "provider": ("gen_ai.provider.name", "gen_ai.system"),
+        "session": ("session.id", "gen_ai.conversation.id"),
+        "user": ("user.id", "enduser.id"),
+        "agent": ("gen_ai.agent.name",),
+        "tool": ("gen_ai.tool.name",),
+        "tool arguments": ("gen_ai.tool.call.arguments",),
+        "tool result": ("gen_ai.tool.call.result",),
+        "input tokens": ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens"),
+        "output tokens": ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens"),
+        "total tokens": ("gen_ai.usage.total_tokens",),
+    },
+    "OpenInference": {
+        "flattened asked": ("llm.input_messages",),
+        "flattened answered": ("llm.output_messages",),
+        "input": ("input.value",),
+        "output": ("output.value",),
+        "options": ("llm.invocation_parameters", "embedding.invocation_parameters"),
+        "model": ("llm.model_name", "embedding.model_name"),
+        "provider": ("llm.provider", "llm.system"),
+        "agent": ("agent.name",),
+        "tool": ("tool.name",),
+        "tool arguments": ("input.value",),
+        "tool result": ("output.value",),
+        "input tokens": ("llm.token_count.prompt",),
+        "output tokens": ("llm.token_count.completion",),
+        "total tokens": ("llm.token_count.total",),
+    },
+    "Traceloop": {
+        "flattened asked": ("gen_ai.prompt",),
+        "flattened answered": ("gen_ai.completion",),
+        "input": ("traceloop.entity.input",),
+        "output": ("traceloop.entity.output",),
+        "session": ("traceloop.association.properties.session_id",),
+        "user": ("traceloop.association.properties.user_id",),
+        "agent": ("traceloop.association.properties.lc_agent_name",),
+        "tool": ("traceloop.entity.name",),
+        "tool arguments": ("traceloop.entity.input",),
+        "tool result": ("traceloop.entity.output",),
+        "input tokens": ("llm.usage.prompt_tokens",),
+        "output tokens": ("llm.usage.completion_tokens",),
+        "total tokens": ("llm.usage.total_tokens",),
+    },
+    "MLflow": {
+        "input": ("mlflow.spanInputs",),
+        "output": ("mlflow.spanOutputs",),
+        "model": ("mlflow.llm.model",),
+        "provider": ("mlflow.llm.provider",),
+        "session": ("mlflow.trace.session",),
+        "user": ("mlflow.trace.user",),
+        "tool arguments": ("mlflow.spanInputs",),
+        "tool result": ("mlflow.spanOutputs",),
+    },
+    "Logfire": {
+        "messages asked": ("pydantic_ai.all_messages",),
+        "messages answered": ("pydantic_ai.all_messages",),
+        "input": ("request_data",),
+        "output": ("final_result", "response_data"),
+        "agent": ("agent_name",),
+        "tool": ("tool_name",),
+        "tool arguments": ("tool_arguments",),
+        "tool result": ("tool_response",),
+    },
+    "Langfuse": {"user": ("langfuse.user.id",)},
+}
+"""Which attributes say what, by who writes them; the first that is there counts."""
+NAMES: Mapping[str, tuple[str, ...]] = {
+    what: tuple(name for table in CONVENTIONS.values() for name in table.get(what, ()))
+    for what in {what: None for table in CONVENTIONS.values() for what in table}
+}
 _STEPS = ("mlflow.spanType", "openinference.span.kind", "traceloop.span.kind")
 """Attributes that every step of an app has, whatever word stands in them."""
 _UNSCORED = frozenset(("evaluator", "guardrail", "judge"))
@@ -88,15 +163,15 @@ def kind_of(attributes: Attributes) -> SpanKind | None:  # noqa: PLR0911
 
 def request_of(attributes: Attributes) -> Any:
     """Return what was asked: messages where there are any, else a text or plain values."""
-    for name in ("gen_ai.input.messages", "gen_ai.prompt", "pydantic_ai.all_messages"):
+    for name in NAMES["messages asked"]:
         chat = messages.chat(parsed(attributes.get(name)))
         if chat is not None:
             return _with_system(chat, attributes)
-    for prefix in ("llm.input_messages", "gen_ai.prompt"):
+    for prefix in NAMES["flattened asked"]:
         chat = messages.chat(_indexed(attributes, prefix))
         if chat is not None and any(turn["content"] for turn in chat["messages"]):
             return chat  # OpenInference may know of a message nothing but who wrote it
-    for name in ("input.value", "traceloop.entity.input", "mlflow.spanInputs", "request_data"):
+    for name in NAMES["input"]:
         value = parsed(attributes.get(name))
         if value is not None and not messages.resumes(value):
             return messages.chat(value) or messages.question(value)
@@ -114,18 +189,15 @@ def texts_of(attributes: Attributes) -> object:
 
 def response_of(attributes: Attributes) -> object:
     """Return what was answered: the text of the answer where it can be found."""
-    for name in ("gen_ai.output.messages", "gen_ai.completion", "pydantic_ai.all_messages"):
+    for name in NAMES["messages answered"]:
         text = messages.answer(parsed(attributes.get(name)))
         if text is not None:
             return text
-    for prefix in ("llm.output_messages", "gen_ai.completion"):
+    for prefix in NAMES["flattened answered"]:
         text = messages.answer(_indexed(attributes, prefix))
         if text is not None:
             return text
-    for name in (
-        "output.value", "traceloop.entity.output", "mlflow.spanOutputs", "final_result",
-        "response_data",
-    ):  # fmt: skip
+    for name in NAMES["output"]:
         value = parsed(attributes.get(name))
         if value is not None:
             text = messages.answer(value)
@@ -174,14 +246,8 @@ def chunks_of(attributes: Attributes) -> tuple[Chunk, ...] | None:
 
 def model_of(attributes: Attributes) -> tuple[str | None, str | None]:
     """Return the model's name and provider."""
-    model = first(
-        attributes, "gen_ai.response.model", "gen_ai.request.model", "llm.model_name",
-        "embedding.model_name", "mlflow.llm.model",
-    ) or _model_asked_for(attributes)  # fmt: skip
-    provider = first(
-        attributes, "gen_ai.provider.name", "gen_ai.system", "llm.provider", "mlflow.llm.provider",
-        "llm.system",
-    )  # fmt: skip
+    model = first(attributes, *NAMES["model"]) or _model_asked_for(attributes)
+    provider = first(attributes, *NAMES["provider"])
     return _word(model), _word(provider)
 
 
@@ -190,19 +256,14 @@ def _model_asked_for(attributes: Attributes) -> object:
 
     If the call failed, OpenInference names its model nowhere but in the call's options.
     """
-    options = parsed(
-        first(attributes, "llm.invocation_parameters", "embedding.invocation_parameters")
-    )
+    options = parsed(first(attributes, *NAMES["options"]))
     return options.get("model") if isinstance(options, dict) else None
 
 
 def session_of(attributes: Attributes) -> str | None:
     """Return the conversation a span belongs to."""
-    found = first(
-        attributes, "session.id", "gen_ai.conversation.id", "mlflow.trace.session",
-        "traceloop.association.properties.session_id",
-    )  # fmt: skip
-    return str(found) if found else None
+    session = first(attributes, *NAMES["session"])
+    return str(session) if session else None
 
 
 def tags_of(attributes: Attributes) -> dict[str, str]:
@@ -212,10 +273,7 @@ def tags_of(attributes: Attributes) -> dict[str, str]:
     """
     words = attributes.get("tag.tags")
     tags = labels(words if isinstance(words, (list, tuple)) else ())
-    user = first(
-        attributes, "user.id", "enduser.id", "mlflow.trace.user", "langfuse.user.id",
-        "traceloop.association.properties.user_id",
-    )  # fmt: skip
+    user = first(attributes, *NAMES["user"])
     return {**tags, "user_id": str(user)} if user else tags
 
 
@@ -310,15 +368,6 @@ def first(attributes: Attributes, *names: str) -> Any:
 # LangChain serialises a tool's arguments and result in several ways, which are taken apart here.
 
 
-_NAMES = ("gen_ai.tool.name", "tool.name", "tool_name", "traceloop.entity.name")
-_ARGUMENTS = (
-    "gen_ai.tool.call.arguments", "tool_arguments", "input.value", "traceloop.entity.input",
-    "mlflow.spanInputs",
-)  # fmt: skip
-_RESULTS = (
-    "gen_ai.tool.call.result", "tool_response", "output.value", "traceloop.entity.output",
-    "mlflow.spanOutputs",
-)  # fmt: skip
 _HANDOFF = re.compile(r"handoff to (.+)", re.DOTALL)
 _MAX_LITERAL = 20_000
 """Characters of a Python literal that is read; a longer one stays text."""
@@ -337,7 +386,7 @@ class ToolResult(NamedTuple):
 
 def name_of(attributes: Attributes, span_name: str) -> str:
     """Return the name of the tool that a span ran."""
-    told = next((attributes[name] for name in _NAMES if attributes.get(name)), None)
+    told = next((attributes[name] for name in NAMES["tool"] if attributes.get(name)), None)
     if told is not None:
         return str(told)[:200]
     handoff = _HANDOFF.fullmatch(span_name)
@@ -350,7 +399,7 @@ def arguments_of(attributes: Attributes, span_name: str) -> object:
     """Return what a tool was called with, by name; a text where that is no object."""
     if _HANDOFF.fullmatch(span_name):
         return None  # its input is the agent that hands over
-    return arguments_in(_first(attributes, _ARGUMENTS))
+    return arguments_in(_first(attributes, NAMES["tool arguments"]))
 
 
 def arguments_in(value: object) -> object:
@@ -367,7 +416,7 @@ def arguments_in(value: object) -> object:
 
 def result_of(attributes: Attributes) -> ToolResult:
     """Return what a tool returned."""
-    return result_in(_first(attributes, _RESULTS))
+    return result_in(_first(attributes, NAMES["tool result"]))
 
 
 def result_in(value: object) -> ToolResult:
@@ -404,10 +453,7 @@ def definitions(attributes: Attributes) -> tuple[Mapping[str, object], ...] | No
 
 def agent_of(attributes: Attributes) -> str | None:
     """Return the name of the agent that a span belongs to."""
-    prefix = "traceloop.association.properties."
-    told = _first(
-        attributes, ("gen_ai.agent.name", "agent.name", "agent_name", f"{prefix}lc_agent_name")
-    )
+    told = _first(attributes, NAMES["agent"])
     if told is None:
         about = parsed(attributes.get("metadata"))
         told = about.get("lc_agent_name") if isinstance(about, Mapping) else None
@@ -443,19 +489,10 @@ def used(attributes: Attributes) -> tuple[Usage | None, dict[str, float]]:
     That is cached and reasoning tokens, and the seconds to the first part of a stream.
     """
     counts = {
-        "input_tokens": first(
-            attributes, "gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens",
-            "llm.token_count.prompt", "llm.usage.prompt_tokens",
-        ),
-        "output_tokens": first(
-            attributes, "gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens",
-            "llm.token_count.completion", "llm.usage.completion_tokens",
-        ),
-        "total_tokens": first(
-            attributes, "llm.usage.total_tokens", "gen_ai.usage.total_tokens",
-            "llm.token_count.total",
-        ),
-    }  # fmt: skip
+        "input_tokens": first(attributes, *NAMES["input tokens"]),
+        "output_tokens": first(attributes, *NAMES["output tokens"]),
+        "total_tokens": first(attributes, *NAMES["total tokens"]),
+    }
     usage = to_usage({name: number for name, number in counts.items() if number is not None})
     told: list[Any] = [_kinds(attributes)]
     if usage is None:

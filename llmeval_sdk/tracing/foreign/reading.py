@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from llmeval_sdk.model import NOTHING, Failure, SpanData
 from llmeval_sdk.model.records import OWNERS, Contribution, Conversation, rolled_up
@@ -13,6 +13,8 @@ from llmeval_sdk.tracing.foreign import conventions
 from llmeval_sdk.tracing.foreign.messages import is_paused, resumes
 from llmeval_sdk.tracing.internals import adopted, capture, inherit_late
 
+
+_Key = TypeVar("_Key")
 
 SCORED = (*OWNERS, "llm", "retrieval", "task")
 """Kinds of spans that are scored where they stand topmost."""
@@ -178,23 +180,21 @@ def evaluated(
         data = of_sdk(span)
         if data is not None and not (data.kind == "llm" and _is_opening(span, data)):
             known[span.context.span_id] = data
-    families: dict[int, list[ForeignSpan]] = {}
-    for here, data in known.items():
-        nearest, top = _kept_above(here, known, parents), _topmost(here, known, parents)
-        kept = nearest if here != top else above
-        parent = kept or parents.get(here, 0)
-        known[here] = replace(
-            data,
-            parent_id=f"{parent:016x}" if parent else None,
-            outside_parent=bool(parent) and not kept,
-        )
-        families.setdefault(top, []).append(known[here])
+    nearest = {here: _kept_above(here, known, parents) for here in known}
     new = frozenset(new)
-    for top, family in families.items():
+    for top, steps in families(nearest).items():
+        for here in steps:
+            kept = nearest[here] or above
+            parent = kept or parents.get(here, 0)
+            known[here] = replace(
+                known[here],
+                parent_id=f"{parent:016x}" if parent else None,
+                outside_parent=bool(parent) and not kept,
+            )
+        family = [known[here] for here in steps]
         whole = naming_its_model(known[top], family)
         is_scored = whole.kind in SCORED
         span = scored(whole, family, evaluators) if is_scored else adopted(known[top])
-        steps = [int(data.span_id, 16) for data in family]
         inherit_late(span, next((contexts[here] for here in (top, *steps) if here in contexts), ()))
         for data, here in zip(family, steps, strict=True):
             if here in new and here != top:
@@ -234,22 +234,33 @@ def _is_opening(span: Any, data: ForeignSpan) -> bool:
     )
 
 
-def _topmost(here: int, known: Mapping[int, ForeignSpan], parents: Mapping[int, int]) -> int:
-    top = here
-    while (above := parents.get(here)) is not None:
-        here = above
-        if here in known:
-            top = here
-    return top
-
-
 def _kept_above(here: int, known: Mapping[int, ForeignSpan], parents: Mapping[int, int]) -> int:
-    """Return the nearest span above one that is kept too."""
+    """Return the nearest span above one that is kept too; 0 where there is none."""
     for _ in range(len(parents)):
         here = parents.get(here, 0)
         if here in known or not here:
             return here
     return 0
+
+
+def families(above: Mapping[_Key, _Key | None]) -> dict[_Key, list[_Key]]:
+    """Return the topmost spans, each with itself and all below it.
+
+    ``above`` has the span above each. Of spans that hang in a circle, the first is the topmost.
+    """
+    tops: dict[_Key, _Key] = {}
+    members: dict[_Key, list[_Key]] = {}
+    for key in above:
+        path: list[_Key] = []
+        here = key
+        while here not in tops:
+            path.append(here)
+            tops[here] = here
+            here = above[here] or here
+        top = tops[here]
+        tops.update(dict.fromkeys(path, top))
+        members.setdefault(tops[key], []).append(key)
+    return members
 
 
 _ROLES_OF = {

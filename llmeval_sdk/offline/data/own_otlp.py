@@ -1,4 +1,4 @@
-"""Reads OTLP in JSON: any spans and log records, and in them what `attributes` wrote of ours.
+"""Spans and evaluations of ours in OTLP, read back from what `exporters.otlp.attributes` wrote.
 
 What OTLP does not carry cannot be read back: judges that did not run, the tokens of spans that call
 no model, what a completion says beside its text, and all tags and metrics beyond the thirtieth.
@@ -7,10 +7,9 @@ no model, what a completion says beside its text, and all tags and metrics beyon
 from __future__ import annotations
 
 import json
-from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from llmeval_sdk.exporters.otlp import names
 from llmeval_sdk.model import (
@@ -29,148 +28,8 @@ from llmeval_sdk.model import (
 )
 from llmeval_sdk.model.fields import to_chance
 from llmeval_sdk.model.plain import UnreadableError, built
-from llmeval_sdk.store.history import DERIVED
+from llmeval_sdk.tracing.foreign.files import OtlpSpan, attributes_in, id_of
 
-
-class OtlpEvent(NamedTuple):
-    """An event of an OTLP span, such as an exception."""
-
-    name: str
-    attributes: Mapping[str, Any]
-    timestamp: int = 0
-
-
-class OtlpStatus(NamedTuple):
-    """The status of a span that failed."""
-
-    description: str | None
-
-
-class OtlpScope(NamedTuple):
-    """The scope of a span: the instrumentation that made it."""
-
-    name: str
-
-
-class OtlpSpan(NamedTuple):
-    """A span with plain attributes."""
-
-    id: str
-    parent: str | None
-    start_ns: int
-    end_ns: int
-    attributes: Mapping[str, Any]
-    events: tuple[OtlpEvent, ...] = ()
-    trace_id: str = ""
-    name: str = ""
-    status: OtlpStatus | None = None
-    links: tuple[Target, ...] = ()
-    flags: int = 1
-    instrumentation_scope: OtlpScope | None = None
-
-
-_FAILED = (2, "2", "STATUS_CODE_ERROR")
-"""How writers of JSON spell the status of an error."""
-
-
-def scoped(request: Mapping[str, Any], what: str, records: str) -> Iterator[tuple[str, Any]]:
-    """Yield the records of an export request, each with the name of its scope.
-
-    ``what`` is ``Spans`` or ``Logs``, ``records`` the list that a scope has of them; both in the
-    spelling of JSON, of which that of Python is derived.
-    """
-    for resource in listed(request, f"resource{what}", f"resource_{what.lower()}"):
-        for scope in listed(resource, f"scope{what}", f"scope_{what.lower()}"):
-            about = scope.get("scope")
-            name = str(about.get("name") or "") if isinstance(about, Mapping) else ""
-            snake = "log_records" if records == "logRecords" else records
-            for record in listed(scope, records, snake):
-                yield name, record
-
-
-def span_of(span: Mapping[str, Any], scope: str = "") -> OtlpSpan:
-    """Read one span."""
-    parent = span.get("parentSpanId", span.get("parent_span_id"))
-    status = span.get("status") or {}
-    failed = status.get("code") in _FAILED
-    return OtlpSpan(
-        _id_of(span.get("spanId", span.get("span_id"))),
-        _id_of(parent) if parent and set(str(parent)) != {"0"} else None,
-        int(span.get("startTimeUnixNano", span.get("start_time_unix_nano")) or 0),
-        int(span.get("endTimeUnixNano", span.get("end_time_unix_nano")) or 0),
-        _attributes_in(span),
-        tuple(
-            OtlpEvent(
-                str(event.get("name")),
-                _attributes_in(event),
-                int(event.get("timeUnixNano", event.get("time_unix_nano")) or 0),
-            )
-            for event in listed(span, "events", "events")
-        ),
-        _id_of(span.get("traceId", span.get("trace_id", ""))),
-        str(span.get("name") or ""),
-        OtlpStatus(str(status.get("message") or "error")) if failed else None,
-        tuple(
-            Target(
-                _id_of(link.get("traceId", link.get("trace_id"))),
-                _id_of(link.get("spanId", link.get("span_id"))),
-            )
-            for link in listed(span, "links", "links")
-        ),
-        int(span.get("flags", 1)) & 0xFF,
-        OtlpScope(scope) if scope else None,
-    )
-
-
-_BASE64_LENGTHS = {24: 16, 12: 8}
-"""Of ids in base64, as encoders of protobuf that do not know OTLP write them, in characters."""
-
-
-def _id_of(text: object) -> str:
-    """Return an id in hexadecimal; some writers of JSON encode ids in base64."""
-    written = str(text)
-    size = _BASE64_LENGTHS.get(len(written))
-    if size is not None and written.endswith("="):
-        try:
-            data = b64decode(written, validate=True)
-        except ValueError:
-            return written
-        return data.hex() if len(data) == size else written
-    return written.lower() if len(written) <= 32 else written
-
-
-def _attributes_in(holder: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a span, an event or a log record as plain values."""
-    attributes = holder.get("attributes") or {}
-    if isinstance(attributes, Mapping):
-        return dict(attributes)
-    return {str(item.get("key")): _value(item.get("value")) for item in attributes}
-
-
-def _value(value: object) -> Any:
-    """Read an AnyValue; 64-bit numbers are texts in JSON."""
-    if not isinstance(value, Mapping) or not value:
-        return value if not isinstance(value, Mapping) else None
-    kind, held = next(iter(value.items()))
-    kind = kind.removesuffix("Value").removesuffix("_value")
-    if kind == "int":
-        return int(held)
-    if kind == "array":
-        return [_value(item) for item in held.get("values", ())]
-    if kind == "kvlist":
-        return {str(item.get("key")): _value(item.get("value")) for item in held.get("values", ())}
-    return held
-
-
-def listed(holder: Mapping[str, Any], *spellings: str) -> list[Any]:
-    """Return the list under the first of some names that has one."""
-    for name in spellings:
-        if holder.get(name):
-            return list(holder[name])
-    return []
-
-
-# -- spans of ours --------------------------------------------------------------------------------
 
 _KINDS = frozenset(get_args(SpanKind))
 _EXPECTED = (
@@ -333,8 +192,6 @@ def _expected(about: Mapping[str, Any]) -> dict[str, Any]:
     return expected
 
 
-# -- evaluations ----------------------------------------------------------------------------------
-
 _EVALUATOR_KINDS = {word: kind for kind, word in names.EVALUATOR_KINDS.items()}
 
 
@@ -347,7 +204,7 @@ def own_event(record: Mapping[str, Any]) -> EvaluationEvent | None:
     Raises:
         UnreadableError: the record holds what we do not write.
     """
-    about = _attributes_in(record)
+    about = attributes_in(record)
     kind = _EVALUATOR_KINDS.get(str(about.get(names.EVALUATOR_KIND)))
     event = record.get("eventName", record.get("event_name", about.get("event.name")))
     if event != names.EVENT or kind is None:
@@ -358,8 +215,8 @@ def own_event(record: Mapping[str, Any]) -> EvaluationEvent | None:
     if _is_part(name, details):
         return None
     target = Target(
-        _id_of(record.get("traceId", record.get("trace_id")) or "") or None,
-        _id_of(record.get("spanId", record.get("span_id")) or "") or None,
+        id_of(record.get("traceId", record.get("trace_id")) or "") or None,
+        id_of(record.get("spanId", record.get("span_id")) or "") or None,
         about.get(names.TARGET),
     )
     error, explanation = None, about.get(names.EXPLANATION)
@@ -388,8 +245,8 @@ def own_event(record: Mapping[str, Any]) -> EvaluationEvent | None:
 
 
 def _derived(record: Mapping[str, Any], at: int) -> str:
-    content = json.dumps([at, _attributes_in(record)], sort_keys=True, default=str)
-    return DERIVED + blake2b(content.encode("utf-8", "replace"), digest_size=12).hexdigest()
+    content = json.dumps([at, attributes_in(record)], sort_keys=True, default=str)
+    return "otlp-" + blake2b(content.encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 def _is_part(name: str, details: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llmeval_sdk.plugins.demo.documents import Document, DocumentChunk, Field
+from extract_fields.documents import Document, DocumentChunk, Field
 
 
 DIMENSIONS = 64

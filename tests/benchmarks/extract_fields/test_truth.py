@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from llmeval_sdk.plugins.demo.documents import compose
-from llmeval_sdk.plugins.demo.grading import right, stated, truths
+from extract_fields.documents import compose
+from extract_fields.grading import right, stated, truths
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
-from llmeval_sdk.plugins.demo.app import find, vote
-from llmeval_sdk.plugins.demo.grading import license_alternatives
+from extract_fields.app import find, vote
+from extract_fields.grading import license_alternatives
 
 
 @pytest.mark.parametrize(

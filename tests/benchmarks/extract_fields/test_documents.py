@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from llmeval_sdk.plugins.demo.documents import CHUNK_CHARACTERS, compose, installed, pieces
+from extract_fields.documents import CHUNK_CHARACTERS, compose, installed, pieces
 
 
 def test_pieces_keep_all_words_and_stay_short():

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
-from llmeval_sdk.plugins.demo.documents import compose
+
+sys.path.append(str(Path(__file__).parents[3] / "examples"))
+
+from extract_fields.documents import compose
 
 
 GRANT = (

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-
-from llmeval_sdk.plugins.demo.documents import FIELDS, compose
+from extract_fields.documents import FIELDS, compose
 
 
 pytest.importorskip("bm25s")
 pytest.importorskip("scipy")
 
-from llmeval_sdk.plugins.demo.search import Index, search, words
+from extract_fields.search import Index, search, words
 
 
 LIMITS = {"bm25": 10, "knn": 10}

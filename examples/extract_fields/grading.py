@@ -14,10 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import getaddresses
 
+from extract_fields.documents import Document
+from extract_fields.search import words
+
 import llmeval_sdk as llmeval
 from llmeval_sdk.model.protocols import Heuristic
-from llmeval_sdk.plugins.demo.documents import Document
-from llmeval_sdk.plugins.demo.search import words
 
 
 _NAMES = {
