@@ -424,10 +424,11 @@ class Heuristics:
                     evaluation = raised(heuristic, error)
             else:
                 evaluation = (run_heuristic if built_in else by)(heuristic, record)
-            if evaluation is not None and not built_in:
-                evaluation = of_bounded_size(evaluation)
-            if evaluation is not None and _says_something(evaluation):
-                evaluations.append(evaluation)
+            if evaluation is not None:
+                if not built_in:
+                    evaluation = of_bounded_size(evaluation)
+                if evaluation.value is not None or _says_something(evaluation):
+                    evaluations.append(evaluation)
             if rest is not None:
                 rest()
         for heuristic in left:

@@ -35,8 +35,7 @@ def _aggregated_confidence(record: Record) -> Evaluation:
         own = number(record.confidence)
         value = _word(record.confidence) if own is None else min(max(own, 0.0), 1.0)
     metadata: dict[str, Any] = {}
-    config = record.field_config
-    form = config.get("format") if isinstance(config, Mapping) else None
+    form = _format(record)
     if form is not None and record.value is not None:
         with loading:
             from llmeval_sdk.heuristics._reading import matches
@@ -47,6 +46,13 @@ def _aggregated_confidence(record: Record) -> Evaluation:
         if valid is False:
             value = min(value, WRONG_FORMAT)
     return Evaluation("aggregated_confidence", value, None, None, None, metadata)
+
+
+def _format(record: Record) -> Any:
+    config = record.field_config
+    if config is None or not isinstance(config, Mapping):
+        return None
+    return config.get("format")
 
 
 def _word(confidence: object) -> float:
@@ -72,8 +78,7 @@ def _single(confidence: object) -> float | None:
 
 def runs_code(record: Record) -> bool:
     """Return whether the field's format is a function or an expression that the app wrote."""
-    config = record.field_config
-    form = config.get("format") if isinstance(config, Mapping) else None
+    form = _format(record)
     return form is not None and not (isinstance(form, str) and form.strip().lower() in NAMED)
 
 

@@ -65,19 +65,33 @@ def _agreement(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
 
 def _counted(extractions: tuple[Extraction, ...]) -> tuple[float, int]:
     global _has_tables  # noqa: PLW0603
-    counts: dict[object, int] = {}
-    total = 0
+    counts = _as_written(extractions)
+    total = sum(counts.values())
+    if 1 < len(counts) <= _MOST_DIFFERENT:
+        counts = _by_form(counts)
+        _has_tables = True
+    return (max(counts.values()) / total if total > 1 else 1.0), len(counts)
+
+
+_last_written: tuple[object, dict[object, int]] = ((), {})
+"""The extractions whose values were counted last, as they are written, and the counts."""
+
+
+def _as_written(extractions: tuple[Extraction, ...]) -> dict[object, int]:
+    """Return how often each truthy value stands there."""
+    global _last_written  # noqa: PLW0603
+    last, counts = _last_written
+    if last is extractions and type(extractions) is tuple:
+        return counts
+    counts = {}
     for extraction in extractions:
         value = extraction.value
         if type(value) is not str:
             value = key(value)
         if value:
-            total += 1
             counts[value] = counts.get(value, 0) + 1
-    if 1 < len(counts) <= _MOST_DIFFERENT:
-        counts = _by_form(counts)
-        _has_tables = True
-    return (max(counts.values()) / total if total > 1 else 1.0), len(counts)
+    _last_written = extractions, counts
+    return counts
 
 
 _MOST_DIFFERENT = 100
@@ -109,10 +123,7 @@ worker does it."""
 
 def _reads_tables(record: Record) -> bool:
     """Return whether the scores of a record would read the tables, for the first time."""
-    if _has_tables:
-        return False
-    values = (key(extraction.value) for extraction in record.extractions or ())
-    return len({value for value in values if value}) > 1
+    return not _has_tables and len(_as_written(record.extractions or ())) > 1
 
 
 def _several(record: Record) -> bool:

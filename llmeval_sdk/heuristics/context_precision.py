@@ -30,7 +30,7 @@ def _context_precision(record: Record) -> Evaluation | None:
         return Evaluation("context_precision", 0.0, None, None, None, metadata)
     contributing = set(cited)
     count = len(contributing)
-    top = sum([1 for rank in contributing if rank <= TOP])
+    top = count if max(contributing) <= TOP else sum([1 for rank in contributing if rank <= TOP])
     metadata = {"avg_rank": round(sum(cited) / len(cited), 1), "contributing_chunks": count}
     value = round(top / min(TOP, count), 3)
     return Evaluation("context_precision", value, None, None, None, metadata)

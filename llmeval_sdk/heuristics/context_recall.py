@@ -64,7 +64,7 @@ def _recall_warning(record: Record) -> Evaluation | None:
 
 def _warnings(chunks: tuple[Chunk, ...], retrieval: object) -> tuple[bool, bool]:
     """Return whether a method returned its limit, and whether most chunks were filtered out."""
-    if type(retrieval) is not dict and not isinstance(retrieval, Mapping):
+    if retrieval is None or (type(retrieval) is not dict and not isinstance(retrieval, Mapping)):
         return False, False
     limits: Any = retrieval.get("limits")
     has_limits = type(limits) is dict or isinstance(limits, Mapping)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from llmeval_sdk.heuristics._reading import DENSE, INFINITY, LEXICAL, key, number, side, text_of
+from llmeval_sdk.heuristics._reading import (
+    DENSE,
+    INFINITY,
+    LEXICAL,
+    METHODS,
+    key,
+    number,
+    side,
+    text_of,
+)
 from llmeval_sdk.heuristics.function import FunctionHeuristic
 from llmeval_sdk.model import Chunk, Evaluation, Record
 
@@ -62,7 +71,9 @@ def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901, PLR0
         if chunk_id is not None and (
             chunk_id := chunk_id if type(chunk_id) is str else text_of(chunk_id)
         ):
-            found_by = side(chunk.retrieval_method)
+            method: object = chunk.retrieval_method
+            found_by = METHODS.get(method) if type(method) is str else None
+            found_by = found_by or side(method)
             if found_by == LEXICAL:
                 lexical.add(chunk_id)
             elif found_by == DENSE:
@@ -71,7 +82,10 @@ def _context_relevance(record: Record) -> Evaluation | None:  # noqa: C901, PLR0
         return None
     agreement = len(lexical & dense) / (len(lexical | dense) or 1)
     score = total / count if count else 0.0
-    score = _by_rank(chunks) if by_rank else min(max(score, 0.0), 1.0)
+    if by_rank:
+        score = _by_rank(chunks)
+    elif not 0.0 <= score <= 1.0:
+        score = min(max(score, 0.0), 1.0)
     value = 0.4 * agreement + 0.5 * score + 0.1 * min(len(pages) / 5, 1.0)
     metadata: dict[str, Any] = {
         "method_agreement": agreement,

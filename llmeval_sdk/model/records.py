@@ -92,6 +92,13 @@ def _extractions(span: FinishedSpan) -> tuple[Extraction, ...] | None:
     return tuple(one for place, one in enumerate(extractions) if place not in gone)
 
 
+def _results(span: FinishedSpan) -> tuple[Any, Any, tuple[Extraction, ...] | None]:
+    """Return response, value and extractions of a span, without what was not read."""
+    if NOT_READ not in (span.attributes or NOTHING):
+        return span.response, span.value, span.extractions
+    return _answer(span, "response"), _answer(span, "value"), _extractions(span)
+
+
 def with_evidence(record: Record) -> Record:
     """Return a Record whose texts became placeholders after it was made, without those."""
     paths = paths_not_read(
@@ -569,7 +576,8 @@ def _context_of(
     if retrieved == "all":
         retrievals.sort(key=_start)
         return _union(retrievals)
-    return max(retrievals, key=_start).chunks
+    last = retrievals[0] if len(retrievals) == 1 else max(retrievals, key=_start)
+    return last.chunks
 
 
 def with_chunks(notes: dict[str, object]) -> dict[str, object]:
@@ -622,10 +630,9 @@ def record_of(
         retrieved: ``last`` takes the documents of the last retrieval, ``all`` those of all.
         limits: the retrieval limits of the settings, for calls that were annotated with none.
     """
-    usage: Usage | None = None
-    for spent in spent_by(span, gathered):
-        usage = spent.usage if usage is None else usage + spent.usage
-    extractions = _extractions(span)
+    own_usage = span.usage if span.kind == "llm" else None
+    usage: Usage | None = own_usage
+    response, value, extractions = _results(span)
     notes: Mapping[str, Any] = NOTHING
     steps: list[Step] = []
     for item in gathered or ():
@@ -637,7 +644,9 @@ def record_of(
                 extractions = item if extractions is None else extractions + item
         elif cls is dict:
             notes = _joined(notes, item)
-    request, response = request_of(span), _answer(span, "response")
+        elif cls is Spent and own_usage is None:  # as `spent_by`
+            usage = item.usage if usage is None else usage + item.usage
+    request = request_of(span)
     context = _context_of(span, gathered, retrieved)
     text = response if type(response) is str else to_answer(response)
     prompt = span.prompt
@@ -645,7 +654,7 @@ def record_of(
         request = question_of(prompt, request)
         text = (last_message(response) or text) if is_answer(response) else text
         context = _contexts_of(prompt) if context is None else context
-    value, confidence, field_config = _answer(span, "value"), span.confidence, span.field_config
+    confidence, field_config = span.confidence, span.field_config
     expected = span.expected or NOTHING
     if notes:
         value = notes.get("value") if value is None else value

@@ -270,7 +270,7 @@ def _structure_of(record: Record) -> _Structure | None:
 
 def is_one_field(record: Record) -> bool:
     """Return whether the configuration says that the whole answer is one field."""
-    return _path_in(config_of(record)) is not None
+    return record.field_config is not None and _path_in(config_of(record)) is not None
 
 
 def _is_said(answer: object) -> bool:

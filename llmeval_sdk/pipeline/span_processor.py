@@ -182,7 +182,7 @@ class SpanProcessor:
                 if span.kind == "retrieval":
                     settle(span)  # a live exporter may read the scores before that is done
                 scores, record = self._score(span)
-                if any(map(_is_pending, scores)):
+                if _has_pending(scores):
                     return scores  # the worker keeps them all
                 _keep(span, scores, record)
             return span.scored or ()
@@ -389,7 +389,7 @@ class SpanProcessor:
         if not is_evaluated and span.kind != "retrieval":
             return
         is_new = span.record is None or span.end_ns <= self._scored_since
-        if is_new or any(map(_is_pending, span.scored or ())):
+        if is_new or _has_pending(span.scored or ()):
             by = _run_untraced if is_new else _left_out  # the app's own have run at the end
             _keep(span, *self._score(span, by, aside, is_foreign=is_foreign))
 
@@ -402,12 +402,12 @@ class SpanProcessor:
         is_foreign: bool = False,
     ) -> tuple[list[Evaluation], Record | None]:
         """Return all inline scores of a span that has ended, and the record that they read."""
-        done = [evaluation for evaluation in span.scored or () if not _is_pending(evaluation)]
+        done = [one for one in span.scored if not _is_pending(one)] if span.scored else []
         inline = self._inline
         reads = span.has_metadata or (inline is not None and inline.reads_anything)
         if not reads or not self.inline:
             return done, None
-        names = {evaluation.name for evaluation in done}
+        names = {evaluation.name for evaluation in done} if done else set()
         if span.kind == "retrieval" and _EARLY not in names and not is_foreign:
             early = None if span.retrieved_context is None else self._early(span)
             done.extend(() if early is None else (early,))
@@ -445,6 +445,11 @@ def _pending(heuristic: Heuristic, _: Record) -> Evaluation:
 
 def _is_pending(evaluation: Evaluation) -> bool:
     return evaluation.label == values.PENDING and evaluation.value is None
+
+
+def _has_pending(evaluations: Iterable[Evaluation]) -> bool:
+    labels = [evaluation.label for evaluation in evaluations]
+    return values.PENDING in labels and any(map(_is_pending, evaluations))
 
 
 def _left_out(_: Heuristic, __: Record) -> None:

@@ -213,7 +213,7 @@ def json_text(encoder: json.JSONEncoder, value: Any) -> str:
         ValueError: there is more than `MAX_WRITTEN` to write.
     """
     if not is_larger(value, MAX_READ):
-        return encoder.encode(value)
+        return _encoded(encoder, value)
     if _is_larger(value, MAX_WRITTEN):
         raise ValueError(f"more than {MAX_WRITTEN:,} characters of JSON to write")
     return _json_text(encoder, value)
@@ -222,7 +222,7 @@ def json_text(encoder: json.JSONEncoder, value: Any) -> str:
 def _json_text(encoder: json.JSONEncoder, value: Any) -> str:
     cls = type(value)
     if cls not in (str, list, tuple, dict) or not is_larger(value, MAX_READ):
-        return encoder.encode(value)
+        return _encoded(encoder, value)
     pause()
     if cls is str:
         most = MAX_READ - _BESIDE
@@ -239,3 +239,35 @@ def _json_text(encoder: json.JSONEncoder, value: Any) -> str:
         ]
         return f"{{{encoder.item_separator.join(parts)}}}"
     return encoder.encode(value)
+
+
+_LONG = 256
+"""Characters from which a text is worth what it costs to look at its signs."""
+_SIGNS = bytes(byte < 32 and chr(byte) not in "\n\r\t" for byte in range(256))
+"""1 for each control character that is written by its number."""
+_ESCAPES = ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n"), (b"\r", b"\\r"), (b"\t", b"\\t"))
+"""The backslash comes first, for it is part of the others."""
+_quote = json.encoder.encode_basestring
+
+
+def _encoded(encoder: json.JSONEncoder, value: Any) -> str:
+    is_long = type(value) is str and len(value) >= _LONG
+    return _quoted(value) if is_long and not encoder.ensure_ascii else encoder.encode(value)
+
+
+def _quoted(text: str) -> str:
+    """Write a text as JSON in a third of the time that the encoder takes for each character.
+
+    Few characters are escaped in a text that people read, and one kind is soon found and replaced:
+    among bytes ten times as soon as among characters, if one of them is from another alphabet.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return _quote(text)
+    if b"\1" in data.translate(_SIGNS):
+        return _quote(text)
+    for sign, escape in _ESCAPES:
+        if sign in data:
+            data = data.replace(sign, escape)
+    return f'"{data.decode()}"'

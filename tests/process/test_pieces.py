@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from llmeval_sdk.process import pieces
 from llmeval_sdk.process.pieces import (
@@ -88,6 +90,16 @@ def test_large_values_are_written_as_one_call_would_write_them(separators, in_or
     text = json_text(encoder, value)
     assert max(sizes) <= MAX_READ
     assert text == json.dumps(value, separators=separators, sort_keys=in_order, ensure_ascii=False)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text(), st.integers(0, 400))
+@example('\\"\n\r\t\b\f\0\x1f\x7f\x80\u2028\ud800\udc00é😀', 100)
+def test_a_long_text_is_written_as_the_encoder_writes_it(odd, place):
+    """To the character, whatever signs it has, by an encoder that escapes letters and by others."""
+    text = f"{'a' * place}{odd}{'b' * (400 - place)}"
+    for encoder in (json.JSONEncoder(), json.JSONEncoder(ensure_ascii=False)):
+        assert json_text(encoder, text) == encoder.encode(text)
 
 
 def test_json_that_is_too_long_for_one_call_is_not_read():

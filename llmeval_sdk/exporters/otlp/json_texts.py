@@ -14,13 +14,7 @@ ENCODER = json.JSONEncoder(
 )
 _quote = json.encoder.encode_basestring
 _LONG = 256
-"""Characters from which a text is worth what it costs to look at its signs and to remember it."""
-_SIGNS = bytes(byte < 32 and chr(byte) not in "\n\r\t" for byte in range(256))
-"""1 for each control character that is written by its number."""
-_ESCAPES = (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\r", "\\r"), ("\t", "\\t"))
-"""The backslash comes first, for it is part of the others."""
-
-
+"""Characters from which a text is worth what it costs to remember it."""
 _WRITTEN = frozenset((str, list, tuple, dict))
 """What is written here; the encoder writes everything else."""
 _TEXT = {str}
@@ -46,7 +40,7 @@ class JsonTexts:
             return _quote(text)
         quoted = self._quoted.get(text)
         if quoted is None:
-            quoted = self._quoted[text] = _quote_long(text)
+            quoted = self._quoted[text] = json_text(ENCODER, text)
         return quoted
 
     def _write(self, value: Any, parts: list[str]) -> None:
@@ -72,18 +66,3 @@ class JsonTexts:
             parts.append(repr(value))
         else:  # such as a list of numbers
             parts.append(ENCODER.encode(value))
-
-
-def _quote_long(text: str) -> str:
-    """Write a text as JSON in a third of the time that the encoder takes for each character.
-
-    Few characters are escaped in a text that people read, and one kind is soon found and replaced.
-    """
-    if len(text) > MAX_READ:
-        return json_text(ENCODER, text)
-    if b"\1" in text.encode(errors="replace").translate(_SIGNS):
-        return _quote(text)
-    for sign, escape in _ESCAPES:
-        if sign in text:
-            text = text.replace(sign, escape)
-    return f'"{text}"'

@@ -60,8 +60,10 @@ def test_a_text_that_is_read_in_pieces_is_the_same(size):
 def test_a_text_of_several_attributes_is_escaped_once(monkeypatch):
     """The passages of a retrieval are documents and pages; messages stand as the app had them, too."""
     escaped = []
-    quote = json_texts._quote_long
-    monkeypatch.setattr(json_texts, "_quote_long", lambda text: escaped.append(text) or quote(text))
+    write = json_texts.json_text
+    monkeypatch.setattr(
+        json_texts, "json_text", lambda by, text: escaped.append(text) or write(by, text)
+    )
     passages = [f"{number}. {LONG}" for number in range(5)]
     found = tuple(Chunk(content=passage) for passage in passages)
     ids = "1" * 32, "2" * 16, None
