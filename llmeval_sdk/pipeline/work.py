@@ -19,6 +19,10 @@ from llmeval_sdk.process import shield
 from llmeval_sdk.process.exits import Ending
 
 
+LEDGER_SECONDS = 1.0
+"""How long the end of a process waits for the judges' thread, which closes the ledger."""
+
+
 class Work:
     """Evaluates and delivers what a `SpanProcessor` takes in.
 
@@ -191,7 +195,7 @@ class Work:
         """Let go of files."""
         if self.spooling is not None:
             self.spooling.close(delivered=delivered)
-        self.plan.close()
+        self.plan.close(ledger=self.worker.judging.has_ended(LEDGER_SECONDS))
 
     def retire(self, successor: Work) -> None:
         """Leave exporters open that another pipeline uses too."""

@@ -97,7 +97,7 @@ REASONS: dict[str, Reason] = {
     "no_ledger": Reason(
         "The ledger that keeps the books of the budget could not be used, so nothing was spent.",
         "The detail names the file or the error: give the folder of LLMEVAL_STORE back to this "
-        "user, or name another.",
+        "user, or name another, on a disk that answers.",
         misses="budgeted",
         is_loud=True,
     ),
