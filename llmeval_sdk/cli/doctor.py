@@ -30,6 +30,7 @@ from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
 from llmeval_sdk.process.shadowed import shadowed
 from llmeval_sdk.process.shield import is_ours
+from llmeval_sdk.statistics.reasons import explain_loss
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.findings import findings_of
 from llmeval_sdk.store.lasting import lasting
@@ -313,6 +314,32 @@ def store(settings: Settings) -> Finding:
     if folder.is_dir() and os.access(folder, os.W_OK):
         return Finding(True, str(path), "not there yet; made by the first decorated call")
     return Finding(False, str(path), f"{folder} cannot be written: memory only")
+
+
+def spool(settings: Settings) -> Iterator[Finding]:
+    """Say what waits in the spool, whether a process takes it, and what found no room there."""
+    from llmeval_sdk.pipeline.spool import Folder, SpoolError
+
+    if not settings.spool:
+        return
+    folder = Folder(settings.spool)
+    subject, start = str(folder.path), f"start `llmeval agent --spool {settings.spool}`"
+    if not folder.has_files:
+        yield Finding(True, subject, "no record waits")
+        return
+    try:
+        waits = folder.waiting()
+    except SpoolError as error:
+        yield Finding(False, subject, f"{error}: what is recorded does not outlive its process")
+        return
+    if waits.unread:
+        words = f"{plural(waits.unread, 'record')} there, and no process takes them: {start}"
+        yield Finding(False, subject, words)
+    else:
+        yield Finding(True, subject, f"{plural(waits.records, 'record')} there, to be taken")
+    if waits.lost:
+        words = f"{plural(waits.lost, 'record')} found no room (spool_full)"
+        yield Finding(False, "spool_full", f"{words}. {explain_loss('spool_full').advice}")
 
 
 def lately(settings: Settings) -> Iterator[Finding]:
@@ -721,6 +748,7 @@ def run(args: argparse.Namespace) -> int:
         "Exporters": list(exporters(settings)),
         "Evaluators": list(evaluators(settings)),
         "Store": [store(settings)],
+        "Spool": list(spool(settings)),
         _LATELY: list(lately(settings)),
         "Escalation": list(rules(settings)),
         "Judge model": [*_judge(settings, offline=args.offline), price_list()],

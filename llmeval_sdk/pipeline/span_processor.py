@@ -345,6 +345,8 @@ class SpanProcessor:
         self.dropped.add(reason, 1 + inline)
         if is_span and type(item.parent) is not Span and reason != "spooled":
             self.lost_traces.add()
+        if reason == "spool_full" and self.spool is not None:
+            self.spool.note_lost(self.dropped.snapshot()[reason], self.lost_traces.value)
         self.evaluations.add("inline", inline)
         for name, live in self._live if is_span else ():
             with shield(f"exporter {name}", calls_out=True):

@@ -94,14 +94,16 @@ class Work:
         worker, spooling, dropped = self.worker, self.spooling, dict(dropped)
         if spooling is not None and (killed := spooling.killed.value):
             dropped["killed"], spans = killed, spans + killed
+        traces = self._span_processor.lost_traces.value
+        if spooling is not None and spooling.lost:
+            dropped["spool_full"] = dropped.get("spool_full", 0) + spooling.lost
+            spans, traces = spans + spooling.lost, traces + spooling.lost_traces
         return Stats(
             spans=spans,
             evaluations=evaluations,
             dropped=dropped,
             exporters={
-                name: delivery.stats(
-                    spans + evaluations, dropped, self._span_processor.lost_traces.value
-                )
+                name: delivery.stats(spans + evaluations, dropped, traces)
                 for name, delivery in self.deliveries.items()
             },
             judged=worker.judged.snapshot(),
