@@ -32,7 +32,7 @@ from llmeval_sdk.model.chat import (
     to_answer,
     to_text,
 )
-from llmeval_sdk.model.fields import CONTEXT_ARGUMENTS, to_chunk, to_chunks
+from llmeval_sdk.model.fields import CONTEXT_ARGUMENTS, TRUNCATED, to_chunk, to_chunks
 from llmeval_sdk.model.placeholders import (
     NOT_READ,
     Path,
@@ -81,6 +81,18 @@ def _only_read(chunks: tuple[Chunk, ...], paths: object) -> tuple[Chunk, ...]:
     return tuple(
         replace(chunk, content=None) if place in gone else chunk
         for place, chunk in enumerate(chunks)
+    )
+
+
+_END = 60
+"""Characters within which `TRUNCATED` begins at the end of a text that was cut."""
+
+
+def lacks_passages(record: Record) -> bool:
+    """Say whether a record lacks passages, or ends of them, because there were too many to keep."""
+    return any(
+        chunk.doc_uri is None if chunk.content is None else TRUNCATED in chunk.content[-_END:]
+        for chunk in record.retrieved_context or ()
     )
 
 

@@ -280,9 +280,9 @@ class Pipeline:
         """Return the scores of a span so far, which are made now where they were not yet."""
         return self._span_processor.scores(span)
 
-    def submit(self, event: EvaluationEvent) -> None:
-        """Take an evaluation that the app made itself."""
-        self._span_processor.submit(event)
+    def submit(self, event: EvaluationEvent, size: int) -> None:
+        """Take an evaluation of about ``size`` bytes that the app made itself."""
+        self._span_processor.submit(event, size)
 
     # -- counters -------------------------------------------------------------------------------
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from llmeval_sdk.tracing import Span
 
 
+SMALL = 1_000
+"""Bytes that a record takes at least while it waits."""
+
+
 class Unread(NamedTuple):
     """Spans that another library made; the worker reads them."""
 

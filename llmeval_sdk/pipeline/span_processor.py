@@ -207,11 +207,11 @@ class SpanProcessor:
         record = Record(retrieved_context=item.chunks, retrieval=item.retrieval)
         return self.inline.run_one(_EARLY, record)
 
-    def submit(self, event: EvaluationEvent) -> None:
-        """Take an evaluation that the app made itself."""
+    def submit(self, event: EvaluationEvent, size: int) -> None:
+        """Take an evaluation of about ``size`` bytes that the app made itself."""
         taker = self._in_force()
         taker.evaluations.add("submitted")
-        taker._put(taker.reserved, event, 1_000)
+        taker._put(taker.reserved, event, size)
 
     def take(
         self, read: Callable[[], Iterable[Span]], size: int, *, exported: bool = False
