@@ -36,7 +36,6 @@ from llmeval_sdk.store.findings import findings_of
 from llmeval_sdk.store.lasting import lasting
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.state import state_path
-from llmeval_sdk.store.writer import live_bytes
 from llmeval_sdk.text.terminal import plural
 
 
@@ -296,7 +295,7 @@ def store(settings: Settings) -> Finding:
         try:
             with StoreReader(path) as reader:
                 counts = reader.counts()
-                limit, size = settings.store_max_bytes, reader.read(live_bytes)
+                limit = settings.store_max_bytes
                 lasts = reader.read(lambda c: lasting(c, limit, time.time_ns()))
         except ConfigurationError as error:
             return Finding(False, str(path), str(error))
@@ -304,8 +303,6 @@ def store(settings: Settings) -> Finding:
         problem = None
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             problem = "but it cannot be written: memory only"
-        elif 0 < limit < size and not counts.spans:
-            problem = f"LLMEVAL_STORE_MAX_BYTES={limit} is less than one trace takes: none stays"
         if problem:
             return Finding(False, str(path), f"{held}, {problem}")
         lasts_for = f"; {lasts.sentence}" if lasts else ""

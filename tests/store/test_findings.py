@@ -14,6 +14,7 @@ from llmeval_sdk.statistics.reasons import LOSSES
 from llmeval_sdk.store.findings import findings_of
 from llmeval_sdk.store.losses import Process
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.writer import StoreWriter
 
 
 NOW = time.time_ns()
@@ -139,6 +140,25 @@ def test_a_disk_that_is_smaller_than_the_limit_of_the_store_is_told(store):
     (finding,) = read(store, max_bytes=1 << 60)
     assert (finding.is_problem, finding.kind) == (False, "disk")
     assert "LLMEVAL_STORE_MAX_BYTES" in finding.advice
+
+
+def test_a_limit_below_one_trace_is_a_problem(store):
+    """Each trace goes as soon as it is written, so the store is empty and nothing else says why."""
+    writer = StoreWriter(store.path, max_bytes=1_000)
+    with closing(writer):
+        writer.prune()
+        assert writer.keeps_nothing
+    (finding,) = read(store, max_bytes=1_000)
+    assert (finding.is_problem, finding.about, finding.number) == (True, "limit", 1_000)
+    assert str(finding) == (
+        "LLMEVAL_STORE_MAX_BYTES=1000 is less than one trace takes: none stays."
+        " Raise it: a gigabyte is the default."
+    )
+
+
+def test_a_limit_that_leaves_a_trace_is_none(store):
+    """A store that is beyond its limit until the next write prunes is as it should be."""
+    assert read(store, max_bytes=1_000) == []
 
 
 _ON_A_SMALL_DISK = """
