@@ -59,6 +59,27 @@ def test_losses_are_told_with_their_number_reason_and_what_helps(store):
 
 
 @pytest.mark.parametrize(
+    ("reason", "helps"),
+    [
+        ("http_401", "Set the key again"),
+        ("http_403", "Set the key again"),
+        ("http_404", "Correct the address"),
+        ("http_301", "Correct the address"),
+        ("not_a_backend", "Correct the address"),
+        ("http_503", "See whether it runs"),
+        ("http_429", "See whether it runs"),
+        ("unreachable", "See whether it runs"),
+    ],
+)
+def test_what_a_far_end_said_is_told_with_what_helps(store, reason, helps):
+    """An exporter that fails: the key, the address or the server, and not "see the log"."""
+    lose(store, reason, 5, exporter="otlp")
+    (finding,) = read(store)
+    assert finding.about == f"otlp: {reason}"
+    assert finding.advice.startswith(helps)
+
+
+@pytest.mark.parametrize(
     ("started", "at"),
     [(NOW - HOUR_NS, NOW - HOUR_NS), (NOW, NOW - 2 * DAY_NS)],
     ids=["by a process before the last start", "longer ago than a day"],
