@@ -1,9 +1,9 @@
 """The page ``/metrics``, which Prometheus scrapes: what has happened since the viewer began.
 
 Counters have to grow, and a store forgets its oldest traces. So the page counts what arrives while
-the viewer runs, and begins at nothing when it is started again, as every exporter does. A span whose
-trace stayed while others were left out counts as often as it stands for. Scores and the budget are
-gauges, since they say how things stand.
+the viewer runs, and begins at nothing when it is started again, as every exporter does. A span
+whose trace stayed while others were left out counts as often as it stands for. Scores and the
+budget are gauges, since they say how things stand.
 """
 
 from __future__ import annotations
