@@ -325,6 +325,8 @@ class Worker:
             for span in item.read():
                 if item.exported:
                     self._span_processor.spans.add()
+                if item.chance < 1:
+                    span.inclusion_probability = item.chance
                 self._take(span, is_foreign=True, is_exported=item.exported)
                 self._rest()
         except Exception as error:

@@ -24,6 +24,8 @@ class Unread(NamedTuple):
     read: Callable[[], Iterable[Span]]
     exported: bool
     """Whether our exporters send them; otherwise the library does."""
+    chance: float = 1.0
+    """The chance with which they stayed, as others were left out."""
 
 
 class Spooled(NamedTuple):
