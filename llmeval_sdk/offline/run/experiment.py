@@ -31,7 +31,6 @@ from llmeval_sdk.model.records import record_of, rolled_up, spent_by
 from llmeval_sdk.offline.data.record import absent, record_from
 from llmeval_sdk.offline.report.row import Row
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.pipeline.dispatcher import size_of
 from llmeval_sdk.pipeline.stats import ExporterStats
 from llmeval_sdk.process.threads import HelperThreads
 from llmeval_sdk.tracing import Span, task
@@ -201,8 +200,7 @@ class Experiment:
             return
         target = Target(record.trace_id, record.span_id, record.span_name, record.span_kind)
         for evaluation in row.evaluations.values():
-            event = addressed(evaluation, target)
-            pipeline.submit(event, size_of(event))
+            pipeline.submit(addressed(evaluation, target))
         self._waiting += 1 + len(row.evaluations)
         if self._waiting >= FLUSH_EVERY:
             self._waiting = 0
