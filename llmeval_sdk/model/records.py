@@ -96,6 +96,28 @@ def lacks_passages(record: Record) -> bool:
     )
 
 
+def without_marks(record: Record) -> Record:
+    """Return a record without what capturing wrote at the end of texts that it cut.
+
+    How many characters are missing is no number of the app's, which a score could look for.
+    """
+    changed: dict[str, Any] = {}
+    for name in ("request", "response"):
+        text = getattr(record, name)
+        if type(text) is str and TRUNCATED in text[-_END:]:
+            changed[name] = _unmarked(text)
+    if lacks_passages(record):
+        changed["retrieved_context"] = tuple(
+            replace(chunk, content=_unmarked(chunk.content)) if chunk.content else chunk
+            for chunk in record.retrieved_context or ()
+        )
+    return replace(record, **changed) if changed else record
+
+
+def _unmarked(text: str) -> str:
+    return text[: text.rfind(TRUNCATED)] if TRUNCATED in text[-_END:] else text
+
+
 def _extractions(span: FinishedSpan) -> tuple[Extraction, ...] | None:
     extractions, paths = span.extractions, (span.attributes or NOTHING).get(NOT_READ)
     if paths is None or extractions is None:

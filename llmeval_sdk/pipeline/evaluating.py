@@ -25,7 +25,14 @@ from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.judges.models.prices import total, with_cost
 from llmeval_sdk.model import Evaluation, NotRun, Record, Target
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
-from llmeval_sdk.model.records import ANSWERED, lacks_passages, record_of, spent_by, with_steps
+from llmeval_sdk.model.records import (
+    ANSWERED,
+    lacks_passages,
+    record_of,
+    spent_by,
+    with_steps,
+    without_marks,
+)
 from llmeval_sdk.model.schemas import described
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.judging import DecisionJob, Job, Judging, not_decided, not_run
@@ -322,7 +329,7 @@ class Evaluating:
         aside, background = self._app_heuristics.run_with_deadline, self._plan.background
         own, is_part = not share, lacks_passages(record)
         for score in background.run(
-            record, but=done, own=own, by=aside, aside=aside, rest=self._rest
+            without_marks(record), but=done, own=own, by=aside, aside=aside, rest=self._rest
         ):
             gives_way = share and score.name in registry.heuristics()
             said = _of_part(score) if is_part and _compares(background.get(score.name)) else score

@@ -71,6 +71,20 @@ def test_texts_of_five_megabytes_are_cut_and_say_how_much_is_missing():
     assert scores["groundedness_risk"].metadata["context_capped"] is True
 
 
+def test_what_is_missing_of_a_question_is_no_word_of_it():
+    """The number of characters that were cut is nothing that a context could hold."""
+    with capture() as seen:
+        with llmeval.workflow("ask") as span:
+            span.annotate(
+                request="How heavy is pump 7? " * (MEGABYTES // 21),
+                retrieved_context=["Pump 7 weighs 52 kg."], response="Pump 7 weighs 52 kg.",
+            )  # fmt: skip
+        seen.drain()
+    score = seen.scores("ask")["retrieval_risk"]
+    assert "not in the context" in score.explanation
+    assert not any(word.isdecimal() for word in score.metadata["uncovered_query_terms"])
+
+
 def test_no_text_is_looked_through_once_a_span_is_full(monkeypatch):
     """Images are looked for in what is kept, and not in ten thousand texts that are not."""
     searched = []
