@@ -30,12 +30,12 @@ from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.process.distribution import DISTRIBUTION, NAMESAKE, installed, namesake_warning
 from llmeval_sdk.process.shadowed import shadowed
 from llmeval_sdk.process.shield import is_ours
+from llmeval_sdk.statistics.reasons import explain_loss
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.findings import findings_of
 from llmeval_sdk.store.lasting import lasting
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.state import state_path
-from llmeval_sdk.store.writer import live_bytes
 from llmeval_sdk.text.terminal import plural
 
 
@@ -295,7 +295,7 @@ def store(settings: Settings) -> Finding:
         try:
             with StoreReader(path) as reader:
                 counts = reader.counts()
-                limit, size = settings.store_max_bytes, reader.read(live_bytes)
+                limit = settings.store_max_bytes
                 lasts = reader.read(lambda c: lasting(c, limit, time.time_ns()))
         except ConfigurationError as error:
             return Finding(False, str(path), str(error))
@@ -303,8 +303,6 @@ def store(settings: Settings) -> Finding:
         problem = None
         if not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
             problem = "but it cannot be written: memory only"
-        elif 0 < limit < size and not counts.spans:
-            problem = f"LLMEVAL_STORE_MAX_BYTES={limit} is less than one trace takes: none stays"
         if problem:
             return Finding(False, str(path), f"{held}, {problem}")
         lasts_for = f"; {lasts.sentence}" if lasts else ""
@@ -313,6 +311,32 @@ def store(settings: Settings) -> Finding:
     if folder.is_dir() and os.access(folder, os.W_OK):
         return Finding(True, str(path), "not there yet; made by the first decorated call")
     return Finding(False, str(path), f"{folder} cannot be written: memory only")
+
+
+def spool(settings: Settings) -> Iterator[Finding]:
+    """Say what waits in the spool, whether a process takes it, and what found no room there."""
+    from llmeval_sdk.pipeline.spool import Folder, SpoolError
+
+    if not settings.spool:
+        return
+    folder = Folder(settings.spool)
+    subject, start = str(folder.path), f"start `llmeval agent --spool {settings.spool}`"
+    if not folder.has_files:
+        yield Finding(True, subject, "no record waits")
+        return
+    try:
+        waits = folder.waiting()
+    except SpoolError as error:
+        yield Finding(False, subject, f"{error}: what is recorded does not outlive its process")
+        return
+    if waits.unread:
+        words = f"{plural(waits.unread, 'record')} there, and no process takes them: {start}"
+        yield Finding(False, subject, words)
+    else:
+        yield Finding(True, subject, f"{plural(waits.records, 'record')} there, to be taken")
+    if waits.lost:
+        words = f"{plural(waits.lost, 'record')} found no room (spool_full)"
+        yield Finding(False, "spool_full", f"{words}. {explain_loss('spool_full').advice}")
 
 
 def lately(settings: Settings) -> Iterator[Finding]:
@@ -721,6 +745,7 @@ def run(args: argparse.Namespace) -> int:
         "Exporters": list(exporters(settings)),
         "Evaluators": list(evaluators(settings)),
         "Store": [store(settings)],
+        "Spool": list(spool(settings)),
         _LATELY: list(lately(settings)),
         "Escalation": list(rules(settings)),
         "Judge model": [*_judge(settings, offline=args.offline), price_list()],

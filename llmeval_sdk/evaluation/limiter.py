@@ -29,6 +29,8 @@ HOLD_SECONDS = 600.0
 """After this time the money of a reservation that nobody has settled is free again."""
 BUSY_SECONDS = 0.1
 """After this time a ledger that other processes use is tried again."""
+SILENT_SECONDS = 5.0
+"""A ledger that has not answered for so long is taken for dead until it does."""
 MOST_AHEAD = 16
 """How many reservations are made ahead at a time."""
 _MARGIN = 1.25
@@ -80,7 +82,9 @@ class BudgetLimiter:
         clock: Returns seconds since the epoch.
     """
 
-    __slots__ = ("_clock", "_in_second", "_ledger", "_settled", "_spares", "apart", "budget")
+    __slots__ = (
+        "_asked", "_clock", "_in_second", "_ledger", "_settled", "_spares", "apart", "budget",
+    )  # fmt: skip
 
     hold_seconds = HOLD_SECONDS
     short_wait = 0.0
@@ -106,6 +110,8 @@ class BudgetLimiter:
         self._settled: deque[tuple[int, Reservation, Want]] = deque()
         """By process, what was used; it counts in full, as it was reserved, until it is written."""
         self._spares: deque[_Spare] = deque()
+        self._asked: float | None = None
+        """Since when the ledger has been asked and has not answered, on the monotonic clock."""
         self._in_second = (0, 0)
         """A second, and how many transactions have reserved something in it."""
 
@@ -251,11 +257,26 @@ class BudgetLimiter:
             result = change(state, now)
             return books.dump(state) if settled or has_changed(result) else None, result
 
+        self._asked = time.monotonic()
         try:
             return self._ledger.update(changed)
         except BaseException:
             self._settled.extendleft(reversed(settled))
             raise
+        finally:
+            self._asked = None
+
+    @property
+    def silence(self) -> str:
+        """Say that the ledger, as on a network disk that is dead, does not answer; empty: it does.
+
+        A call into such a disk comes back when the disk does, and nothing can end it.
+        """
+        asked = self._asked
+        if asked is None or time.monotonic() - asked < SILENT_SECONDS:
+            return ""
+        place = getattr(self._ledger, "path", None) or "the ledger"
+        return f"{place} has not answered for {SILENT_SECONDS:g} s"
 
     def release(self, reservation: Reservation) -> None:
         """Return a reservation whose call was never made."""
@@ -270,6 +291,10 @@ class BudgetLimiter:
         return {}
 
     def close(self) -> None:
+        """Let go of all files and links; using them again opens them again."""
+        self.close_ledger()
+
+    def close_ledger(self) -> None:
         """Write what is settled and close the ledger; using it again opens it again."""
         with suppress(Exception):  # what could not be written ends by itself
             self.write()

@@ -20,6 +20,7 @@ from llmeval_sdk.model.fields import (
     is_met,
     missing,
     reader_of,
+    truncated,
 )
 from llmeval_sdk.model.placeholders import NOT_READ
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Learner
@@ -35,6 +36,9 @@ from llmeval_sdk.registry import Attachment
 _MAX_MESSAGE = 2_000
 MAX_METADATA = 1 << 20
 """Characters of metadata that an evaluator of the app may add to one evaluation."""
+MAX_TEXT = 1 << 17
+"""Characters of an evaluation's value, label or explanation."""
+_TEXTS = ("value", "label", "explanation")
 _INFINITY = float("inf")
 
 
@@ -85,7 +89,17 @@ def outcome(result: Any, evaluator: Evaluator) -> Evaluation:
 
 
 def of_bounded_size(evaluation: Evaluation) -> Evaluation:
-    """Return the evaluation of an app's evaluator, without metadata of more than a megabyte."""
+    """Return the evaluation of an app's evaluator, without metadata of more than a megabyte.
+
+    Texts of more than `MAX_TEXT` characters are cut.
+    """
+    texts = {name: getattr(evaluation, name) for name in _TEXTS}
+    long: dict[str, Any] = {
+        name: truncated(text, MAX_TEXT)
+        for name, text in texts.items()
+        if type(text) is str and len(text) > MAX_TEXT
+    }
+    evaluation = replace(evaluation, **long) if long else evaluation
     if not evaluation.metadata or not is_larger(evaluation.metadata, MAX_METADATA):
         return evaluation
     note = f"the metadata, of more than {MAX_METADATA:,} characters"

@@ -23,6 +23,7 @@ from llmeval_sdk.model import Batch, EvaluationEvent, SpanData
 from llmeval_sdk.model.protocols import BaseExporter
 from llmeval_sdk.process.distribution import release
 from llmeval_sdk.process.shield import caught, swallow, tell
+from llmeval_sdk.statistics.reasons import explain_loss
 
 
 _T = TypeVar("_T")
@@ -107,7 +108,10 @@ class StepwiseExporter(BaseExporter):
     def explain(self, answer: ServerAnswer) -> str:
         """Return the log line for a refusal; a subclass may add what a person can do."""
         failure = answer.failure()
-        return f"{failure.reason}: {str(failure)[:200]}"
+        said = str(failure)[:200]
+        if said in ("", failure.reason):
+            return f"{failure.reason}. {explain_loss(failure.reason).advice}"
+        return f"{failure.reason}: {said}"
 
     def after_fork(self) -> None:
         """Forget in a child what the parent was sending."""

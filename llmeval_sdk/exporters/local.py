@@ -10,8 +10,9 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.model import Batch
 from llmeval_sdk.model.protocols import BaseExporter, Services
+from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.losses import Losses, notes_of
-from llmeval_sdk.store.writer import StoreWriter
+from llmeval_sdk.store.writer import RAISE_LIMIT, StoreWriter, too_small
 
 
 _log = logging.getLogger("llmeval_sdk")
@@ -48,6 +49,8 @@ class LocalExporter(BaseExporter):
             if not self._warned:
                 self._warned = True
                 _log.warning("llmeval: %s", self.store.fallback_reason)
+        if self.store.keeps_nothing:
+            tell("store", f"{too_small(self.store.max_bytes)} {RAISE_LIMIT}")
         self._note(self._losses())
         return refused
 

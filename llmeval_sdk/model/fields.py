@@ -162,6 +162,14 @@ def _has_text(chunk: Chunk) -> bool:
 
 TRUNCATED = "<truncated "
 """With this begins the end of a text that was cut when it was captured: how much is missing."""
+
+
+def truncated(text: str, limit: int) -> str:
+    """Cut a text that is longer than a limit, and say at its end how much is missing."""
+    missing = len(text) - limit
+    return f"{text[:limit]}{TRUNCATED}{missing} characters>" if missing > 0 else text
+
+
 _SPELLINGS = {
     "content": ("content", "text", "page_content"),
     "doc_uri": ("doc_uri", "uri", "source", "url"),

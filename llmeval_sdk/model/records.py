@@ -32,7 +32,7 @@ from llmeval_sdk.model.chat import (
     to_answer,
     to_text,
 )
-from llmeval_sdk.model.fields import CONTEXT_ARGUMENTS, to_chunk, to_chunks
+from llmeval_sdk.model.fields import CONTEXT_ARGUMENTS, TRUNCATED, to_chunk, to_chunks
 from llmeval_sdk.model.placeholders import (
     NOT_READ,
     Path,
@@ -82,6 +82,40 @@ def _only_read(chunks: tuple[Chunk, ...], paths: object) -> tuple[Chunk, ...]:
         replace(chunk, content=None) if place in gone else chunk
         for place, chunk in enumerate(chunks)
     )
+
+
+_END = 60
+"""Characters within which `TRUNCATED` begins at the end of a text that was cut."""
+
+
+def lacks_passages(record: Record) -> bool:
+    """Say whether a record lacks passages, or ends of them, because there were too many to keep."""
+    return any(
+        chunk.doc_uri is None if chunk.content is None else TRUNCATED in chunk.content[-_END:]
+        for chunk in record.retrieved_context or ()
+    )
+
+
+def without_marks(record: Record) -> Record:
+    """Return a record without what capturing wrote at the end of texts that it cut.
+
+    How many characters are missing is no number of the app's, which a score could look for.
+    """
+    changed: dict[str, Any] = {}
+    for name in ("request", "response"):
+        text = getattr(record, name)
+        if type(text) is str and TRUNCATED in text[-_END:]:
+            changed[name] = _unmarked(text)
+    if lacks_passages(record):
+        changed["retrieved_context"] = tuple(
+            replace(chunk, content=_unmarked(chunk.content)) if chunk.content else chunk
+            for chunk in record.retrieved_context or ()
+        )
+    return replace(record, **changed) if changed else record
+
+
+def _unmarked(text: str) -> str:
+    return text[: text.rfind(TRUNCATED)] if TRUNCATED in text[-_END:] else text
 
 
 def _extractions(span: FinishedSpan) -> tuple[Extraction, ...] | None:

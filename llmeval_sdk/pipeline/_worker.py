@@ -10,7 +10,7 @@ from typing import Any
 
 from llmeval_sdk.heuristics import limit_processor_time
 from llmeval_sdk.pipeline.batch_exporter import Barrier, Barriers, Delivery
-from llmeval_sdk.pipeline.dispatcher import Dispatcher, Privacy
+from llmeval_sdk.pipeline.dispatcher import Dispatcher, Privacy, size_of
 from llmeval_sdk.pipeline.evaluating import AppHeuristics, Evaluating, Subject
 from llmeval_sdk.pipeline.judging import Judging
 from llmeval_sdk.pipeline.overload import BUSY
@@ -312,7 +312,7 @@ class Worker:
                 subject = Subject(item, is_foreign, is_whole, judgements, in_spool, is_exported)
                 self._evaluating.evaluate(subject)
             else:
-                self._dispatcher.emit(item)
+                self._dispatcher.emit(item, size_of(item))
         except Exception as error:
             if not swallow("worker", error):
                 raise
@@ -325,6 +325,8 @@ class Worker:
             for span in item.read():
                 if item.exported:
                     self._span_processor.spans.add()
+                if item.chance < 1:
+                    span.inclusion_probability = item.chance
                 self._take(span, is_foreign=True, is_exported=item.exported)
                 self._rest()
         except Exception as error:

@@ -22,6 +22,7 @@ from llmeval_sdk.process.exits import Ending, ending_by, seconds_left
 from llmeval_sdk.process.one_thread import OneThread
 from llmeval_sdk.process.retries import pauses
 from llmeval_sdk.process.shield import Count, Counts, shield, swallow, tell
+from llmeval_sdk.statistics.reasons import explain_loss
 from llmeval_sdk.tracing.internals import off
 
 
@@ -309,7 +310,8 @@ class Delivery:
                 refused = self._send_again(batch, error)
         except ExportError as error:
             lost = len(batch) - error.delivered - sum(error.refused.values())
-            tell(f"exporter {self.name}", f"{error.reason}; given up")
+            advice = explain_loss(error.reason).advice
+            tell(f"exporter {self.name}", f"{error.reason}; {lost} records given up. {advice}")
             for reason, times in error.refused.items():
                 self._dropped.add(reason, times)
             self._count(error.delivered)

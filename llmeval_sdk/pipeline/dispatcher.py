@@ -23,6 +23,7 @@ from llmeval_sdk.model import (
 )
 from llmeval_sdk.pipeline.batch_exporter import Barrier, Delivery, Emitted
 from llmeval_sdk.pipeline.plan import Plan
+from llmeval_sdk.pipeline.queue import SMALL
 from llmeval_sdk.pipeline.spool import read
 from llmeval_sdk.pipeline.stats import Stats
 from llmeval_sdk.process.pieces import is_larger
@@ -224,8 +225,6 @@ def _unnamed(target: Target) -> Target:
 # Where records leave the pipeline: they are redacted, counted and handed to every delivery.
 
 
-_SMALL = 1_000
-"""Bytes that a record takes at least while it waits."""
 _CLIENTS = ("openai", "anthropic", "litellm", "google.genai", "langchain_core", "boto3")
 
 
@@ -260,7 +259,7 @@ class Dispatcher:
         self.not_run: dict[str, Counts] = {}
         """Judgements that were not made or gave no value, by judge and reason."""
 
-    def emit(self, item: Emitted, size: int = _SMALL) -> None:
+    def emit(self, item: Emitted, size: int = SMALL) -> None:
         """Hand a record of about ``size`` bytes to every delivery."""
         for hooks in self._plan.hooks:
             with shield("plugins", calls_out=True):
@@ -287,7 +286,7 @@ class Dispatcher:
     def emit_written(self, item: Emitted) -> None:
         """Hand on what an evaluator wrote, redacted, with the size that it takes while it waits."""
         item = self._screened(item)
-        self.emit(item, _size(item.evaluation) if type(item) is EvaluationEvent else _SMALL)
+        self.emit(item, size_of(item) if type(item) is EvaluationEvent else SMALL)
 
     def emit_judged(self, item: Emitted) -> None:
         """Count and hand on what a judgement of this pipeline gave: its verdict, its trace."""
@@ -319,11 +318,12 @@ class Dispatcher:
             return bare(item, names=True)
 
 
-def _size(evaluation: Evaluation) -> int:
+def size_of(event: EvaluationEvent) -> int:
     """Return about how many bytes an evaluation takes: an app's may have a megabyte of metadata."""
+    evaluation = event.evaluation
     metadata = evaluation.metadata
-    details = len(_dumps(metadata)) if is_larger(metadata, _SMALL) else 0
-    return _SMALL + len(evaluation.explanation or "") + details
+    details = len(_dumps(metadata)) if is_larger(metadata, SMALL) else 0
+    return SMALL + len(evaluation.explanation or "") + details
 
 
 class Reasons:

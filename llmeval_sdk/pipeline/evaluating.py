@@ -25,7 +25,14 @@ from llmeval_sdk.judges.base import typed_form_of
 from llmeval_sdk.judges.models.prices import total, with_cost
 from llmeval_sdk.model import Evaluation, NotRun, Record, Target
 from llmeval_sdk.model.protocols import Evaluator, Heuristic, Judge
-from llmeval_sdk.model.records import ANSWERED, record_of, spent_by, with_steps
+from llmeval_sdk.model.records import (
+    ANSWERED,
+    lacks_passages,
+    record_of,
+    spent_by,
+    with_steps,
+    without_marks,
+)
 from llmeval_sdk.model.schemas import described
 from llmeval_sdk.pipeline.dispatcher import Dispatcher
 from llmeval_sdk.pipeline.judging import DecisionJob, Job, Judging, not_decided, not_run
@@ -320,12 +327,13 @@ class Evaluating:
                     yield _weighted(evaluation, chance)
                 self._rest()
         aside, background = self._app_heuristics.run_with_deadline, self._plan.background
-        own = not share
+        own, is_part = not share, lacks_passages(record)
         for score in background.run(
-            record, but=done, own=own, by=aside, aside=aside, rest=self._rest
+            without_marks(record), but=done, own=own, by=aside, aside=aside, rest=self._rest
         ):
             gives_way = share and score.name in registry.heuristics()
-            yield _weighted(score, chance * share if gives_way else chance)
+            said = _of_part(score) if is_part and _compares(background.get(score.name)) else score
+            yield _weighted(said, chance * share if gives_way else chance)
         if not own:
             background.learn(record)
 
@@ -511,6 +519,20 @@ def _weighted(evaluation: Evaluation, chance: float) -> Evaluation:
         return evaluation
     probability = evaluation.inclusion_probability * chance
     return replace(evaluation, inclusion_probability=probability)
+
+
+def _compares(heuristic: Heuristic | None) -> bool:
+    """Say whether a heuristic looks for something in the passages of a record."""
+    return heuristic is not None and any("retrieved_context" in need for need in heuristic.needs)
+
+
+def _of_part(evaluation: Evaluation) -> Evaluation:
+    """Say of a score that what it did not find may stand in passages that were not kept."""
+    if evaluation.value is None:
+        return evaluation
+    words = [evaluation.explanation or "", "only a part of the context was kept"]
+    metadata = {**evaluation.metadata, "context_capped": True}
+    return replace(evaluation, explanation="; ".join(filter(None, words)), metadata=metadata)
 
 
 def _misses(record: Record, evaluators: Iterable[Evaluator]) -> Iterator[Evaluation]:

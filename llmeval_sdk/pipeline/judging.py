@@ -239,6 +239,7 @@ class JudgesLoop:
         new_loop: opens an event loop.
         opened: called on each new loop.
         lost: called on the thread when a loop was closed, with all that ran on it.
+        ended: called on the thread when it ends.
     """
 
     def __init__(
@@ -246,10 +247,12 @@ class JudgesLoop:
         new_loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
         opened: Callable[[], None] = lambda: None,
         lost: Callable[[], None] = lambda: None,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._new_loop = new_loop or DaemonLoop
         self._opened = opened
         self._lost = lost
+        self._ended = ended
         self._end = threading.Event()
         self.thread = OneThread(self._serve, name="llmeval-judges")
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -286,6 +289,8 @@ class JudgesLoop:
             self._loop = None
             self._ready.set()  # nobody waits for a loop that cannot be opened now
             self._end.wait(next(waits))
+        with shield("judges' loop", on_own_thread=True):
+            self._ended()
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         """Run a loop until it is shut, or was closed by somebody else."""
@@ -348,7 +353,9 @@ class Judging:
         """How many jobs of each kind run at a time."""
         self._running = dict.fromkeys(self._places, 0)
         self._pool = WorkerPool(plan.concurrency + decisions, self._next)
-        self._loop = JudgesLoop(plan.new_loop, self._run_more, self._lose)
+        self._loop = JudgesLoop(
+            plan.new_loop, self._run_more, self._lose, plan.limiter.close_ledger
+        )
         self._models = plan.models()
         self._decider: Decider | None = None
         self._shut = False
@@ -371,6 +378,8 @@ class Judging:
         """
         if self._shut:
             self._emit(job.not_run("shutdown", "the process was ending"))
+        elif silence := self._plan.limiter.silence:
+            self._emit(job.not_run("no_ledger", silence))
         elif len(self._judgements) >= MAX_WAITING and not self._make_room(job):
             self._emit(job.not_run("queue_full", f"{MAX_WAITING} judgements were waiting"))
         elif not self._loop.is_ready():
@@ -394,6 +403,8 @@ class Judging:
         """
         if self._shut:
             why = "shutdown", "the process was ending"
+        elif silence := self._plan.limiter.silence:
+            why = "no_ledger", silence
         elif len(self._decisions) >= MAX_WAITING:
             why = "queue_full", f"{MAX_WAITING} records were waiting"
         elif not self._loop.is_ready():
@@ -461,6 +472,13 @@ class Judging:
             if waiting and (not done or monotonic() >= deadline):
                 return False
         return True
+
+    def has_ended(self, seconds: float) -> bool:
+        """Wait for the judges' thread; True if it has ended, and closed the ledger, or never began.
+
+        It does not end while it writes to a network disk that is dead.
+        """
+        return self.thread.join(monotonic() + seconds)
 
     def shut(self) -> None:
         """Give up all jobs that wait or run, and emit each as not run."""

@@ -280,9 +280,13 @@ class Pipeline:
         """Return the scores of a span so far, which are made now where they were not yet."""
         return self._span_processor.scores(span)
 
-    def submit(self, event: EvaluationEvent) -> None:
-        """Take an evaluation that the app made itself."""
-        self._span_processor.submit(event)
+    def submit(self, event: EvaluationEvent, size: int = 0) -> None:
+        """Take an evaluation of about ``size`` bytes that was not made here; 0: it is measured."""
+        if not size:
+            from llmeval_sdk.pipeline.dispatcher import size_of  # which no thread of an app needs
+
+            size = size_of(event)
+        self._span_processor.submit(event, size)
 
     # -- counters -------------------------------------------------------------------------------
 

@@ -230,9 +230,14 @@ class Plan:
             if found is not None and found.kind == "judge":
                 self.late[:] = [each for each in self.late if each.name != judge.name] + [found]
 
-    def close(self) -> None:
-        """Let go of files; last of the link to Redis, which takes what the other parts leave."""
-        parts: tuple[Hooks | BudgetLimiter, ...] = (*self.hooks, self.limiter)
+    def close(self, *, ledger: bool = True) -> None:
+        """Let go of files; last of the link to Redis, which takes what the other parts leave.
+
+        Args:
+            ledger: also of that of the budget, and of the link. Whoever closes it while it does not
+                answer waits for as long as that.
+        """
+        parts: tuple[Hooks | BudgetLimiter, ...] = (*self.hooks, *((self.limiter,) * ledger))
         for part in parts:
             with shield("the files of a plan"):
                 part.close()

@@ -14,12 +14,18 @@ if TYPE_CHECKING:
     from llmeval_sdk.tracing import Span
 
 
+SMALL = 1_000
+"""Bytes that a record takes at least while it waits."""
+
+
 class Unread(NamedTuple):
     """Spans that another library made; the worker reads them."""
 
     read: Callable[[], Iterable[Span]]
     exported: bool
     """Whether our exporters send them; otherwise the library does."""
+    chance: float = 1.0
+    """The chance with which they stayed, as others were left out."""
 
 
 class Spooled(NamedTuple):

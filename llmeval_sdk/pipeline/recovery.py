@@ -60,10 +60,15 @@ class Adopted:
         self.waiting: deque[int] = deque(file.ring.records())
 
     @property
+    def is_busy(self) -> bool:
+        """Whether records of it wait or are under way."""
+        return bool(self.waiting or self.under_way)
+
+    @property
     def is_done(self) -> bool:
         """Whether the file can be given up."""
         ended = self.file.is_abandoned or self.failed
-        return ended and not self.waiting and not self.under_way
+        return ended and not self.is_busy
 
     def ended(self, first: int, *, stays: bool) -> None:
         """Note that a record has passed the pipeline.
@@ -136,6 +141,9 @@ class Spooling:
         self._unsaved, self._saved = Count(), Count()
         self.killed = Count()
         """Records that processes held without a slot when they were killed."""
+        self.lost = self.lost_traces = 0
+        """Records of the processes whose files were taken over that found no room there, and how
+        many traces they began. The worker's thread alone adds."""
         self._judging: list[Unsettled] = []
         self._ready: list[Unsettled] = []
         self._batch: UnsettledBatch | None = None
@@ -157,8 +165,9 @@ class Spooling:
         file, place = self._append(self._pack(item))
         if place is None:
             self._counts.add("full")
-            self._unsaved.add()
-            self._note_unsaved(file)
+            if not self._left:
+                self._unsaved.add()
+                self._note_unsaved(file)
             return Spooled(item, file, ())
         self._kept.add()
         if self._crowded is not None and file.ring.is_crowded:
@@ -191,6 +200,11 @@ class Spooling:
             return first, None
         another = self._open()
         return (first, None) if another is None else (another, another.ring.append(record))
+
+    def note_lost(self, records: int, traces: int) -> None:
+        """Write where the other process finds it how many records found no room so far."""
+        if self._files:
+            self._files[0].ring.note_lost(records, traces)
 
     def _note_unsaved(self, file: SpoolFile) -> None:
         """Write into the file how many records would be lost if this process were killed now."""
@@ -231,7 +245,9 @@ class Spooling:
     @property
     def is_idle(self) -> bool:
         """Whether all records that were handed on or taken over are dealt with."""
-        return not (self._judging or self._ready or self._batch or self._adopted)
+        if self._judging or self._ready or self._batch:
+            return False
+        return not any(adopted.is_busy for adopted in list(self._adopted.values()))
 
     @property
     def has_left(self) -> bool:
@@ -250,7 +266,9 @@ class Spooling:
     @property
     def patience(self) -> float:
         """How many seconds the worker may sleep on account of the spool."""
-        return 0.05 if not self.is_idle else LIVING_SCAN_SECONDS if self._living else float("inf")
+        if self._adopted or not self.is_idle:
+            return 0.05
+        return LIVING_SCAN_SECONDS if self._living else float("inf")
 
     @property
     def missed(self) -> int:
@@ -320,6 +338,7 @@ class Spooling:
         now = monotonic()
         for file, adopted in list(self._adopted.items()):
             adopted.look()
+            self._take_losses(file)
             if adopted.is_done:
                 del self._adopted[file]
                 if adopted.failed:
@@ -337,11 +356,18 @@ class Spooling:
 
     def _adopt(self, file: SpoolFile) -> None:
         self._adopted[file] = Adopted(file)
+        self._take_losses(file)
         if file.is_abandoned and (unsaved := file.ring.unsaved):
             file.ring.unsaved = 0
             for _ in range(unsaved):
                 self.killed.add()
             tell("spool", f"{unsaved} records went down with a process whose file was full")
+
+    def _take_losses(self, file: SpoolFile) -> None:
+        """Count what the process that writes a file has lost: it has no exporter to note it."""
+        records, traces = file.ring.take_untold()
+        self.lost += records
+        self.lost_traces += traces
 
     def _take(self) -> Iterator[Spooled]:
         under_way = sum(len(adopted.under_way) for adopted in self._adopted.values())

@@ -573,8 +573,11 @@ def _tell_losses(result: Stats) -> None:
     """Say what was not delivered, in the log and in the note that the store keeps."""
     if losses := result.losses:
         from llmeval_sdk.pipeline.loss_lines import advice
+        from llmeval_sdk.pipeline.stats import ExporterStats
 
         given_up = {name: account.given_up for name, account in result.exporters.items()}
+        if not given_up:  # an agent delivers
+            given_up = {"spool": ExporterStats(dropped=result.dropped).lost}
         shield.tell("llmeval at exit", f"{losses}. {advice(given_up)} stats() counts them.")
     shield.write_notices()  # before the notes, since a disk may hang
     if losses:

@@ -207,18 +207,30 @@ class SpanProcessor:
         record = Record(retrieved_context=item.chunks, retrieval=item.retrieval)
         return self.inline.run_one(_EARLY, record)
 
-    def submit(self, event: EvaluationEvent) -> None:
-        """Take an evaluation that the app made itself."""
+    def submit(self, event: EvaluationEvent, size: int) -> None:
+        """Take an evaluation of about ``size`` bytes that the app made itself."""
         taker = self._in_force()
         taker.evaluations.add("submitted")
-        taker._put(taker.reserved, event, 1_000)
+        taker._put(taker.reserved, event, size)
 
     def take(
-        self, read: Callable[[], Iterable[Span]], size: int, *, exported: bool = False
+        self,
+        read: Callable[[], Iterable[Span]],
+        size: int,
+        *,
+        exported: bool = False,
+        trace: int = 0,
     ) -> None:
-        """Take spans of another library, which are scored, and exported where nobody else does."""
+        """Take spans of another library, which are scored, and exported where nobody else does.
+
+        Those of a trace stay or go together, by the draw that decides about traces of ours.
+        """
         taker = self._in_force()
-        taker._put(taker.lane, Unread(read, exported), size)
+        chance = taker._chance_of(trace) if trace and taker.lane.is_crowded else 1.0
+        if chance:
+            taker._put(taker.lane, Unread(read, exported, chance), size)
+        else:
+            taker.drop("queue_full", Unread(read, exported))
 
     def close(self, successor: SpanProcessor | None = None) -> None:
         """Take in nothing more, and leave it to a successor where there is one."""
@@ -251,6 +263,13 @@ class SpanProcessor:
         if root.outside_parent:
             chance = self._decided.note(root.trace_number, chance)
         root.fate.append(chance)
+
+    def _chance_of(self, trace: int) -> float:
+        """Return the chance with which spans of another library stay, decided once for a trace."""
+        level = self.level
+        if level < NEAR:
+            return self._decided.get(trace, 1.0)
+        return self._decided.note(trace, drawn(f"{trace:032x}", chance_of_traces(level)))
 
     def _hand_over(self, span: Span) -> None:
         if (span.fate or self.lane.is_crowded) and self._goes(span):
@@ -345,6 +364,8 @@ class SpanProcessor:
         self.dropped.add(reason, 1 + inline)
         if is_span and type(item.parent) is not Span and reason != "spooled":
             self.lost_traces.add()
+        if reason == "spool_full" and self.spool is not None:
+            self.spool.note_lost(self.dropped.snapshot()[reason], self.lost_traces.value)
         self.evaluations.add("inline", inline)
         for name, live in self._live if is_span else ():
             with shield(f"exporter {name}", calls_out=True):

@@ -18,7 +18,7 @@ from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from llmeval_sdk.process import private
 
@@ -51,6 +51,10 @@ _FILE_HEAD = struct.Struct("<8sIII")
 _UNSAVED = struct.Struct("<I")
 _UNSAVED_AT = 64
 """Offset in the head's page of the number of records that this process holds without a slot."""
+_LOST = struct.Struct("<II")
+_LOST_AT, _TOLD_AT = 68, 76
+"""Offsets of how many records that process has lost because no file had room, and how many of them
+were the first span of a trace; and of how many of both its reader has counted."""
 _MAGIC = b"llmevalR"
 _VERSION = 1
 _PAGE = 4096
@@ -183,6 +187,25 @@ class Ring:
     def unsaved(self, number: int) -> None:
         _UNSAVED.pack_into(self.memory, _UNSAVED_AT, number)
 
+    def note_lost(self, records: int, traces: int) -> None:
+        """Write how many records the process that writes the file has lost so far."""
+        _LOST.pack_into(self.memory, _LOST_AT, records, traces)
+
+    @property
+    def untold(self) -> tuple[int, int]:
+        """The lost records that no reader has counted yet, and how many traces they began."""
+        lost = _LOST.unpack_from(self.memory, _LOST_AT)
+        told = _LOST.unpack_from(self.memory, _TOLD_AT)
+        return max(0, lost[0] - told[0]), max(0, lost[1] - told[1])
+
+    def take_untold(self) -> tuple[int, int]:
+        """Return what is `untold`, which the caller counts."""
+        untold = self.untold
+        if untold[0]:
+            told = _LOST.unpack_from(self.memory, _TOLD_AT)
+            _LOST.pack_into(self.memory, _TOLD_AT, told[0] + untold[0], told[1] + untold[1])
+        return untold
+
     def _recycle(self) -> None:
         """Take back the slots of the two oldest records, where the other process cleared them."""
         for _ in range(2):
@@ -201,6 +224,11 @@ class Ring:
     def is_empty(self) -> bool:
         """Whether every record was dealt with."""
         return _MARK.search(self._table()) is None
+
+    @property
+    def count(self) -> int:
+        """How many records are there."""
+        return sum(1 for _ in self._marked())
 
     def records(self) -> list[int]:
         """Return the first slots of the records that are there, the oldest record first."""
@@ -306,7 +334,7 @@ class SpoolFile:
         """Close the file, and remove it if it is empty and no process writes it."""
         if self._key not in _held or self._key[0] != os.getpid():  # released, or a forked child's
             return
-        if self.is_abandoned and self.ring.is_empty:
+        if self.is_abandoned and self.ring.is_empty and not self.ring.untold[0]:
             with suppress(OSError):
                 os.unlink(self.name, dir_fd=self._folder.descriptor)
         # Now, and not when it is collected: the map has a descriptor of its own, whose closing
@@ -314,6 +342,16 @@ class SpoolFile:
         self.ring.memory.close()
         os.close(self._descriptor)
         _held.discard(self._key)
+
+
+class Waiting(NamedTuple):
+    """What waits in the files of a folder."""
+
+    records: int
+    unread: int
+    """How many of them are left to another process, and none takes them."""
+    lost: int
+    """How many more found no room, which no reader has counted yet."""
 
 
 FILE_BYTES, MAX_BYTES = 16 << 20, 1 << 30
@@ -359,6 +397,26 @@ class Folder:
             except OSError as error:
                 raise SpoolError("folder", f"{self.path}: {error.strerror}") from error
         return self._descriptor
+
+    def waiting(self) -> Waiting:
+        """Look at what waits, without taking it over; raises `SpoolError` as `descriptor` does."""
+        records = unread = lost = 0
+        for name, _ in self._sizes():
+            with suppress(OSError, ValueError):
+                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=self.descriptor)
+                try:
+                    with mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) as memory:
+                        ring = Ring.read(memory)
+                        if ring is None:
+                            continue
+                        here = ring.count
+                        records, lost = records + here, lost + ring.untold[0]
+                        is_held = (os.getpid(), _key(descriptor)) in _held
+                        if ring.left and not is_held and _lock(descriptor, _READER, shared=True):
+                            unread += here
+                finally:
+                    os.close(descriptor)
+        return Waiting(records, unread, lost)
 
     def create(self, *, left: bool) -> SpoolFile:
         """Make the file of this process; with ``left`` another process is to deliver its records.
@@ -492,11 +550,12 @@ def _map(descriptor: int) -> mmap.mmap:
     return mmap.mmap(descriptor, 0, flags=flags)
 
 
-def _lock(descriptor: int, byte: int) -> bool:
+def _lock(descriptor: int, byte: int, *, shared: bool = False) -> bool:
     import fcntl
 
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
+        fcntl.lockf(descriptor, kind | fcntl.LOCK_NB, 1, byte)
     except OSError:
         return False
     return True

@@ -148,7 +148,7 @@ class Stats:
     @property
     def losses(self) -> str:
         """Say in a few words what did not arrive and which judges were cut off; empty: nothing."""
-        dropped: dict[str, int] = {}
+        dropped: dict[str, int] = {} if self.exporters else dict(self.dropped)
         for each in self.exporters.values():
             dropped = _joined(dropped, each.dropped)
         dropped.pop("spooled", None)  # which somebody else delivers

@@ -9,9 +9,18 @@ from typing import Any, Literal
 from llmeval_sdk.model import Evaluation, EvaluationEvent, EvaluatorKind, Target, values
 from llmeval_sdk.model.placeholders import plain_text
 from llmeval_sdk.pipeline import runtime
+from llmeval_sdk.pipeline.queue import SMALL
 from llmeval_sdk.process.shield import caught, swallow
 from llmeval_sdk.tracing import Span, current_span
-from llmeval_sdk.tracing.internals import capture, new_span_id, read_ids, state
+from llmeval_sdk.tracing.internals import (
+    Room,
+    capture,
+    new_room,
+    new_span_id,
+    read_ids,
+    state,
+    used,
+)
 
 
 def submit_evaluation(
@@ -153,20 +162,21 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
     join_on: dict[str, Any],
 ) -> None:
     try:
-        score = _value(capture(value), capture(metric_type))
+        room = new_room()
+        score = _value(capture(value, room), capture(metric_type, room))
         if type(label) is not str or not label or score is None:
             caught.add("submit_evaluation: label or value cannot be used")
             return
         pipeline = runtime.pipeline()
         if pipeline is None:
             return
-        joined = _captured(join_on)
+        joined = _captured(join_on, room)
         if span is None and "span_id" in joined:
             span = joined
         elif span is None and joined:
             about["join_on"] = joined
-        details = {**_mapping("metadata", metadata), **_captured(about)}
-        if labels := _mapping("tags", tags):
+        details = {**_mapping("metadata", metadata, room), **_captured(about, room)}
+        if labels := _mapping("tags", tags, room):
             details["tags"] = labels
         if details and state.identities is not None:
             details = state.identities.without(details)
@@ -174,15 +184,15 @@ def _submit(  # noqa: PLR0917 - the two public functions name them all
         evaluation = Evaluation(
             label[:200],
             score,
-            assessment if type(assessment) is str else None,
-            reasoning if type(reasoning) is str else None,
+            _plain(assessment, room) if type(assessment) is str else None,
+            _plain(reasoning, room) if type(reasoning) is str else None,
             metadata=details,
             evaluator_kind=kind,
         )
         is_time = type(timestamp_ms) is int and 0 <= timestamp_ms < 1 << 43  # 63 bits of ns
         at = timestamp_ms * 1_000_000 if is_time else time_ns()
         serial = f"{target.span_id or 'none'}-{evaluation.name}-{new_span_id():016x}"
-        pipeline.submit(EvaluationEvent(serial, target, evaluation, at))
+        pipeline.submit(EvaluationEvent(serial, target, evaluation, at), SMALL + used(room))
     except Exception as error:
         if not swallow("submit_evaluation", error):
             raise
@@ -192,20 +202,20 @@ def _is_review(source: object) -> bool:
     return type(source) is str and source == values.REVIEW
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, room: Room) -> Any:
     """Capture a value; what stands for one that was not read is a text like any other here."""
-    return plain_text(capture(value))
+    return plain_text(capture(value, room))
 
 
-def _captured(values: Mapping[str, Any]) -> dict[str, Any]:
+def _captured(values: Mapping[str, Any], room: Room) -> dict[str, Any]:
     """Capture what there is of several arguments, whose own code must not run."""
-    captured = {key: _plain(item) for key, item in values.items() if item is not None}
+    captured = {key: _plain(item, room) for key, item in values.items() if item is not None}
     return {key: item for key, item in captured.items() if item}
 
 
-def _mapping(name: str, value: Any) -> dict[str, Any]:
+def _mapping(name: str, value: Any, room: Room) -> dict[str, Any]:
     """Capture a mapping; anything else is counted and left out."""
-    captured = None if value is None else _plain(value)
+    captured = None if value is None else _plain(value, room)
     if type(captured) is dict:
         return captured
     if captured is not None:

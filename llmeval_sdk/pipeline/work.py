@@ -19,6 +19,10 @@ from llmeval_sdk.process import shield
 from llmeval_sdk.process.exits import Ending
 
 
+LEDGER_SECONDS = 1.0
+"""How long the end of a process waits for the judges' thread, which closes the ledger."""
+
+
 class Work:
     """Evaluates and delivers what a `SpanProcessor` takes in.
 
@@ -90,14 +94,16 @@ class Work:
         worker, spooling, dropped = self.worker, self.spooling, dict(dropped)
         if spooling is not None and (killed := spooling.killed.value):
             dropped["killed"], spans = killed, spans + killed
+        traces = self._span_processor.lost_traces.value
+        if spooling is not None and spooling.lost:
+            dropped["spool_full"] = dropped.get("spool_full", 0) + spooling.lost
+            spans, traces = spans + spooling.lost, traces + spooling.lost_traces
         return Stats(
             spans=spans,
             evaluations=evaluations,
             dropped=dropped,
             exporters={
-                name: delivery.stats(
-                    spans + evaluations, dropped, self._span_processor.lost_traces.value
-                )
+                name: delivery.stats(spans + evaluations, dropped, traces)
                 for name, delivery in self.deliveries.items()
             },
             judged=worker.judged.snapshot(),
@@ -191,7 +197,7 @@ class Work:
         """Let go of files."""
         if self.spooling is not None:
             self.spooling.close(delivered=delivered)
-        self.plan.close()
+        self.plan.close(ledger=self.worker.judging.has_ended(LEDGER_SECONDS))
 
     def retire(self, successor: Work) -> None:
         """Leave exporters open that another pipeline uses too."""

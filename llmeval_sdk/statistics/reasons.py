@@ -97,7 +97,7 @@ REASONS: dict[str, Reason] = {
     "no_ledger": Reason(
         "The ledger that keeps the books of the budget could not be used, so nothing was spent.",
         "The detail names the file or the error: give the folder of LLMEVAL_STORE back to this "
-        "user, or name another.",
+        "user, or name another, on a disk that answers.",
         misses="budgeted",
         is_loud=True,
     ),
@@ -183,12 +183,12 @@ LOSSES: dict[str, Reason] = {
         misses=None,
     ),
     "disk_full": Reason(
-        "The disk had no room for the store for ten minutes.",
+        "The disk had no room for the store, for ten minutes or until the process ended.",
         "Free some, or lower LLMEVAL_STORE_MAX_BYTES to what the disk has.",
         misses=None,
     ),
     "store_locked": Reason(
-        "Another process held the store for ten minutes.",
+        "Another process held the store, for ten minutes or until this one ended.",
         "End it, or give the app a store of its own (LLMEVAL_STORE).",
         misses=None,
     ),
@@ -232,6 +232,21 @@ _OF_FAR_END = Reason(
     "See the app's log for its words, and `llmeval doctor --all` for where they go.",
     misses=None,
 )
+_WRONG_ADDRESS = Reason(
+    "What answers at this address takes no records.",
+    "Correct the address, which `llmeval doctor --all` shows.",
+    misses=None,
+)
+_AWAY = Reason(
+    "The far end was away, or overloaded, for ten minutes or until the process ended.",
+    "See whether it runs and can be reached from here; `llmeval doctor --all` shows its address.",
+    misses=None,
+)
+_FAR_ENDS: dict[str, Reason] = {
+    **dict.fromkeys(("http_401", "http_403"), LOSSES["unauthorized"]),
+    **dict.fromkeys(("http_404", "http_405", "not_a_backend"), _WRONG_ADDRESS),
+    **dict.fromkeys(("unreachable", "timeout", "connection_lost", "http_429"), _AWAY),
+}
 _UNKNOWN = Reason("This release does not know the reason.", "See the detail.", "run")
 
 
@@ -242,7 +257,9 @@ def explain(reason: str) -> Reason:
 
 def explain_loss(reason: str) -> Reason:
     """Return why records are lost for a reason, also for what a far end or an exporter said."""
-    return LOSSES.get(reason, _OF_FAR_END)
+    is_outage, is_redirect = (reason.startswith(f"http_{digit}") for digit in (5, 3))
+    by_status = _AWAY if is_outage else _WRONG_ADDRESS if is_redirect else _OF_FAR_END
+    return LOSSES.get(reason) or _FAR_ENDS.get(reason, by_status)
 
 
 def step_of(reason: str) -> Step | None:

@@ -17,6 +17,7 @@ from llmeval_sdk.statistics.reasons import explain, explain_loss
 from llmeval_sdk.store.files import WAL_BYTES
 from llmeval_sdk.store.losses import LOCAL, Losses, last_start, losses_of_start
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.writer import RAISE_LIMIT, live_bytes, too_small
 from llmeval_sdk.text.terminal import megabytes, moment, plural
 
 
@@ -63,6 +64,7 @@ def findings_of(reader: StoreReader, max_bytes: int, now_ns: int) -> list[Findin
     """
     every = [
         *_of_disk(reader.location, max_bytes),
+        *reader.read(lambda store: list(_of_limit(store, max_bytes))),
         *reader.read(lambda store: list(_of_store(store, now_ns))),
     ]
     return sorted(every, key=lambda finding: not finding.is_problem)
@@ -86,6 +88,13 @@ def _of_disk(location: str, max_bytes: int) -> Iterator[Finding]:
         words = f"{has}, and the store may grow by another {megabytes(grows)}."
         advice = "Free some, or lower LLMEVAL_STORE_MAX_BYTES."
         yield Finding(False, "disk", "disk", free, words, advice)
+
+
+def _of_limit(connection: sqlite3.Connection, max_bytes: int) -> Iterator[Finding]:
+    """Say whether a store is empty because its limit is less than what a single trace takes."""
+    size = live_bytes(connection)
+    if 0 < max_bytes < size and not connection.execute(_ANY_SPAN).fetchone():
+        yield Finding(True, "disk", "limit", max_bytes, too_small(max_bytes), RAISE_LIMIT)
 
 
 def _of_store(connection: sqlite3.Connection, now_ns: int) -> Iterator[Finding]:
@@ -138,6 +147,8 @@ def _of_scores(connection: sqlite3.Connection, since_ns: int) -> Iterator[Findin
             advice = f"`llmeval doctor` checks the model, and {advice[0].lower()}{advice[1:]}"
         yield Finding(failed >= FEWEST, "score", name, failed, words, advice)
 
+
+_ANY_SPAN = "SELECT 1 FROM main.spans LIMIT 1"
 
 _NOT_RUN = """
 SELECT evaluator, reason, count(*) AS times FROM (

@@ -50,6 +50,15 @@ REFUSED = (UnicodeEncodeError, OverflowError, sqlite3.InterfaceError, sqlite3.Pr
 """What SQLite raises over a value that `encode.cell` makes acceptable."""
 _REASONS = {"full": "disk_full", "readonly": "store_read_only", "locked": "store_locked"}
 
+RAISE_LIMIT = "Raise it: a gigabyte is the default."
+"""What helps where the limit of a store's size is too small."""
+
+
+def too_small(max_bytes: int) -> str:
+    """Say that nothing stays in a store with this limit."""
+    return f"LLMEVAL_STORE_MAX_BYTES={max_bytes} is less than one trace takes: none stays."
+
+
 _T = TypeVar("_T")
 Work = Callable[[sqlite3.Connection], _T]
 
@@ -78,7 +87,7 @@ class StoreWriter:
     ) -> None:
         self.path = path_of(path)
         self.fallback_reason: str | None = None
-        self._max_bytes = max_bytes
+        self.max_bytes = max_bytes
         self._max_days = max_days
         self._busy_timeout = busy_timeout
         self._database = Database(self._open, anchor=partial(open_anchor, self.path))
@@ -86,6 +95,8 @@ class StoreWriter:
         self._next_age_check = 0.0
         self._next_settling = 0.0
         self._texts = texts.LongTexts()
+        self.keeps_nothing = False
+        """Whether the last trace, too, had to go for the bound of the size."""
 
     def write(self, batch: Batch) -> Mapping[str, int] | None:
         """Write one batch, in transactions of at most 500 rows; fewer in a process that forks.
@@ -160,8 +171,10 @@ class StoreWriter:
                 oldest = time.time_ns() - int(self._max_days * DAY_NS)
                 gone += self.transact(partial(_drop_oldest, before_ns=oldest))
                 self.transact(partial(forget_notes, before_ns=oldest))
-            if self._max_bytes and self.transact(live_bytes, begin="") > self._bound:
-                gone += self.transact(_drop_oldest)
+            if self.max_bytes and self.transact(live_bytes, begin="") > self._bound:
+                if dropped := self.transact(_drop_oldest):
+                    self.keeps_nothing = not self.transact(_has_spans, begin="")
+                gone += dropped
             total += gone
             if not gone or time.monotonic() > deadline:
                 return total
@@ -179,7 +192,7 @@ class StoreWriter:
 
     @property
     def _bound(self) -> int:
-        return min(self._max_bytes, MEMORY_BYTES) if self.fallback_reason else self._max_bytes
+        return min(self.max_bytes, MEMORY_BYTES) if self.fallback_reason else self.max_bytes
 
     def _open(self) -> sqlite3.Connection:
         connection = open_file(self.path)
@@ -336,15 +349,22 @@ def live_bytes(connection: sqlite3.Connection) -> int:
     return int(connection.execute(_LIVE).fetchone()[0])
 
 
+def _has_spans(connection: sqlite3.Connection) -> bool:
+    return connection.execute("SELECT 1 FROM spans LIMIT 1").fetchone() is not None
+
+
 def _drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None) -> int:
     """Delete a slice of the oldest traces with all that belongs to them, and what has no trace.
+
+    Of a store of few spans a slice is a quarter, so that a small bound is no reason to empty it.
 
     With ``before_ns`` (nanoseconds since the epoch), only traces that began before it are deleted,
     also those that were imported after newer ones. This runs inside the caller's transaction, and
     returns how many rows it deleted.
     """
     oldest = "SELECT trace_id, start_ns FROM spans ORDER BY seq LIMIT ?"
-    rows = connection.execute(oldest, (_SLICE,)).fetchall()
+    few = len(connection.execute(oldest, (4 * _SLICE,)).fetchall()) // 4
+    rows = connection.execute(oldest, (min(max(few, 1), _SLICE),)).fetchall()
     if before_ns is not None:
         rows += connection.execute(_BEGAN_FIRST, (before_ns, _SLICE)).fetchall()
     traces = {trace for trace, start in rows if before_ns is None or start < before_ns}

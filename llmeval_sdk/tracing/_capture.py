@@ -27,7 +27,7 @@ from types import (
 )
 from typing import Any
 
-from llmeval_sdk.model.fields import TRUNCATED
+from llmeval_sdk.model.fields import TRUNCATED, truncated
 from llmeval_sdk.model.placeholders import Placeholder
 from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.pieces import MAX_SEARCHED, end_of_run, read_json
@@ -265,6 +265,8 @@ def _holds_media(text: str) -> bool:
 
 def _long(text: str, room: Room) -> str:
     """Keep a long text as far as there is room; of images, sounds and files in it only markers."""
+    if room[0] <= 0:
+        return _placeholder(truncated(text, 0), room)
     if not _images.kept:
         text = _without_media(text)
         room[2] += type(text) is Placeholder
@@ -273,7 +275,7 @@ def _long(text: str, room: Room) -> str:
         return text
     keep = max(0, min(MAX_TEXT, room[0]))
     room[0] -= keep
-    cut = f"{text[:keep]}{TRUNCATED}{len(text) - keep} characters>"
+    cut = truncated(text, keep)
     return cut if keep and type(text) is str else _placeholder(cut, room)
 
 

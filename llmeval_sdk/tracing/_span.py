@@ -91,7 +91,13 @@ class Recorder(Protocol):
         """Return the scores of a span so far, which are made now where they were not yet."""
 
     def take(
-        self, read: Callable[[], Iterable[Span]], size: int, /, *, exported: bool = False
+        self,
+        read: Callable[[], Iterable[Span]],
+        size: int,
+        /,
+        *,
+        exported: bool = False,
+        trace: int = 0,
     ) -> None:
         """Take finished spans of another library, to be read and scored in the background."""
 

@@ -1,8 +1,9 @@
 """The page ``/metrics``, which Prometheus scrapes: what has happened since the viewer began.
 
 Counters have to grow, and a store forgets its oldest traces. So the page counts what arrives while
-the viewer runs, and begins at nothing when it is started again, as every exporter does. Scores and
-the budget are gauges, since they say how things stand.
+the viewer runs, and begins at nothing when it is started again, as every exporter does. A span
+whose trace stayed while others were left out counts as often as it stands for. Scores and the
+budget are gauges, since they say how things stand.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from llmeval_sdk.store.populations import Population, SharedReadings, overall, p
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope
 from llmeval_sdk.store.state import LEDGER, ledger_path, text_in
+from llmeval_sdk.store.weighted import weight_of
 from llmeval_sdk.viewer._site import Background, BackgroundTask, NoStoreError
 
 
@@ -266,6 +268,8 @@ class FigureSource:
 
 MAX_VALUES = 100
 """How many values a label has; the rest is ``_OTHER``, because each is a series of its own."""
+MAX_WEIGHT = 1_000
+"""For how many one span may stand: twenty times what `overload` leaves out at most."""
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
 
 
@@ -273,6 +277,8 @@ class Metrics:
     """The counters of one viewer, with labels of bounded number."""
 
     def __init__(self) -> None:
+        self._owed: dict[int, float] = {}
+        """By histogram, the part of an observation that the next ones are to make whole."""
         self.registry = registry = CollectorRegistry()
         self._known: dict[str, set[str]] = {}
         self._requests = Counter(
@@ -314,27 +320,35 @@ class Metrics:
         )  # fmt: skip
 
     def count(self, span: SpanFacts) -> None:
-        """Count one span."""
+        """Count one span, and what it stands for."""
+        weight = min(weight_of(span.inclusion_probability), MAX_WEIGHT)
         error = self._value("error_type", span.error or "")
         took = span.took_ns / 1e9
         if span.is_request:
             name = self._value("name", span.name)
-            self._requests.labels(name, error).inc()
+            self._requests.labels(name, error).inc(weight)
             if took >= 0:
-                self._took.labels(name).observe(took)
+                self._observe(self._took.labels(name), took, weight)
         if span.kind not in ("llm", "embedding"):
             return
         model = self._value("model", span.model or "")
         if took >= 0:
-            self._called.labels(model, error).observe(took)
+            self._observe(self._called.labels(model, error), took, weight)
         if span.time_to_first_token is not None:
-            self._first.labels(model).observe(span.time_to_first_token)
+            self._observe(self._first.labels(model), span.time_to_first_token, weight)
         for kind, tokens in (("input", span.input_tokens), ("output", span.output_tokens)):
-            self._tokens.labels(model, kind).inc(max(tokens or 0, 0))
+            self._tokens.labels(model, kind).inc(weight * max(tokens or 0, 0))
         if span.cost_usd is not None:
-            self._cost.labels(model).inc(max(span.cost_usd, 0.0))
+            self._cost.labels(model).inc(weight * max(span.cost_usd, 0.0))
         elif span.error is None:
-            self._unpriced.labels(model).inc()
+            self._unpriced.labels(model).inc(weight)
+
+    def _observe(self, histogram: Histogram, value: float, weight: float) -> None:
+        """Observe a value as often as its span stands for, which a histogram counts one by one."""
+        owed = self._owed.get(id(histogram), 0.0) + weight
+        for _ in range(int(owed)):
+            histogram.observe(value)
+        self._owed[id(histogram)] = owed % 1
 
     def find(self, found: Iterable[Finding]) -> None:
         """Take over what is to be known of the store."""

@@ -12,6 +12,7 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ExportError
 from llmeval_sdk.exporters.local import LocalExporter
 from llmeval_sdk.model import Batch, Evaluation, EvaluationEvent, SpanData, Target
+from llmeval_sdk.process import shield
 from llmeval_sdk.registry import exporter_factory
 from llmeval_sdk.store.losses import losses, missing
 from llmeval_sdk.store.reader import StoreReader
@@ -37,6 +38,21 @@ def test_a_batch_is_in_the_file_when_export_returns(settings):
         assert reader.evaluations_of(SPAN.span_id) == (SCORE,)
     exporter.flush(1.0)
     exporter.close(1.0)
+
+
+def test_a_limit_below_one_trace_is_said(tmp_path, monkeypatch):
+    """All is delivered and nothing is there: a line names the setting that is too small."""
+    monkeypatch.setattr(shield, "_last_told", {})
+    shield.notices.clear()
+    path = str(tmp_path / "llmeval.db")
+    exporter = LocalExporter(Settings(store=path, store_max_days=0, store_max_bytes=1_000))
+    assert exporter.export(Batch((SPAN,), (SCORE,))) is None
+    exporter.close(1.0)
+    (notice,) = shield.notices
+    assert notice.what == (
+        "LLMEVAL_STORE_MAX_BYTES=1000 is less than one trace takes: none stays."
+        " Raise it: a gigabyte is the default."
+    )
 
 
 def test_nothing_is_opened_before_the_first_batch(settings, tmp_path):

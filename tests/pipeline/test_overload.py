@@ -21,9 +21,11 @@ from llmeval_sdk.pipeline.batch_exporter import Delivery
 from llmeval_sdk.pipeline.dispatcher import Privacy
 from llmeval_sdk.pipeline.intake import IntakePlan
 from llmeval_sdk.pipeline.overload import FULL, HALF, NEAR, chance_of_scores, chance_of_traces
+from llmeval_sdk.pipeline.queue import Unread
 from llmeval_sdk.pipeline.recovery import MOST_FILES, Spooling
 from llmeval_sdk.pipeline.span_processor import SpanProcessor
 from llmeval_sdk.pipeline.spool import Folder
+from llmeval_sdk.process import shield
 from llmeval_sdk.testing import capture
 from llmeval_sdk.tracing import Span
 from llmeval_sdk.tracing._span import Spec, finish, start
@@ -282,6 +284,49 @@ def test_without_pressure_nothing_is_decided(intake):
 
 
 CONTEXT = [{"content": "The house has a roof of slate, and a chimney.", "chunk_id": "1"}]
+
+
+def foreign(intake, number):
+    """Hand over a span of another library's trace; return whether it found its way."""
+    before = len(intake.lane)
+    intake.take(lambda: (), 2_000, trace=number)
+    return len(intake.lane) > before
+
+
+def test_spans_of_other_libraries_stay_or_go_by_the_draw_of_their_trace(intake):
+    """At the bound, too, a trace goes as one would of ours, and each that goes is counted."""
+    fill(intake, FULL)
+    known = shield.caught.snapshot().get("sources: queue_full", 0)
+    chance = chance_of_traces(FULL)
+    staying = [number for number in range(1, 2_000) if overload_draw(f"{number:032x}") < chance]
+    stayed = [number for number in range(1, 2_000) if foreign(intake, number)]
+    assert stayed == staying
+    items = iter(intake.lane.take, None)
+    assert {item.chance for item in items if type(item) is Unread} == {chance}
+    gone = 1_999 - len(stayed)
+    assert shield.caught.snapshot()["sources: queue_full"] - known == gone
+
+
+def test_scores_of_another_library_s_spans_have_the_chance_of_their_trace():
+    """They stand for those of the spans that went."""
+    with capture() as seen:
+        span, _ = opened_request()
+        span.annotate(retrieved_context=["The roof is slate."], response="It is slate.")
+        span.end_ns = span.start_ns + 1
+        intake = runtime.pipeline()._span_processor
+        assert intake._put(intake.lane, Unread(lambda: (span,), True, 0.25), 1) is None
+        seen.drain()
+    assert seen.scores("request")["groundedness_risk"].inclusion_probability == 0.25
+
+
+def test_a_trace_of_another_library_is_decided_about_once(intake):
+    """What comes of it later goes as well, although there is room by then."""
+    fill(intake, FULL)
+    gone = next(n for n in range(1, 100) if overload_draw(f"{n:032x}") > chance_of_traces(FULL))
+    assert not foreign(intake, gone)
+    while intake.level > 0.76:
+        intake.lane.take()
+    assert not foreign(intake, gone)
 
 
 def scored_under_pressure(requests):

@@ -14,6 +14,7 @@ from llmeval_sdk.statistics.reasons import LOSSES
 from llmeval_sdk.store.findings import findings_of
 from llmeval_sdk.store.losses import Process
 from llmeval_sdk.store.reader import StoreReader
+from llmeval_sdk.store.writer import StoreWriter
 
 
 NOW = time.time_ns()
@@ -55,6 +56,27 @@ def test_losses_are_told_with_their_number_reason_and_what_helps(store):
     for word in ("`llmeval agent`", "LLMEVAL_BACKGROUND_SHARE", "LLMEVAL_TRACE_SAMPLE_RATE"):
         assert word in full.advice
     assert (refused.about, refused.number) == ("otlp: unauthorized", 5)
+
+
+@pytest.mark.parametrize(
+    ("reason", "helps"),
+    [
+        ("http_401", "Set the key again"),
+        ("http_403", "Set the key again"),
+        ("http_404", "Correct the address"),
+        ("http_301", "Correct the address"),
+        ("not_a_backend", "Correct the address"),
+        ("http_503", "See whether it runs"),
+        ("http_429", "See whether it runs"),
+        ("unreachable", "See whether it runs"),
+    ],
+)
+def test_what_a_far_end_said_is_told_with_what_helps(store, reason, helps):
+    """An exporter that fails: the key, the address or the server, and not "see the log"."""
+    lose(store, reason, 5, exporter="otlp")
+    (finding,) = read(store)
+    assert finding.about == f"otlp: {reason}"
+    assert finding.advice.startswith(helps)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +161,25 @@ def test_a_disk_that_is_smaller_than_the_limit_of_the_store_is_told(store):
     (finding,) = read(store, max_bytes=1 << 60)
     assert (finding.is_problem, finding.kind) == (False, "disk")
     assert "LLMEVAL_STORE_MAX_BYTES" in finding.advice
+
+
+def test_a_limit_below_one_trace_is_a_problem(store):
+    """Each trace goes as soon as it is written, so the store is empty and nothing else says why."""
+    writer = StoreWriter(store.path, max_bytes=1_000)
+    with closing(writer):
+        writer.prune()
+        assert writer.keeps_nothing
+    (finding,) = read(store, max_bytes=1_000)
+    assert (finding.is_problem, finding.about, finding.number) == (True, "limit", 1_000)
+    assert str(finding) == (
+        "LLMEVAL_STORE_MAX_BYTES=1000 is less than one trace takes: none stays."
+        " Raise it: a gigabyte is the default."
+    )
+
+
+def test_a_limit_that_leaves_a_trace_is_none(store):
+    """A store that is beyond its limit until the next write prunes is as it should be."""
+    assert read(store, max_bytes=1_000) == []
 
 
 _ON_A_SMALL_DISK = """

@@ -146,6 +146,21 @@ def test_prometheus_gets_counters_of_what_happens(serve, store):
     assert found['llmeval_request_duration_seconds_count{name="answer"}'] == 40
 
 
+@pytest.mark.parametrize(("chance", "stands_for"), [(0.4, 2.5), (1e-9, 1_000)])
+def test_prometheus_counts_what_stands_for_traces_that_were_left_out(
+    serve, store, chance, stands_for
+):
+    """Requests, durations, tokens and money by the chance to stay, however strange that is."""
+    site = serve(metrics=True)
+    scraped(site)
+    fill(store, count=40, inclusion_probability=chance)
+    found = scraped(site)
+    assert found['llmeval_requests_total{error_type="",name="answer"}'] == 38 * stands_for
+    assert found['llmeval_request_duration_seconds_count{name="answer"}'] == 40 * stands_for
+    cost = found['llmeval_cost_usd_total{gen_ai_request_model="gpt-4o"}']
+    assert cost == pytest.approx(0.4 * stands_for)
+
+
 def test_what_arrives_in_a_store_that_was_not_there_is_counted(tmp_path):
     """The viewer was scraped before the app had written anything: its first requests count."""
     path = tmp_path / "later" / "llmeval.db"

@@ -64,6 +64,32 @@ def _characters(first: int, end: int, beyond: int) -> Iterator[str]:
     return chain(map(chr, range(first, end)), map(chr, count(beyond)))
 
 
+class _Characters(dict[str, str]):
+    """The character of each stem that was read."""
+
+    def __init__(self, *, english: bool) -> None:
+        super().__init__({BREAK: BREAK})
+        self.numeric: dict[str, str] = {}
+        """The stems of numbers, spelled-out numbers and words such as "million", by character."""
+        self.prefixes: dict[str, list[str]] = {}
+        """The characters of the stems that begin with the same five letters."""
+        self.letters = 0
+        self._spelled = _text.SPELLED_OUT_NUMBERS[english]
+        self._of_words = _characters(_WORDS_FROM, _NUMBERS_FROM, _BEYOND)
+        self._of_numbers = _characters(_NUMBERS_FROM, _BEYOND, 0x90000)
+
+    def __missing__(self, stem: str) -> str:
+        if stem < ":" or stem in SCALES or stem in self._spelled:
+            character = next(self._of_numbers)
+            self.numeric[character] = stem
+        else:
+            character = next(self._of_words)
+        if len(stem) >= PREFIX:  # before another thread can see the stem
+            self.prefixes.setdefault(stem[:PREFIX], []).append(character)
+        self.letters += len(stem)
+        return self.setdefault(stem, character)
+
+
 class Vocabulary(dict[str, str]):
     """Gives each stem a character; by a word of a text, what stands for its tokens.
 
@@ -76,25 +102,13 @@ class Vocabulary(dict[str, str]):
     def __init__(self, *, english: bool) -> None:
         super().__init__({BREAK: BREAK})
         self.english = english
-        self.characters: dict[str, str] = {BREAK: BREAK}
-        """The character of each stem."""
-        self.numeric: dict[str, str] = {}
-        """The stems of numbers, spelled-out numbers and words such as "million", by character."""
-        self.prefixes: dict[str, list[str]] = {}
-        """The characters of the stems that begin with the same five letters."""
-        self._letters = 0
-        self._spelled = _text.SPELLED_OUT_NUMBERS[english]
-        self._of_words = _characters(_WORDS_FROM, _NUMBERS_FROM, _BEYOND)
-        self._of_numbers = _characters(_NUMBERS_FROM, _BEYOND, 0x90000)
+        self.characters = _Characters(english=english)
 
     @property
     def is_full(self) -> bool:
         """Whether a new one should take its place, because it would take too much memory."""
-        return (
-            len(self) > _KEPT_WORDS
-            or len(self.characters) > _KEPT_WORDS
-            or self._letters > _KEPT_LETTERS
-        )
+        stems = self.characters
+        return max(len(self), len(stems)) > _KEPT_WORDS or stems.letters > _KEPT_LETTERS
 
     def __missing__(self, word: str) -> str:
         bare = word.strip(_text.BESIDE)
@@ -110,24 +124,8 @@ class Vocabulary(dict[str, str]):
 
     def write(self, tokens: Sequence[str]) -> str:
         """Return a character for each stem of the tokens."""
-        characters = self.characters
-        return "".join(
-            [
-                characters.get(stem) or self._add(stem)
-                for stem in _text.stems(tokens, english=self.english)
-            ]
-        )
-
-    def _add(self, stem: str) -> str:
-        if stem < ":" or stem in SCALES or stem in self._spelled:
-            character = next(self._of_numbers)
-            self.numeric[character] = stem
-        else:
-            character = next(self._of_words)
-        if len(stem) >= PREFIX:  # before another thread can see the stem
-            self.prefixes.setdefault(stem[:PREFIX], []).append(character)
-        self._letters += len(stem)
-        return self.characters.setdefault(stem, character)
+        stems = _text.stems(tokens, english=self.english)
+        return "".join(map(self.characters.__getitem__, stems))
 
 
 _vocabularies = {english: Vocabulary(english=english) for english in (True, False)}
@@ -389,7 +387,10 @@ class Context:
         return self._numbers
 
     def _find_numbers(self) -> set[str]:
-        stem_of, spelled = self._vocabulary.numeric, _text.SPELLED_OUT_NUMBERS[self.english]
+        stem_of, spelled = (
+            self._vocabulary.characters.numeric,
+            _text.SPELLED_OUT_NUMBERS[self.english],
+        )
         runs = _NUMERIC.findall(self._text)
         numbers: set[str] = set()
         for character in set("".join(runs)):
@@ -459,7 +460,11 @@ class Context:
     def resembles(self, stem: str, word: str) -> float:
         """Return how much of a word the context has inside other words, 0..1."""
         if self.english:
-            alike = self._vocabulary.prefixes.get(stem[:PREFIX], ()) if len(stem) >= PREFIX else ()
+            alike = (
+                self._vocabulary.characters.prefixes.get(stem[:PREFIX], ())
+                if len(stem) >= PREFIX
+                else ()
+            )
             return float(any(map(self._text.__contains__, alike)))
         if self._parts is None:
             self._parts = self._cut()

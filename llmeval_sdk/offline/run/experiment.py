@@ -137,11 +137,17 @@ class RunRecorder:
         return span.scored or () if target is None else target.scores(span)
 
     def take(
-        self, read: Callable[[], Iterable[Span]], size: int, /, *, exported: bool = False
+        self,
+        read: Callable[[], Iterable[Span]],
+        size: int,
+        /,
+        *,
+        exported: bool = False,
+        trace: int = 0,
     ) -> None:
         """Leave spans of other libraries to the app's own set-up."""
         if self._others is not None:
-            self._others.take(read, size, exported=exported)
+            self._others.take(read, size, exported=exported, trace=trace)
 
     def _of(self, span: Span) -> Recorder | None:
         return self._ours if span.trace_number in self._trails else self._others

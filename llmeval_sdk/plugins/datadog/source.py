@@ -176,7 +176,7 @@ class EvaluationTraceFilter:
         def read() -> Iterable[Span]:
             return evaluated(events, evaluators)
 
-        target.take(read, 2_000 * len(events))
+        target.take(read, 2_000 * len(events), trace=trace[0].trace_id)
 
 
 def _below_ours(span: Any) -> bool:

@@ -124,7 +124,8 @@ class CallProcessor(EvaluationSpanProcessor):
             if target is not None and _may_wait(span, branch.ours, target):
                 later = _read_later(span, branch.ours, contexts)
                 read = self._expect(branch.ours, _CallReading(later))
-                target.take(read, 2_000, exported=self.exports)
+                trace = branch.ours.trace_number
+                target.take(read, 2_000, exported=self.exports, trace=trace)
                 return
             data = of_sdk(span)
             if data is not None:

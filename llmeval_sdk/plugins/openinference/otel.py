@@ -158,7 +158,8 @@ class EvaluationSpanProcessor:
         def read() -> Iterable[Span]:
             return evaluated(spans, parents, evaluators, new, above, contexts=contexts)
 
-        target.take(read, 2_000 * len(new), exported=self.exports)
+        trace = spans[handed].context.trace_id
+        target.take(read, 2_000 * len(new), exported=self.exports, trace=trace)
 
 
 def _deliver(timeout: float | None) -> bool:
