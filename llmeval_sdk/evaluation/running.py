@@ -104,7 +104,7 @@ async def judge_record(
     key, kept = None, EarlierVerdict()
     if verdicts is not None:
         key = key_of(judge, llm.inner, record)
-        kept = verdicts.get(key)
+        kept = await verdicts.find(key)
         if kept.verdict is not None:
             return Judgement(_located(judge, kept.verdict, record), is_kept=True)
     with disabled():  # a judge that calls the app's decorated helpers is no part of its trace

@@ -136,6 +136,9 @@ class Verdicts(Protocol):
     def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
         """Return the verdict on a judgement, if there is one that can be trusted."""
 
+    async def find(self, key: VerdictKey | None, /) -> EarlierVerdict:
+        """Return the same, also from where it has to be waited for."""
+
     def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
         """Keep a verdict, if it is one that `is_final`."""
 
@@ -273,6 +276,10 @@ class RecentVerdicts(Locked):
             self._verdicts.move_to_end(key.digest)
         return as_earlier(verdict)
 
+    async def find(self, key: VerdictKey | None, /) -> EarlierVerdict:
+        """Return what `get` returns."""
+        return self.get(key)
+
     def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
         """Keep a verdict; failures are not kept."""
         if key is None or not is_final(verdict):
@@ -388,6 +395,10 @@ class VerdictFile:
         if not self._signer.made_this(signature, key.digest, made, text):
             return EarlierVerdict(is_distrusted=True)
         return as_earlier(evaluation_from(json.loads(text)))
+
+    async def find(self, key: VerdictKey | None, /) -> EarlierVerdict:
+        """Return what `get` returns."""
+        return self.get(key)
 
     def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
         """Keep a verdict; failures are not kept."""

@@ -268,13 +268,11 @@ def test_a_refusal_that_would_pass_for_ever_is_given_up():
     """The timeout bounds the waiting for the budget, too."""
 
     class Busy(Unlimited):
-        short_wait = 1.0
-
         def reserve(self, judge, **how):
             return Refused("over_budget", "the others are faster", 0.001)
 
     async def work():
-        decider = Decider(ScriptedDecisions(), Busy(), timeout=0.03)
+        decider = Decider(ScriptedDecisions(), Busy(), timeout=0.03, patience=1.0)
         return await asyncio.wait_for(decider.decide(RECORD, judges("safety")), 2)
 
     decided = asyncio.run(work())
@@ -476,7 +474,7 @@ def test_retries_are_requests_too():
 
     class Retrying(ScriptedDecisions):
         async def decide(self, data, questions, /):
-            further_request.get()(JudgeError("unavailable", "503"))
+            await further_request.get()(JudgeError("unavailable", "503"))
             return await super().decide(data, questions)
 
     limiter = BudgetLimiter(DECISION_BUDGET)

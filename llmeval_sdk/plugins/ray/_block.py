@@ -32,13 +32,13 @@ from llmeval_sdk.offline.report.row import Output, Row
 from llmeval_sdk.offline.report.storage import LINE, RUN, Seal, read_row, write_row
 from llmeval_sdk.offline.run.rows import MAX_PROBLEMS, BadRows, RowSeal, good_rows
 from llmeval_sdk.offline.run.work import InputRow, Work
-from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
+from llmeval_sdk.plugins.shared.counters import RedisCounters
 from llmeval_sdk.plugins.shared.redis_client import RedisThread
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 from llmeval_sdk.store.files import make_folder
-from llmeval_sdk.store.state import HostLedger, ledger_path
+from llmeval_sdk.store.state import HostLedger
 
 
 class BlockLog:
@@ -280,13 +280,7 @@ def limiter_of(work: Work, task: Task) -> BudgetLimiter:
             "LLMEVAL_SHARED is set for the driver and not for this worker: give all machines the "
             "same environment"
         )
-    return SharedLimiter.instead_of(
-        limiter,
-        host=Host(HostLedger(ledger_path(task.store), "hosts", timeout=LOCK_SECONDS)),
-        link=RedisThread(address),
-        name=f"run.{task.run_id}",
-        longest=work.settings.judge_timeout + 5.0,
-    )
+    return limiter.shared_by(RedisCounters(RedisThread(address), name=f"run.{task.run_id}"))
 
 
 def forget_budget(task: Task) -> None:

@@ -13,7 +13,7 @@ from llmeval_sdk.evaluation.verdicts import (
     is_final,
 )
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread
+from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread, heard
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
@@ -22,23 +22,8 @@ if TYPE_CHECKING:
 
 
 SECONDS = 600.0
-MAX_ENTRIES = 100_000
-"""Verdicts that Redis keeps at most; the oldest goes first."""
 MAX_BYTES = 64 << 10
 """The longest verdict that is shared, and that is read."""
-PATIENCE_SECONDS = 0.05
-"""How long the judges' thread waits for an answer."""
-
-_PUT = """
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-redis.call('ZADD', KEYS[2], 'NX', ARGV[3], KEYS[1])
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
-local many = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
-if many > 0 then
-  local oldest = redis.call('ZPOPMIN', KEYS[2], math.min(many, 10))
-  for i = 1, #oldest, 2 do redis.call('DEL', oldest[i]) end
-end
-"""
 
 
 class SharedVerdicts:
@@ -48,23 +33,22 @@ class SharedVerdicts:
     be read is no verdict, and counted.
     """
 
-    def __init__(
-        self, link: RedisThread, *, seconds: float = SECONDS, most_entries: int = MAX_ENTRIES
-    ) -> None:
+    def __init__(self, link: RedisThread, *, seconds: float = SECONDS) -> None:
         self._own = RecentVerdicts(seconds=seconds)
         self._link = link
         self._milliseconds = int(seconds * 1000)
-        self._most_entries = most_entries
 
     def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
-        """Return the verdict on an identical judgement; waits for Redis very briefly."""
+        """Return the verdict that this process has on an identical judgement."""
+        return self._own.get(key)
+
+    async def find(self, key: VerdictKey | None, /) -> EarlierVerdict:
+        """Return the verdict of any host on an identical judgement; see `heard`."""
         own = self._own.get(key)
         if own.verdict is not None or key is None or not key.lasts:
             return own
         name = _name(key)
-        text: Any = self._link.ask(
-            lambda redis: redis.getrange(name, 0, MAX_BYTES), PATIENCE_SECONDS
-        )
+        text: Any = await heard(self._link.ask(lambda redis: redis.getrange(name, 0, MAX_BYTES)))
         verdict = self._read(text) if text else None
         if verdict is None:
             return own
@@ -80,13 +64,10 @@ class SharedVerdicts:
         text = (dumps(sparse(verdict)) or "").encode()
         if not text or len(text) > MAX_BYTES:
             return
-        name, options = _name(key), (self._milliseconds, self._most_entries)
+        name = _name(key)
 
         def send(redis: Redis) -> None:
-            seconds, microseconds = redis.time()
-            now = f"{seconds}.{microseconds:06d}"
-            put = redis.register_script(_PUT)
-            put(keys=[name, _INDEX], args=[text, options[0], now, options[1]])
+            redis.set(name, text, px=self._milliseconds)
             self._link.counts.add("verdicts shared")
 
         self._link.ask(send)
@@ -104,7 +85,6 @@ class SharedVerdicts:
 
 
 _VALUES = (float, bool, str, type(None))
-_INDEX = f"{KEYS}{{shared}}.verdicts"
 
 
 def _name(key: VerdictKey) -> str:
