@@ -22,13 +22,7 @@ from llmeval_sdk.evaluation.books import MINUTE, Want, room
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.model import DAY_SECONDS
 from llmeval_sdk.plugins.shared.breaker import BreakerNews
-from llmeval_sdk.plugins.shared.redis_client import (
-    KEYS,
-    PATIENCE_SECONDS,
-    RedisThread,
-    elapsed,
-    heard,
-)
+from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread, elapsed
 from llmeval_sdk.process.shield import tell
 
 
@@ -145,14 +139,11 @@ class CountedCall:
 
     async def refusal(self) -> Refused | None:
         """Return why the others leave it no room; ``None`` where they do, or did not answer."""
-        return self._read(await heard(self.answer))
+        return self._read(await self.counters.link.heard(self.answer))
 
     def refusal_now(self) -> Refused | None:
         """Return the same on a thread that may wait."""
-        try:
-            return self._read(self.answer.result(PATIENCE_SECONDS))
-        except TimeoutError:
-            return self._read(None)
+        return self._read(self.counters.link.heard_now(self.answer))
 
     def _read(self, answer: Any) -> Refused | None:
         if answer is None:

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -84,6 +85,8 @@ def connect(
 T = TypeVar("T")
 PATIENCE_SECONDS = 0.5
 """How long the thread waits for a connection and for an answer, and a judgement for the thread."""
+LOADING_SECONDS = 10.0
+"""How long the first judgements of a process wait at most until the library is loaded."""
 BEAT_SECONDS = 2.0
 """How often the thread exchanges what is shared, once anything of it was used."""
 MAX_PAUSE_SECONDS = 2.0
@@ -149,6 +152,29 @@ class RedisThread:
             process.questions.put((question, answer))
         return answer
 
+    async def heard(self, answer: Future[T | None]) -> T | None:
+        """Await an answer for `PATIENCE_SECONDS` at most; ``None`` where there is none by then.
+
+        A question that Redis was not asked by then is not asked any more. The first one of a
+        process also waits until the library is loaded.
+        """
+        try:
+            if not self._process.loaded.done():
+                await _done_within(self._process.loaded, LOADING_SECONDS)
+            await _done_within(answer, PATIENCE_SECONDS)
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
+
+    def heard_now(self, answer: Future[T | None]) -> T | None:
+        """Do what `heard` does, on a thread that may wait."""
+        try:
+            self._process.loaded.result(LOADING_SECONDS)
+            return answer.result(PATIENCE_SECONDS)
+        except FutureTimeoutError:
+            answer.cancel()
+            return None
+
     def close(self, seconds: float = PATIENCE_SECONDS) -> None:
         """Exchange once more and end the thread; wait at most this long for it."""
         process = self._process
@@ -187,6 +213,8 @@ class RedisThread:
             except Exception:
                 self.is_away = True  # nobody will ever answer
                 raise
+            finally:
+                process.loaded.set_result(None)
             due = 0.0
             while not process.is_closing:
                 try:
@@ -236,15 +264,16 @@ class RedisThread:
         return result
 
 
-async def heard(answer: Future[T | None]) -> T | None:
-    """Await an answer for `PATIENCE_SECONDS` at most; ``None`` where there is none by then.
+async def _done_within(future: Future[Any], seconds: float) -> None:
+    """Wait until a future of another thread is done, or the time is over.
 
-    A question that Redis was not asked by then is not asked any more.
+    ``asyncio.wait_for`` would lose a cancellation that comes together with the answer.
     """
+    waited = asyncio.wrap_future(future)
     try:
-        return await asyncio.wait_for(asyncio.wrap_future(answer), PATIENCE_SECONDS)
-    except asyncio.TimeoutError:
-        return None
+        await asyncio.wait([waited], timeout=seconds)
+    finally:
+        waited.cancel()
 
 
 class _ProcessState:
@@ -258,3 +287,6 @@ class _ProcessState:
         )
         self.thread: threading.Thread | None = None
         self.is_closing = False
+        self.loaded: Future[None] = Future()
+        """Done when the library is loaded, which takes longer than an answer."""
+        self.loaded.set_running_or_notify_cancel()  # who waits for it cannot cancel it

@@ -13,7 +13,7 @@ from llmeval_sdk.evaluation.verdicts import (
     is_final,
 )
 from llmeval_sdk.model import Evaluation
-from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread, heard
+from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
@@ -43,12 +43,14 @@ class SharedVerdicts:
         return self._own.get(key)
 
     async def find(self, key: VerdictKey | None, /) -> EarlierVerdict:
-        """Return the verdict of any host on an identical judgement; see `heard`."""
+        """Return the verdict of any host on an identical judgement; see `RedisThread.heard`."""
         own = self._own.get(key)
         if own.verdict is not None or key is None or not key.lasts:
             return own
         name = _name(key)
-        text: Any = await heard(self._link.ask(lambda redis: redis.getrange(name, 0, MAX_BYTES)))
+        text: Any = await self._link.heard(
+            self._link.ask(lambda redis: redis.getrange(name, 0, MAX_BYTES))
+        )
         verdict = self._read(text) if text else None
         if verdict is None:
             return own
