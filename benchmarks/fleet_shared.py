@@ -78,15 +78,15 @@ def under_fire(folder, seconds):
 
 def verdict_bytes(server_folder):
     """Return what one verdict takes in Redis."""
-    from llmeval_sdk.evaluation.verdicts import VerdictKey
+    from llmeval_sdk.evaluation.verdicts import VerdictKey, Verdicts
     from llmeval_sdk.model import Evaluation
     from llmeval_sdk.plugins.shared.redis_client import RedisThread
     from llmeval_sdk.plugins.shared.settings import RedisAddress
-    from llmeval_sdk.plugins.shared.verdicts import SharedVerdicts
+    from llmeval_sdk.plugins.shared.verdicts import RedisVerdicts
 
     with running_redis(server_folder) as server:
         link = RedisThread(RedisAddress(server.address))
-        verdicts = SharedVerdicts(link)
+        verdicts = Verdicts(place=RedisVerdicts(link))
         before = server.client().info("memory")["used_memory"]
         text = "The answer names a year that no passage holds. " * 4
         for number in range(200):

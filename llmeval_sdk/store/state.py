@@ -1,7 +1,7 @@
 """The two files beside the store that hold what processes have to remember: ledger and state.
 
 The ledger is written at every judgement. The file of state holds all the rest: open sessions,
-calibrations, alarms, cached verdicts. They are two files because a commit waits for other writers
+calibrations, alarms. They are two files because a commit waits for other writers
 of its file: with sessions in it, the 99th percentile of the ledger rose from 1.2 to 18 ms. Both are
 SQLite in WAL mode, readable by their owner only, and used by any number of processes.
 """
@@ -58,6 +58,7 @@ CREATE TABLE plugins (
   version INTEGER NOT NULL
 ) WITHOUT ROWID;
 """,
+        "DROP TABLE verdicts;  -- now in a file of their own",
     ),
 )
 
@@ -108,9 +109,10 @@ class StateTables:
         texts: The texts that are deleted then.
         forget: Deletes a person's rows inside the caller's transaction; returns how many.
         expire: Deletes rows from before a time in nanoseconds since the epoch, likewise.
+        path: Where their file lies, if it is not the one beside the store.
     """
 
-    __slots__ = ("expire", "forget", "noun", "owner", "scripts", "tables", "texts")
+    __slots__ = ("expire", "forget", "noun", "owner", "path", "scripts", "tables", "texts")
 
     def __init__(
         self,
@@ -122,8 +124,9 @@ class StateTables:
         expire: Callable[[sqlite3.Connection, int], int] = lambda _connection, _before_ns: 0,
         scripts: tuple[str, ...] = (),
         texts: tuple[str, ...] = (),
+        path: Callable[[], Path] | None = None,
     ) -> None:
-        self.owner, self.noun = owner, noun
+        self.owner, self.noun, self.path = owner, noun, path
         self.scripts, self.tables, self.texts = scripts, tables, texts
         self.forget, self.expire = forget, expire
 

