@@ -348,7 +348,11 @@ class VerdictFile:
             self._expire(max_days)
         except OSError as error:
             why = error.strerror or error
-            tell("cache of verdicts", f"{path} is not used, and no verdict of earlier runs: {why}")
+            tell(
+                "cache of verdicts",
+                f"{path} is not used, and no verdict of earlier runs ({why}): set XDG_STATE_HOME to"
+                " a folder that can be written to",
+            )
             self._file.go_on_in_memory()
             self._expire(max_days)
         except (sqlite3.Error, Unusable) as error:

@@ -162,18 +162,6 @@ def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
 
 
 @pytest.mark.plugin("sessions")
-def test_damaged_files_that_may_hold_turns_of_a_user_are_named(llmeval, store):
-    """Nobody can look into them, so the command says that they are to be deleted."""
-    store.span("1" * 16, tags={"user_id": "ann"})
-    store.writer.settle()
-    broken = store.path.with_suffix(".state.broken1")
-    broken.write_text("?")
-    done = llmeval("prune", "--store", store.path, "--user", "ann", "--json")
-    assert done.returncode == 0, done.stderr
-    assert f"{broken} is damaged and may hold turns of that user" in done.stderr
-
-
-@pytest.mark.plugin("sessions")
 def test_one_thing_that_is_remembered_begins_anew(llmeval, tmp_path):
     """The rest of the file of state stays, and so does the store."""
     path = tmp_path / "traces.db"
