@@ -282,7 +282,7 @@ class Plan:
             prices=self.prices,
             # A cache of their own: decisions are cheap and about all traffic, so they would push
             # the verdicts that cost more out of the judges' cache. And where hosts share that one,
-            # each judge and record would be a round trip, for which the judges' loop waits.
+            # each judge and record would be a round trip.
             verdicts=Verdicts(),
             calibrations=Calibrations(
                 decisions.calibrations, lambda problem: tell("calibration", problem)
