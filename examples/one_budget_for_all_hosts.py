@@ -3,7 +3,7 @@
     apt-get install redis-server
     python one_budget_for_all_hosts.py redis://localhost
 
-A Redis that is used for the first time keeps the budget closed for ten seconds.
+While that Redis does not answer, each host makes six by itself.
 """
 
 # needs: redis, openai

@@ -267,8 +267,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     limits.add_argument(
         "--resume",
         action="store_true",
-        help="evaluate only the rows that the saved report lacks or that failed; a saved row "
-        "counts only if the key of this machine signed it",
+        help="evaluate only the rows that the saved report lacks or that failed",
     )
     limits.add_argument(
         "--no-cache",

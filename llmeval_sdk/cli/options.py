@@ -14,7 +14,7 @@ from typing import TypeVar
 from llmeval_sdk import config
 from llmeval_sdk.errors import ConfigurationError, LlmevalError
 from llmeval_sdk.judges.models.prices import Prices, price_of
-from llmeval_sdk.store.damage import damage_of
+from llmeval_sdk.store.damage import why_unreadable
 from llmeval_sdk.store.files import path_of
 from llmeval_sdk.store.filters import length_of, read_time
 from llmeval_sdk.store.reader import StoreReader
@@ -151,7 +151,7 @@ def open_store(
     """Lend a reader of the store; if there is none yet, the error says how to get one.
 
     It reads the requests that `selection_of` makes of the other arguments.
-    What fails because of a damaged store raises `ConfigurationError`, which says what is damaged.
+    What cannot be read raises `ConfigurationError`, which says whether the file is whole.
     """
     path = path_of(store or config.from_environment(problems=[]).store)
     if not path.exists():
@@ -171,13 +171,7 @@ def open_store(
         except (LlmevalError, OSError):
             raise
         except Exception as error:
-            if (damage := damage_of(path)) is None:
-                raise
-            raise ConfigurationError(
-                f"{path} is damaged: {damage}\n"
-                "llmeval did not write it so. Mend it with the `sqlite3` tool, or move the file "
-                "away: the app then creates a new one."
-            ) from error
+            raise ConfigurationError(why_unreadable(path, error)) from error
 
 
 def checked(read: Callable[[str], _T]) -> Callable[[str], _T]:

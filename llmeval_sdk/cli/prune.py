@@ -34,7 +34,6 @@ from llmeval_sdk.store.identities import UNREADABLE, forms, unreadable
 from llmeval_sdk.store.state import (
     Belongings,
     StateTables,
-    broken_files,
     oldest_ns,
     state_path,
 )
@@ -230,11 +229,6 @@ def _forget(args: argparse.Namespace) -> int:
         raise ConfigurationError(f"nothing was found by the id as it is, but {UNREADABLE}")
     if hidden:
         sys.stderr.write(f"llmeval prune: this is perhaps not all of that user: {UNREADABLE}\n")
-    for broken in broken_files(state_path(path)):
-        sys.stderr.write(
-            f"llmeval prune: {printable(str(broken), 500)} is damaged and may hold turns of that"
-            " user: delete it\n"
-        )
     from llmeval_sdk.offline import forgetting
 
     really, tables = not args.dry_run, _state_tables()

@@ -27,7 +27,7 @@ REMOVED = {
     "decision_tokens_per_minute": Removed(
         _MODEL.format("budget=Budget(tokens_per_minute=…)"), JUDGES
     ),
-    "verdict_key": Removed("keep the key in ~/.local/state/llmeval between runs"),
+    "verdict_key": Removed("keep the folder ~/.local/state/llmeval between runs"),
     "state": Removed("set XDG_STATE_HOME"),
     "spool_bytes": Removed("a process has 16 MB"),
     "spool_max_bytes": Removed("all processes have 1 GB"),

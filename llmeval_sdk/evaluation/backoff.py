@@ -18,9 +18,15 @@ class Breaker(Locked):
     returns it with the outcome. Outcomes of calls that began in an earlier state are ignored, so a
     late one neither opens nor closes the breaker. If a probe never reports, another one is admitted
     after a further cool-down. ``clock`` returns monotonic seconds.
+
+    Others that call the same model may share what is found out: `news` tells them, `hear` tells
+    this one, and `may_probe` says whether the next probe is this one's.
     """
 
-    __slots__ = ("_clock", "_cool_down", "_failures", "_model", "_run", "_ticket", "_until")
+    __slots__ = (
+        "_clock", "_failures", "_model", "_run", "_ticket", "_until", "cool_down", "may_probe",
+        "news",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -33,7 +39,10 @@ class Breaker(Locked):
         super().__init__()
         self._model = model
         self._failures = failures
-        self._cool_down = cool_down
+        self.cool_down = cool_down
+        self.may_probe: Callable[[], bool] = lambda: True
+        self.news: Literal["up", "down"] | None = None
+        """What was found out here last, until somebody has told the others."""
         self._clock = clock
         self._ticket = 0
         self._run = 0
@@ -59,8 +68,11 @@ class Breaker(Locked):
                     f"{self._model or 'the judge model'} failed {self._run} times in a row",
                     wait,
                 )
+            if not self.may_probe():
+                detail = f"another process tries {self._model or 'the judge model'}, which was down"
+                return Refused("circuit_open", detail, 1.0)
             self._ticket += 1  # a probe: older tickets are void, and it must report first
-            self._until = now + self._cool_down
+            self._until = now + self.cool_down
             return self._ticket
 
     def succeeded(self, ticket: int) -> None:
@@ -71,6 +83,7 @@ class Breaker(Locked):
                 if self._until is not None:
                     self._until = None
                     self._ticket += 1
+                    self.news = "up"
 
     def unused(self, ticket: int) -> None:
         """Report that no call was made, which says nothing; another may probe now."""
@@ -85,7 +98,19 @@ class Breaker(Locked):
                 return
             self._run += 1
             if self._until is not None or self._run >= self._failures:
-                self._until = self._clock() + self._cool_down
+                self._until = self._clock() + self.cool_down
+                self._ticket += 1
+                self.news = "down"
+
+    def hear(self, news: Literal["up", "down"], seconds: float) -> None:
+        """Take over what another process found out; a model that is down is spared for as long."""
+        with self._lock:
+            if news == "down" and self.state != "open":
+                self._run = max(self._run, self._failures)
+                self._until = self._clock() + seconds
+                self._ticket += 1
+            elif news == "up" and self._until is not None:
+                self._until, self._run = None, 0
                 self._ticket += 1
 
 

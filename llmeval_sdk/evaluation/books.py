@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llmeval_sdk.evaluation.admission import Refused
 from llmeval_sdk.evaluation.budget import Budget
@@ -46,6 +46,8 @@ class Reservation:
     calls: int
     tokens: int
     usd: float
+    counted: Any = None
+    """What it holds in the budget of all hosts, where they share one; see `limiter.Counted`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,7 @@ def _calls(account: Account, limit: float | None, want: int, now: float) -> _Fou
     slow = 0 < limit < 1
     most, window = (1, MINUTE / limit) if slow else (int(limit), MINUTE)
     recent = [(second, calls) for second, calls, _ in account.within(window, now)]
-    wait = _room(recent, most, want, window, now)
+    wait = room(recent, most, want, window, now)
     return None if wait == 0 else (f"{limit:g} calls a minute are used up", wait)
 
 
@@ -251,7 +253,7 @@ def _tokens(account: Account, limit: float | None, want: int, now: float) -> _Fo
     if limit is None or want == 0:
         return None
     recent = [(second, tokens) for second, _, tokens in account.within(MINUTE, now)]
-    wait = _room(recent, limit, want, MINUTE, now)
+    wait = room(recent, limit, want, MINUTE, now)
     return None if wait == 0 else (f"{want} tokens do not fit in {limit:g} a minute", wait)
 
 
@@ -268,10 +270,13 @@ def _unpriced(account: Account, limit: Budget, want: Want, now: float) -> _Found
     return f"{detail} while the model's price is unknown: set LLMEVAL_PRICES", wait
 
 
-def _room(
+def room(
     recent: list[tuple[int, int]], most: float, want: int, window: float, now: float
 ) -> float | None:
-    """Return the seconds until ``want`` fits: 0 if it fits now, ``None`` if it never will."""
+    """Return the seconds until ``want`` fits: 0 if it fits now, ``None`` if it never will.
+
+    ``recent`` are seconds since the epoch, oldest first, and what was used in each.
+    """
     if want > most:
         return None
     excess = sum(amount for _, amount in recent) + want - most

@@ -17,7 +17,6 @@ from llmeval_sdk.evaluation.limiter import BudgetLimiter
 from llmeval_sdk.evaluation.models import CHARACTERS_PER_TOKEN, RateLimiter, Spending
 from llmeval_sdk.evaluation.scoring import failed, not_applicable
 from llmeval_sdk.evaluation.verdicts import (
-    EarlierVerdict,
     VerdictKey,
     Verdicts,
     decision_key,
@@ -200,8 +199,6 @@ class Asking:
     judge: Judge
     form: TypedForm
     key: VerdictKey | None
-    distrusted: bool = False
-    """Whether there are earlier answers that were not signed with our key."""
 
 
 class Prepared(NamedTuple):
@@ -428,16 +425,16 @@ class Decider:
             form = self._form(judge, record)
             if not form.questions:
                 return decided(judge, form.read({}, THRESHOLD))
-            key, kept = None, EarlierVerdict()
+            key, kept = None, None
             if self.verdicts is not None:
                 key = decision_key(judge, self.model, form)
                 kept = self.verdicts.get(key)
-            answers = _unpacked(kept.verdict, form.questions)
+            answers = _unpacked(kept, form.questions)
         except (Exception, SystemExit) as error:  # code of the app's own, and a cache's file
             return decided(judge, _failure_of(judge, error))
-        if kept.verdict is None or answers is None:
-            return Asking(judge, form, key, distrusted=kept.is_distrusted)
-        known = kept.verdict.metadata
+        if kept is None or answers is None:
+            return Asking(judge, form, key)
+        known = kept.metadata
         notes = {"cached": True, **({"cut": known["cut"]} if "cut" in known else {})}
         if parts := parts_without_text(record.request):
             notes["left_out"] = parts
@@ -516,8 +513,6 @@ class Decider:
             notes: dict[str, Any] = {"cut": cut} if cut else {}
             if absent:
                 notes["left_out"] = absent
-            if one.distrusted:
-                notes["distrusted_cache"] = True
             evaluations[one.judge.name] = self._evaluation(
                 one, answers, model, notes, usage=usage, duration=seconds
             )

@@ -1,7 +1,7 @@
 """The limiter of a budget: it reserves every judge call before it is made and settles it after.
 
 A ledger stores the books, for this process or for all processes of a host. `books` decides what is
-written in them.
+written in them. Where the budget is that of all hosts, what is reserved here is counted there too.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import books
@@ -31,12 +32,6 @@ BUSY_SECONDS = 0.1
 """After this time a ledger that other processes use is tried again."""
 SILENT_SECONDS = 5.0
 """A ledger that has not answered for so long is taken for dead until it does."""
-MOST_AHEAD = 16
-"""How many reservations are made ahead at a time."""
-_MARGIN = 1.25
-"""How much larger they are than the one that they follow, since not all calls are alike."""
-_PART = 10
-"""They are made only where so many times as much is left."""
 
 
 class Ledger(Protocol):
@@ -49,6 +44,35 @@ class Ledger(Protocol):
         ``None`` as the new text leaves it unchanged, and so does an exception. ``change`` has to be
         quick and pure.
         """
+
+
+class Counted(Protocol):
+    """What one reservation holds in the budget of all hosts."""
+
+    async def refusal(self) -> Refused | None:
+        """Return why the others leave it no room; ``None`` where they do, or did not answer."""
+
+    def refusal_now(self) -> Refused | None:
+        """Return the same on a thread that may wait."""
+
+    def settle(self, used: Want) -> None:
+        """Count what was used in the place of what was reserved. Returns at once."""
+
+
+class AllHosts(Protocol):
+    """Counts what all hosts use of one budget, beside the books of each."""
+
+    def count(self, limits: Mapping[str, Budget], want: Want, /) -> Counted:
+        """Begin to count a reservation in the accounts whose limits it is held to."""
+
+    def share(self, breaker: Breaker, model: Any, /) -> None:
+        """Let the breaker of a model hear what other hosts find out, and tell them."""
+
+    def stats(self) -> dict[str, int]:
+        """Return what happened, by word; see `Stats.shared`."""
+
+    def close(self) -> None:
+        """Count what is settled and let go; using it again begins again."""
 
 
 class MemoryLedger(Locked):
@@ -79,16 +103,11 @@ class BudgetLimiter:
         ledger: Stores the books.
         apart: Accounts whose use does not count in the budget of all judges, such as that of the
             decision model, each with its own limits.
+        all_hosts: Counts what other hosts use of the same budget, where it is theirs too.
         clock: Returns seconds since the epoch.
     """
 
-    __slots__ = (
-        "_asked", "_clock", "_in_second", "_ledger", "_settled", "_spares", "apart", "budget",
-    )  # fmt: skip
-
-    hold_seconds = HOLD_SECONDS
-    short_wait = 0.0
-    """A call that is refused for this many seconds at most waits for them, however impatient."""
+    __slots__ = ("_all_hosts", "_asked", "_clock", "_ledger", "_settled", "apart", "budget")
 
     def __init__(
         self,
@@ -96,6 +115,7 @@ class BudgetLimiter:
         ledger: Ledger | None = None,
         *,
         apart: Mapping[str, Budget] | None = None,
+        all_hosts: AllHosts | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         if budget.is_of_group:
@@ -106,14 +126,16 @@ class BudgetLimiter:
         self.budget = budget
         self.apart = dict(apart or {})
         self._ledger: Ledger = ledger or MemoryLedger()
+        self._all_hosts = all_hosts
         self._clock = clock
         self._settled: deque[tuple[int, Reservation, Want]] = deque()
         """By process, what was used; it counts in full, as it was reserved, until it is written."""
-        self._spares: deque[_Spare] = deque()
         self._asked: float | None = None
         """Since when the ledger has been asked and has not answered, on the monotonic clock."""
-        self._in_second = (0, 0)
-        """A second, and how many transactions have reserved something in it."""
+
+    def shared_by(self, all_hosts: AllHosts) -> BudgetLimiter:
+        """Return a limiter of the same budget with the same ledger, which other hosts share."""
+        return BudgetLimiter(self.budget, self._ledger, apart=self.apart, all_hosts=all_hosts)
 
     def reserve(
         self,
@@ -122,61 +144,32 @@ class BudgetLimiter:
         calls: int = 1,
         tokens: int = 0,
         usd: float | None = None,
-        ahead: bool = False,
         tags: Mapping[str, str] = NO_TAGS,
     ) -> Reservation | Refused:
         """Reserve the most that a judgement may use; ``usd=None`` means that its price is unknown.
 
-        The ``tags`` of what is judged say whose limits count as well.
-
-        With ``ahead`` a process that reserves often does so for several calls at a time, as long as
-        that is a small part of what is left. What it has not used by the end of the second is given
-        back: the books count by the second, so no minute ever holds a call too many.
+        The ``tags`` of what is judged say whose limits count as well. Before the call is made,
+        `confirm` asks whether other hosts leave it room.
 
         If the ledger cannot be used, the answer is a refusal, because nothing is spent unchecked.
         One that says when to try again is of a ledger that others use at the moment.
         """
         want = Want(calls, tokens, usd)
-        if (spare := self._spare(judge, want)) is not None:
-            return spare
         of_judge = self._limits(judge)
         groups = () if judge in self.apart else self.budget.groups
-        more = self._ahead() if ahead and not groups else 0  # the next call may be of another group
 
-        def limits(state: BookState, now: float) -> Mapping[str, Budget]:
-            return {**of_judge, **books.limits_of_groups(state, groups, tags, now)}
-
-        granted = self._grant(want, limits, more=more)
-        if isinstance(granted, Refused):
-            return granted
-        self._spares.extend(_Spare(os.getpid(), judge, usd is None, one) for one in granted[1:])
-        return granted[0]
-
-    def _grant(
-        self,
-        want: Want,
-        limits_in: Callable[[BookState, float], Mapping[str, Budget]],
-        *,
-        more: int = 0,
-    ) -> Refused | list[Reservation]:
-        """Reserve an amount in the books, and up to so many ``more`` of it ahead."""
-
-        def change(state: BookState, now: float) -> Refused | list[Reservation]:
-            limits = limits_in(state, now)
+        def change(
+            state: BookState, now: float
+        ) -> Refused | tuple[Reservation, Mapping[str, Budget]]:
+            limits = {**of_judge, **books.limits_of_groups(state, groups, tags, now)}
             refused = books.refusal(state, limits, want, now)
             if refused is not None:
                 return refused
             books.prune(state, limits, now)
-            reserve = partial(books.reserve, state, limits, now=now, hold=self.hold_seconds)
-            made = [reserve(want)]
-            if more and books.refusal(state, limits, _times(want, _PART * more), now) is None:
-                spare = _larger(want)  # one by one: some limits take any amount as one call
-                while len(made) <= more and books.refusal(state, limits, spare, now) is None:
-                    made.append(reserve(spare))
-            return made
+            return books.reserve(state, limits, want, now, hold=HOLD_SECONDS), limits
 
         try:
-            return self._change(change, lambda result: isinstance(result, list))
+            granted = self._change(change, lambda result: not isinstance(result, Refused))
         except Exception as error:
             from llmeval_sdk.store.files import is_locked
 
@@ -185,30 +178,37 @@ class BudgetLimiter:
             return Refused(
                 "no_ledger", f"the ledger cannot be used: {type(error).__name__}: {error}"
             )
+        if isinstance(granted, Refused):
+            return granted
+        made, limits = granted
+        if self._all_hosts is None:
+            return made
+        return replace(made, counted=self._all_hosts.count(limits, want))
 
-    def _spare(self, judge: str, want: Want) -> Reservation | None:
-        """Return a reservation that was made ahead; those that do not fit are given back."""
-        second = int(self._clock())
-        for spare in self._spares_left():
-            if spare.name == judge and int(spare.reservation.at) == second and spare.covers(want):
-                return spare.reservation
-            self._settled.append((os.getpid(), spare.reservation, _NOTHING))
-        return None
+    async def confirm(self, reservation: Reservation) -> Refused | None:
+        """Say why other hosts leave no room for a reservation, which is then given back."""
+        counted: Counted | None = reservation.counted
+        if counted is None:
+            return None
+        try:
+            refused = await counted.refusal()
+        except BaseException:  # the judgement was stopped
+            self._give_back(reservation)
+            raise
+        if refused is not None:
+            self._give_back(reservation)
+        return refused
 
-    def _spares_left(self) -> Iterator[_Spare]:
-        """Take one after the other; a fork has none, since those are its parent's."""
-        with suppress(IndexError):  # another thread may take the last one
-            while True:
-                spare = self._spares.popleft()
-                if spare.process == os.getpid():
-                    yield spare
+    def confirm_now(self, reservation: Reservation) -> Refused | None:
+        """Do what `confirm` does, on a thread that may wait."""
+        counted: Counted | None = reservation.counted
+        refused = None if counted is None else counted.refusal_now()
+        if refused is not None:
+            self._give_back(reservation)
+        return refused
 
-    def _ahead(self) -> int:
-        """Return how many reservations to make beside the one that is wanted: more and more."""
-        second = int(self._clock())
-        times = self._in_second[1] if self._in_second[0] == second else 0
-        self._in_second = (second, times + 1)
-        return min((1 << min(times, 10)) - 1, MOST_AHEAD)
+    def _give_back(self, reservation: Reservation) -> None:
+        self.settle(reservation, calls=0, tokens=0, usd=0.0, later=True)
 
     def settle(
         self,
@@ -226,17 +226,15 @@ class BudgetLimiter:
 
         Raises whatever the ledger raises; it is then written with the next change.
         """
-        self._settled.append((os.getpid(), reservation, Want(calls, tokens, usd)))
+        used = Want(calls, tokens, usd)
+        self._settled.append((os.getpid(), reservation, used))
+        if reservation.counted is not None:
+            reservation.counted.settle(used)
         if not later:
             self.write()
 
     def write(self) -> None:
-        """Write what was settled, and give back what is reserved ahead.
-
-        Raises whatever the ledger raises.
-        """
-        left = self._spares_left()
-        self._settled.extend((os.getpid(), spare.reservation, _NOTHING) for spare in left)
+        """Write what was settled. Raises whatever the ledger raises."""
         if self._settled:
             self._change(lambda *_: None, lambda _: False)
 
@@ -284,14 +282,19 @@ class BudgetLimiter:
 
     def breaker(self, model: Any) -> Breaker:
         """Return a breaker of a model, for those who share this budget."""
-        return Breaker(getattr(model, "model", ""))
+        breaker = Breaker(getattr(model, "model", ""))
+        if self._all_hosts is not None:
+            self._all_hosts.share(breaker, model)
+        return breaker
 
     def stats(self) -> dict[str, int]:
         """Return what happened where the budget is shared with other hosts."""
-        return {}
+        return {} if self._all_hosts is None else self._all_hosts.stats()
 
     def close(self) -> None:
         """Let go of all files and links; using them again opens them again."""
+        if self._all_hosts is not None:
+            self._all_hosts.close()
         self.close_ledger()
 
     def close_ledger(self) -> None:
@@ -317,40 +320,6 @@ class BudgetLimiter:
             return {judge: self.apart[judge]}
         own = self.budget.judges.get(judge)
         return {"": self.budget} if own is None else {"": self.budget, judge: own}
-
-
-class _Spare(NamedTuple):
-    """A reservation that was made ahead."""
-
-    process: int
-    name: str
-    is_unpriced: bool
-    reservation: Reservation
-
-    def covers(self, want: Want) -> bool:
-        """Say whether it pays for a call."""
-        spare = self.reservation
-        return (
-            spare.calls == want.calls
-            and self.is_unpriced is (want.usd is None)
-            and spare.tokens >= (want.tokens or 0)
-            and spare.usd >= (want.usd or 0.0)
-        )
-
-
-_NOTHING = Want(0, 0, 0.0)
-
-
-def _larger(want: Want) -> Want:
-    """Return what a call that is somewhat larger wants."""
-    usd = None if want.usd is None else want.usd * _MARGIN
-    return Want(want.calls, int((want.tokens or 0) * _MARGIN), usd)
-
-
-def _times(want: Want, count: int) -> Want:
-    """Return what so many such calls want."""
-    usd = None if want.usd is None else want.usd * count
-    return Want((want.calls or 0) * count, (want.tokens or 0) * count, usd)
 
 
 # The limiter of runs that have no budget.

@@ -156,7 +156,7 @@ class RateLimiter:
         else:  # also a refusal, or what cannot be read, shows that the model is there
             self.breaker.succeeded(probe)
 
-    def reserve(
+    async def reserve(
         self,
         judge: str,
         model: str,
@@ -176,10 +176,9 @@ class RateLimiter:
             )
         usd = None if price is None else price.most(most, requests=calls)
         reserved: Reservation = _granted(
-            self.limiter.reserve(
-                judge, calls=calls, tokens=most.total_tokens, usd=usd, ahead=True, tags=tags
-            )
+            self.limiter.reserve(judge, calls=calls, tokens=most.total_tokens, usd=usd, tags=tags)
         )
+        _granted(await self.limiter.confirm(reserved))
         self._busy_since = None
         return reserved
 
@@ -200,8 +199,7 @@ class RateLimiter:
             await asyncio.sleep(seconds)
             return
         may_pass = refusal.type in ("over_budget", "circuit_open")
-        most = MAX_WAIT_SECONDS if self._patience else self.limiter.short_wait
-        if not most or not may_pass or seconds is None or seconds > most:
+        if not self._patience or not may_pass or seconds is None or seconds > MAX_WAIT_SECONDS:
             raise refusal
         if refusal.type == "circuit_open":
             self._down_since = self._down_since or time.monotonic()
@@ -282,7 +280,9 @@ class Spending:
         self, name: str, most: Usage, call: Callable[[], Awaitable[_Result]]
     ) -> _Result:
         async with self.rate_limiter.passage() as passing:
-            payment = _Payment(self, passing, name, most)
+            passing.is_unused = True  # as long as nothing is reserved
+            payment = _Payment(self, passing, name, most, await self.reserve(most))
+            passing.is_unused = False
             # The client asks before each further request, such as a retry: it costs as well.
             permission = further_request.set(payment.another)
             try:
@@ -307,6 +307,12 @@ class Spending:
             )
             return result
 
+    async def reserve(self, most: Usage, *, calls: int = 1) -> Reservation:
+        """Reserve the most that calls of this judgement may use; see `RateLimiter.reserve`."""
+        return await self.rate_limiter.reserve(
+            self.judge, self.model, most, calls=calls, tags=self.tags
+        )
+
     def add(self, call: ModelCall) -> None:
         """Add a call of this judgement, and what it used."""
         self.calls.append(call)
@@ -328,34 +334,30 @@ def _checked(result: _Result) -> _Result:
 
 
 class _Payment:
-    """The reservations that pay for the requests of one call.
+    """The reservations that pay for the requests of one call, of which the first is made."""
 
-    Raises `JudgeError` with the counted reason where the budget refuses.
-    """
-
-    def __init__(self, account: Spending, passing: Permit, name: str, most: Usage) -> None:
+    def __init__(
+        self, account: Spending, passing: Permit, name: str, most: Usage, first: Reservation
+    ) -> None:
         self._account = account
         self._rate_limiter = account.rate_limiter
         self._passing = passing
         self._most = most
         self._requests = 1
-        self._reserved = [self._reserve()]
+        self._reserved = [first]
         self._call = ModelCall(name, account.clock.now_ns(), 0, account.model)
 
-    def _reserve(self) -> Reservation:
-        account = self._account
-        return self._rate_limiter.reserve(
-            account.judge, account.model, self._most, tags=account.tags
-        )
+    async def another(self, trouble: JudgeError | None) -> None:
+        """Reserve for a further request, which the client makes after some trouble.
 
-    def another(self, trouble: JudgeError | None) -> None:
-        """Reserve for a further request, which the client makes after some trouble."""
+        Raises `JudgeError` with the counted reason where the budget refuses.
+        """
         if trouble is None:
             self._passing.unread += 1
         elif trouble.type == "rate_limited":
             self._rate_limiter.limit.slow_down(self._passing.place)
         self.free(trouble)
-        self._reserved.append(self._reserve())
+        self._reserved.append(await self._account.reserve(self._most))
         self._requests += 1
 
     def free(self, trouble: JudgeError | None) -> None:
@@ -470,16 +472,16 @@ class BudgetedLLM(Spending, LLM):
         """
         limiter = self.rate_limiter.limiter
         async with self.rate_limiter.passage() as passing:
+            passing.is_unused = True  # as long as nothing is reserved
             while True:
                 try:
-                    reserved = self.rate_limiter.reserve(
-                        self.judge, self.model, most, calls=calls, tags=self.tags
-                    )
+                    reserved = await self.reserve(most, calls=calls)
                     break
                 except JudgeError as refusal:
                     if refusal.type != "no_ledger":
                         raise
                     await self.rate_limiter.wait(refusal)
+            passing.is_unused = False
             lease = Lease(self.inner)
             try:
                 yield lease

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from llmeval_sdk.errors import JudgeError
 from llmeval_sdk.evaluation.models import Models
 from llmeval_sdk.evaluation.scoring import failed, of_bounded_size, outcome
-from llmeval_sdk.evaluation.verdicts import EarlierVerdict, Verdicts, key_of
+from llmeval_sdk.evaluation.verdicts import Verdicts, key_of
 from llmeval_sdk.judges import BaseJudge
 from llmeval_sdk.model import Evaluation, EvaluationEvent, ModelCall, Record, Target, values
 from llmeval_sdk.model.protocols import Judge
@@ -101,12 +101,12 @@ async def judge_record(
         verdicts: where earlier verdicts are found and this one is kept.
     """
     llm = await models.of(judge, record.tags)
-    key, kept = None, EarlierVerdict()
+    key = None
     if verdicts is not None:
         key = key_of(judge, llm.inner, record)
-        kept = verdicts.get(key)
-        if kept.verdict is not None:
-            return Judgement(_located(judge, kept.verdict, record), is_kept=True)
+        kept = await verdicts.find(key)
+        if kept is not None:
+            return Judgement(_located(judge, kept, record), is_kept=True)
     with disabled():  # a judge that calls the app's decorated helpers is no part of its trace
         verdict = await _run_judge(judge, record, llm, timeout=timeout)
     answered = next((call.model for call in llm.calls if call.model and not call.error), llm.model)
@@ -117,8 +117,6 @@ async def judge_record(
     )
     if verdicts is not None:
         verdicts.put(key, verdict)
-    if kept.is_distrusted:
-        verdict = replace(verdict, metadata={**verdict.metadata, "distrusted_cache": True})
     return Judgement(_located(judge, verdict, record), llm.calls)
 
 

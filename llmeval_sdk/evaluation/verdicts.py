@@ -1,23 +1,18 @@
 """Verdicts of earlier judgements, so that the same question is not paid for twice.
 
-Online they are kept in memory for a while, offline in the file of state, signed (`VerdictFile`).
-Both go by one key and keep the same verdicts.
+`Verdicts` remembers them by what the judgement was made of: the latest in memory, and, where it is
+given such a place, in a file of this user (`VerdictFile`) or where all hosts share them.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
-import os
-import secrets
 import sqlite3
-import struct
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import fields, replace
-from hashlib import blake2b, sha256
+from hashlib import blake2b
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -35,83 +30,6 @@ from llmeval_sdk.store.files import Unusable
 from llmeval_sdk.store.state import Belongings, StateFile, StateTables, oldest_ns
 
 
-# The key that signs kept verdicts: who can write the file of verdicts cannot make one up.
-#
-# A file in a checkout comes with whatever somebody put in it, and a verdict in it would pass a
-# gate without a judge being asked. So the key is outside: a secret of the CI, or one of this
-# machine.
-
-KEY_BYTES = 32
-_PURPOSE = b"llmeval verdict 1"
-
-
-class Signer:
-    """Signs verdicts and checks their signatures."""
-
-    def __init__(self, key: bytes) -> None:
-        self._key = sha256(_PURPOSE + key).digest()
-
-    def sign(self, name: bytes, made: float, verdict: str) -> bytes:
-        """Sign a verdict, the judgement it is of, and when it was made."""
-        text = verdict.encode("utf-8", "surrogatepass")
-        parts = struct.pack(">Qd", len(name), made), name, text
-        return hmac.new(self._key, b"".join(parts), sha256).digest()
-
-    def made_this(self, signature: object, name: bytes, made: object, verdict: object) -> bool:
-        """Say whether a signature is one of this key, over just this."""
-        if not (
-            isinstance(signature, bytes) and isinstance(made, float) and isinstance(verdict, str)
-        ):
-            return False
-        return hmac.compare_digest(signature, self.sign(name, made, verdict))
-
-
-def own_signer() -> Signer:
-    """Return what signs with the key of this user and machine.
-
-    Where none can be kept, the key is of this run alone, which is said.
-    """
-    path = private.expanded(state_folder()) / "verdict.key"
-    try:
-        return Signer(_machine_key(path))
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        tell(
-            "cache of verdicts",
-            f"no key can be kept at {path} ({why}): verdicts of earlier runs are not used, and "
-            "those of this one by no other; set XDG_STATE_HOME to a folder that can be written to",
-        )
-        return Signer(secrets.token_bytes(KEY_BYTES))
-
-
-def _machine_key(path: Path) -> bytes:
-    """Read the key of this machine, made where there is none.
-
-    Raises:
-        OSError: it cannot be made, or others could have put it there or can read it.
-        ValueError: what is there is no key.
-    """
-    if not path.exists():
-        private.make_folder(path.parent)
-        beside = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-        try:
-            private.make_file(beside)
-            beside.write_bytes(secrets.token_bytes(KEY_BYTES))
-            os.link(beside, path)  # whole or not at all, and of two processes the first one's
-        except FileExistsError:
-            pass
-        finally:
-            beside.unlink(missing_ok=True)
-    private.check_folder(path.parent.lstat())
-    private.check_file(path)
-    if path.stat().st_mode & 0o077 and hasattr(os, "geteuid"):
-        raise PermissionError(f"others can read {path.name}: remove it, and a new one is made")
-    key = path.read_bytes()
-    if len(key) != KEY_BYTES:
-        raise ValueError(f"{path.name} holds no key: remove it, and a new one is made")
-    return key
-
-
 class VerdictKey(NamedTuple):
     """Identifies a judgement by judge, version, wording, model and what the judge reads."""
 
@@ -121,34 +39,9 @@ class VerdictKey(NamedTuple):
     not: only within a process is it known to be the same model."""
 
 
-class EarlierVerdict(NamedTuple):
-    """The answer to the question whether an identical judgement was made before."""
-
-    verdict: Evaluation | None = None
-    """Its verdict, marked ``cached`` and without a cost; ``None`` where there is none."""
-    is_distrusted: bool = False
-    """True where there is a verdict that our key did not sign: the judgement is made anew."""
-
-
-class Verdicts(Protocol):
-    """Keeps verdicts and finds them again."""
-
-    def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
-        """Return the verdict on a judgement, if there is one that can be trusted."""
-
-    def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
-        """Keep a verdict, if it is one that `is_final`."""
-
-
 def is_final(verdict: Evaluation) -> bool:
     """Return whether a verdict may be used again: neither it nor a part of it failed."""
     return verdict.error is None and not verdict.metadata.get("failed")
-
-
-def as_earlier(verdict: Evaluation) -> EarlierVerdict:
-    """Return a verdict that was kept: marked ``cached``, and without a cost."""
-    metadata = {**verdict.metadata, "cached": True}
-    return EarlierVerdict(replace(verdict, metadata=metadata, usage=None, duration=None))
 
 
 def key_of(judge: Judge, llm: LLM, record: Record) -> VerdictKey | None:
@@ -241,47 +134,127 @@ def judgement_key(judge: Judge, model: str, record: Record) -> bytes | None:
     return digest.digest() if _feed(digest, (judge.name, judge.version, model)) else None
 
 
-class RecentVerdicts(Locked):
-    """The latest verdicts, at most ``entries`` of them and none older than ``seconds``."""
+class Place(Protocol):
+    """Keeps verdicts as text, by name, beyond this process or for longer than its memory."""
 
-    __slots__ = ("_clock", "_entries", "_seconds", "_verdicts")
+    def get(self, name: bytes, /) -> str | None:
+        """Return a verdict, if it is there at once."""
+
+    async def find(self, name: bytes, /) -> str | None:
+        """Return a verdict, also where it has to be waited for."""
+
+    def put(self, name: bytes, text: str, /) -> None:
+        """Keep a verdict. Returns at once, and never raises."""
+
+    def close(self) -> None:
+        """Keep what waits, and let go."""
+
+
+MAX_CHARACTERS = 1 << 20
+"""The longest verdict that a place keeps, and that is read from one."""
+
+
+class Verdicts(Locked):
+    """The verdicts of earlier judgements.
+
+    Args:
+        entries: How many of the latest are kept in memory.
+        seconds: How long these are used.
+        place: Where verdicts are kept beside that, of models that have an address.
+        clock: Returns monotonic seconds.
+    """
+
+    __slots__ = ("_clock", "_entries", "_place", "_seconds", "_verdicts")
 
     def __init__(
         self,
         *,
         entries: int = 1000,
         seconds: float = 600.0,
+        place: Place | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__()
         self._entries = entries
         self._seconds = seconds
+        self._place = place
         self._clock = clock
         self._verdicts: OrderedDict[bytes, tuple[float, Evaluation]] = OrderedDict()
 
-    def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
-        """Return the verdict on an identical judgement, if there was one."""
+    def get(self, key: VerdictKey | None, /) -> Evaluation | None:
+        """Return the verdict on an identical judgement, if one is there at once.
+
+        It is marked ``cached``, and has no cost.
+        """
         if key is None:
-            return EarlierVerdict()
+            return None
+        verdict = self._recent(key)
+        if verdict is None and self._place is not None and key.lasts:
+            verdict = self._taken(key, self._place.get(key.digest))
+        return None if verdict is None else _as_earlier(verdict)
+
+    async def find(self, key: VerdictKey | None, /) -> Evaluation | None:
+        """Return the same, also from a place where it has to be waited for."""
+        verdict = self.get(key)
+        if verdict is not None or key is None or self._place is None or not key.lasts:
+            return verdict
+        verdict = self._taken(key, await self._place.find(key.digest))
+        return None if verdict is None else _as_earlier(verdict)
+
+    def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
+        """Keep a verdict, if it is one that `is_final`."""
+        if key is None or not is_final(verdict):
+            return
+        self._remember(key, verdict)
+        if self._place is not None and key.lasts:
+            text = dumps(sparse(verdict)) or ""
+            if 0 < len(text) < MAX_CHARACTERS:
+                self._place.put(key.digest, text)
+
+    def close(self) -> None:
+        """Let go of the place where verdicts are kept."""
+        if self._place is not None:
+            self._place.close()
+
+    def _recent(self, key: VerdictKey) -> Evaluation | None:
         with self._lock:
             made, verdict = self._verdicts.get(key.digest, (float("-inf"), None))
             if verdict is None:
-                return EarlierVerdict()
+                return None
             if self._clock() - made > self._seconds:
                 del self._verdicts[key.digest]
-                return EarlierVerdict()
+                return None
             self._verdicts.move_to_end(key.digest)
-        return as_earlier(verdict)
+        return verdict
 
-    def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
-        """Keep a verdict; failures are not kept."""
-        if key is None or not is_final(verdict):
-            return
+    def _remember(self, key: VerdictKey, verdict: Evaluation) -> None:
         with self._lock:
             self._verdicts[key.digest] = (self._clock(), verdict)
             self._verdicts.move_to_end(key.digest)
             while len(self._verdicts) > self._entries:
                 self._verdicts.popitem(last=False)
+
+    def _taken(self, key: VerdictKey, text: str | None) -> Evaluation | None:
+        """Read what a place has; anything may stand there."""
+        if text is None or len(text) >= MAX_CHARACTERS:
+            return None
+        try:
+            verdict = evaluation_from(json.loads(text))
+            if not isinstance(verdict.name, str) or type(verdict.value) not in _VALUES:
+                raise TypeError(verdict)  # noqa: TRY301 - whatever is wrong, it is one case
+        except Exception:
+            tell("cache of verdicts", "what is kept of a judgement cannot be read: it is made anew")
+            return None
+        self._remember(key, verdict)
+        return verdict
+
+
+_VALUES = (float, int, bool, str, type(None))
+
+
+def _as_earlier(verdict: Evaluation) -> Evaluation:
+    metadata = {**verdict.metadata, "cached": True}
+    return replace(verdict, metadata=metadata, usage=None, duration=None)
 
 
 def _feed(digest: blake2b, value: Any) -> bool:  # noqa: PLR0911
@@ -310,12 +283,29 @@ def _feed(digest: blake2b, value: Any) -> bool:  # noqa: PLR0911
     return False
 
 
-# Verdicts of earlier offline runs, signed, in the file of state.
+# Verdicts of earlier offline runs, in a file of this user.
 
-MAX_CHARACTERS = 1 << 20
-"""The longest verdict that is kept. A longer one that stands in the file is not read."""
 MAX_WAITING = 1_000
 SECONDS_WAITING = 1.0
+
+_SCRIPT = """
+-- By a hash of all that the verdict was made of.
+CREATE TABLE verdicts (
+  key BLOB PRIMARY KEY,
+  made REAL NOT NULL,  -- seconds since the epoch
+  verdict TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX verdicts_by_time ON verdicts (made);
+"""
+
+
+def verdict_path() -> Path:
+    """Return where the file of verdicts lies: in the folder of this user's state.
+
+    It is not beside the store, which may lie in a checkout: a file that came with it could hold
+    verdicts that nobody gave, and pass a gate.
+    """
+    return private.expanded(state_folder()) / "verdicts.state"
 
 
 def _forget(connection: sqlite3.Connection, theirs: Belongings) -> int:
@@ -334,71 +324,66 @@ def _expire(connection: sqlite3.Connection, before_ns: int) -> int:
 TABLES = StateTables(
     owner="evaluation",
     noun="cached verdict of offline runs",
+    scripts=(_SCRIPT,),
     tables=("verdicts",),
     forget=_forget,
     expire=_expire,
+    path=verdict_path,
 )
 
 
 class VerdictFile:
-    """Verdicts by what identifies their judgements. Used by one thread at a time.
+    """Verdicts of earlier runs. Used by one thread at a time.
 
-    Failures, and chunk judges of which a part failed, are not kept.
+    Where the file can be neither made nor trusted, those of this run are kept in memory.
 
     Raises:
-        ConfigurationError: the file cannot be opened, or is somebody else's.
+        ConfigurationError: SQLite cannot use the file, or it is of a newer release.
     """
 
-    def __init__(self, path: Path, signer: Signer, *, max_days: float = 30.0) -> None:
-        self._signer = signer
-        self._waiting: list[tuple[bytes, float, str, bytes]] = []
-        self._file = StateFile(path, timeout=10.0)
-        private.reclaim(path.parent)
-        opened = private.take_rights_of_others(path)
+    def __init__(self, path: Path, *, max_days: float = 30.0) -> None:
+        self._waiting: list[tuple[bytes, float, str]] = []
+        self._file = StateFile(path, TABLES, timeout=10.0)
         try:
-            with self._file.changing() as connection:
-                if opened:
-                    _empty_the_rest(connection, path)
-                _expire(connection, oldest_ns(max_days))
-        except (sqlite3.Error, OSError, Unusable) as error:
+            self._expire(max_days)
+        except OSError as error:
+            why = error.strerror or error
+            tell(
+                "cache of verdicts",
+                f"{path} is not used, and no verdict of earlier runs ({why}): set XDG_STATE_HOME to"
+                " a folder that can be written to",
+            )
+            self._file.go_on_in_memory()
+            self._expire(max_days)
+        except (sqlite3.Error, Unusable) as error:
             self._file.close()
-            for each, mode in opened.items():  # nobody who opens it next may believe it either
-                with suppress(OSError):
-                    each.chmod(mode)
             raise ConfigurationError(
                 f"the cache of verdicts in {path} cannot be used: {error}; pass cache=False "
                 "(on the command line --no-cache)"
             ) from None
 
-    def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
-        """Return the verdict on a judgement, if there is one that can be trusted."""
-        if key is None or not key.lasts:
-            return EarlierVerdict()
-        query = (
-            "SELECT signature, made, verdict FROM verdicts WHERE key = ? AND length(verdict) < ?"
-        )
+    def _expire(self, max_days: float) -> None:
+        with self._file.changing() as connection:
+            _expire(connection, oldest_ns(max_days))
+
+    def get(self, name: bytes, /) -> str | None:
+        """Return a verdict; see `Place`."""
+        query = "SELECT verdict FROM verdicts WHERE key = ? AND length(verdict) < ?"
         try:
             with self._file.reading() as connection:
-                row = connection.execute(query, (key.digest, MAX_CHARACTERS)).fetchone()
+                row = connection.execute(query, (name, MAX_CHARACTERS)).fetchone()
         except sqlite3.Error:  # such as a text that is not UTF-8, or a torn page
-            return EarlierVerdict(is_distrusted=True)
-        if row is None:
-            return EarlierVerdict()
-        signature, made, text = row
-        if not self._signer.made_this(signature, key.digest, made, text):
-            return EarlierVerdict(is_distrusted=True)
-        return as_earlier(evaluation_from(json.loads(text)))
+            return None
+        return None if row is None else row[0]
 
-    def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
-        """Keep a verdict; failures are not kept."""
-        if key is None or not key.lasts or not is_final(verdict):
-            return
-        now, text = time.time(), dumps(sparse(verdict)) or ""
-        if len(text) >= MAX_CHARACTERS:
-            return
-        signature = self._signer.sign(key.digest, now, text)
-        self._waiting.append((key.digest, now, text, signature))
-        if len(self._waiting) >= MAX_WAITING or now - self._waiting[0][1] > SECONDS_WAITING:
+    async def find(self, name: bytes, /) -> str | None:
+        """Return nothing more: all that is there is there at once."""
+
+    def put(self, name: bytes, text: str, /) -> None:
+        """Keep a verdict; see `Place`."""
+        self._waiting.append((name, time.time(), text))
+        waits = self._waiting[-1][1] - self._waiting[0][1]
+        if len(self._waiting) >= MAX_WAITING or waits > SECONDS_WAITING:
             self._write()
 
     def close(self) -> None:
@@ -413,26 +398,6 @@ class VerdictFile:
             return
         try:
             with self._file.changing() as connection:
-                connection.executemany(
-                    "REPLACE INTO verdicts (key, made, verdict, signature) VALUES (?, ?, ?, ?)",
-                    rows,
-                )
+                connection.executemany("REPLACE INTO verdicts VALUES (?, ?, ?)", rows)
         except (sqlite3.Error, OSError, Unusable) as error:
             tell("cache of verdicts", f"cannot be written: {error}")
-
-
-def _empty_the_rest(connection: sqlite3.Connection, path: Path) -> None:
-    """Delete what others could have written: all that has no signature, unlike verdicts."""
-    count = 0
-    for (name,) in connection.execute(_THE_REST).fetchall():
-        quoted = name.replace('"', '""')
-        count += connection.execute(f'DELETE FROM "{quoted}"').rowcount  # noqa: S608 - quoted
-    if count:
-        tell("file of state", f"others could write {path}: its signed verdicts stay, and sessions,"
-             " calibrations and alarms begin anew")  # fmt: skip
-
-
-_THE_REST = """
-SELECT name FROM sqlite_master
-WHERE type = 'table' AND name NOT IN ('verdicts', 'plugins') AND name NOT LIKE 'sqlite%'
-"""

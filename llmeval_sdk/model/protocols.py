@@ -9,7 +9,7 @@ them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from math import inf
@@ -143,10 +143,10 @@ class LLM(Protocol):
         return asyncio.run(_finished(call)).text
 
 
-further_request: ContextVar[Callable[[JudgeError | None], None] | None] = ContextVar(
+further_request: ContextVar[Callable[[JudgeError | None], Awaitable[None]] | None] = ContextVar(
     "llmeval_further_request", default=None
 )
-"""Asked by an LLM before every request of one ``complete`` but the first, where it is set.
+"""Awaited by an LLM before every request of one ``complete`` but the first, where it is set.
 
 It gets what went wrong before (``None``: a reply that could not be read) and raises a `JudgeError`
 where no further request may be made. So retries count against the budget as calls do."""

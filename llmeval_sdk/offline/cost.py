@@ -141,7 +141,7 @@ def estimate(work: Work, items: Iterable[InputRow]) -> CostEstimate:
     with ExitStack() as stack:
         verdicts = None
         if work.cache and work.chosen.judges:
-            verdicts = stack.enter_context(closing(work.verdict_file()))
+            verdicts = stack.enter_context(closing(work.earlier_verdicts()))
         return asyncio.run(_CostSum(work, verdicts).of(items))
 
 
@@ -191,7 +191,7 @@ class _CostSum:
         model = self._work.models.check(judge)
         total = self._total(model.model, is_decisions=False)
         key = key_of(judge, model, record)
-        if self._verdicts is not None and self._verdicts.get(key).verdict is not None:
+        if self._verdicts is not None and self._verdicts.get(key) is not None:
             total.cached += 1
             return
         prompts = _Prompts(model.model)

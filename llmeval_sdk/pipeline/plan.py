@@ -273,7 +273,7 @@ class Plan:
         """Return what asks the decision model; its calibrations are read once."""
         from llmeval_sdk.evaluation.calibrations import Calibrations
         from llmeval_sdk.evaluation.decisions import Decider
-        from llmeval_sdk.evaluation.verdicts import RecentVerdicts
+        from llmeval_sdk.evaluation.verdicts import Verdicts
 
         decisions = self.decisions
         assert decisions is not None
@@ -287,8 +287,8 @@ class Plan:
             prices=self.prices,
             # A cache of their own: decisions are cheap and about all traffic, so they would push
             # the verdicts that cost more out of the judges' cache. And where hosts share that one,
-            # each judge and record would be a round trip, for which the judges' loop waits.
-            verdicts=RecentVerdicts(),
+            # each judge and record would be a round trip.
+            verdicts=Verdicts(),
             calibrations=Calibrations(
                 decisions.calibrations, lambda problem: tell("calibration", problem)
             ),

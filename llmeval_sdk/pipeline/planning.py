@@ -34,7 +34,7 @@ from llmeval_sdk.evaluation.resolve import (
 from llmeval_sdk.evaluation.sampling import SamplingRule, SamplingRules
 from llmeval_sdk.evaluation.scoring import Heuristics, Unloaded
 from llmeval_sdk.evaluation.standing import place_of, standing_heuristics
-from llmeval_sdk.evaluation.verdicts import RecentVerdicts
+from llmeval_sdk.evaluation.verdicts import Verdicts
 from llmeval_sdk.judges.base import unrated_categories
 from llmeval_sdk.model.protocols import (
     BaseExporter,
@@ -348,7 +348,7 @@ def make_plan(
         recent=partial(_recent_scores_of, settings) if "local" in sink_names else None,
         background_share=settings.background_share,
         decisions=None if decided is None else decided.plan,
-        verdicts=RecentVerdicts,
+        verdicts=Verdicts,
         judging=planning.judging,
         hooks=tuple(planning.hooks),
         freezes=planning.freezes,

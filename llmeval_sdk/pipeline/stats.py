@@ -92,8 +92,9 @@ class Stats:
             often a function was misused, such as ``annotate()`` outside a span.
         spool: What became of records at the spool: ``kept``, ``adopted`` from other processes,
             ``left`` for the next one, ``torn``; and why some were not kept, such as ``full``.
-        shared: What happened at the Redis that all hosts share: ``exchanges``, ``verdicts found``,
-            ``failed: …``, ``not asked`` (while it was away).
+        shared: What happened at the Redis that all hosts share: ``calls counted``, ``own limit``
+            (it did not answer, so the host kept to the budget by itself), ``verdicts found``,
+            ``verdicts shared``, ``failed: …``, ``not asked`` (while it was away).
         complete: For ``flush`` and ``shutdown``: whether all was done before the deadline.
         left_out: By kind, such as ``image_url`` or ``file``, how many parts of requests decisions
             were made without, because a decision model reads text only.

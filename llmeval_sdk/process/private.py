@@ -162,24 +162,6 @@ def check_file(path: Path, *, reading: bool = False) -> None:
             _check_owner(name, about, root_too=reading)
 
 
-def take_rights_of_others(path: Path) -> dict[Path, int]:
-    """Make a file 0600, and what SQLite would read beside it, unless it is a link.
-
-    Returns the former modes of those that others could write. A file that came with a checkout or
-    from the cache of a CI may be such a one.
-    """
-    opened: dict[Path, int] = {}
-    for beside in ("", *COMPANIONS):
-        each = path.with_name(path.name + beside)
-        with suppress(OSError):
-            mode = each.lstat().st_mode
-            if stat.S_ISREG(mode):
-                each.chmod(0o600)
-                if mode & _OTHERS_WRITE and _has_owners():
-                    opened[each] = stat.S_IMODE(mode)
-    return opened
-
-
 def _check_owner(what: str, about: os.stat_result, *, root_too: bool) -> None:
     own = os.geteuid()
     if about.st_uid != own and not (root_too and about.st_uid == 0):

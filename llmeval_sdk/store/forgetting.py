@@ -100,6 +100,22 @@ def _delete_from_state(
     *,
     really: bool,
 ) -> dict[str, int]:
+    files: dict[Path, dict[str, StateTables]] = {}
+    for name, each in tables.items():
+        files.setdefault(each.path() if each.path else path, {})[name] = each
+    counts: dict[str, int] = {}
+    for file, own in files.items():
+        counts |= _delete_from_file(file, own, delete, really=really)
+    return counts
+
+
+def _delete_from_file(
+    path: Path,
+    tables: Mapping[str, StateTables],
+    delete: Callable[[StateTables, sqlite3.Connection], int],
+    *,
+    really: bool,
+) -> dict[str, int]:
     if not path.exists():
         return dict.fromkeys(tables, 0)
     with (

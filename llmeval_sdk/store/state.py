@@ -1,7 +1,7 @@
 """The two files beside the store that hold what processes have to remember: ledger and state.
 
 The ledger is written at every judgement. The file of state holds all the rest: open sessions,
-calibrations, alarms, cached verdicts. They are two files because a commit waits for other writers
+calibrations, alarms. They are two files because a commit waits for other writers
 of its file: with sessions in it, the 99th percentile of the ledger rose from 1.2 to 18 ms. Both are
 SQLite in WAL mode, readable by their owner only, and used by any number of processes.
 """
@@ -15,14 +15,12 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import DAY_NS
 from llmeval_sdk.process import private
-from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store._schema import EmptyError, Schema, SchemaError, newer, run_scripts
 from llmeval_sdk.store.connection import Database, Inherited, connect
 from llmeval_sdk.store.files import Unusable, make_folder, path_of
@@ -58,13 +56,12 @@ CREATE TABLE plugins (
   version INTEGER NOT NULL
 ) WITHOUT ROWID;
 """,
+        "DROP TABLE verdicts;  -- now in a file of their own",
     ),
 )
 
 _NOT_WRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 READ_WAIT_SECONDS = 5.0
-BROKEN = ".broken"
-"""What a damaged file is called besides its name, with a number from the second one on."""
 
 
 def ledger_path(store: str | os.PathLike[str]) -> Path:
@@ -108,9 +105,10 @@ class StateTables:
         texts: The texts that are deleted then.
         forget: Deletes a person's rows inside the caller's transaction; returns how many.
         expire: Deletes rows from before a time in nanoseconds since the epoch, likewise.
+        path: Where their file lies, if it is not the one beside the store.
     """
 
-    __slots__ = ("expire", "forget", "noun", "owner", "scripts", "tables", "texts")
+    __slots__ = ("expire", "forget", "noun", "owner", "path", "scripts", "tables", "texts")
 
     def __init__(
         self,
@@ -122,8 +120,9 @@ class StateTables:
         expire: Callable[[sqlite3.Connection, int], int] = lambda _connection, _before_ns: 0,
         scripts: tuple[str, ...] = (),
         texts: tuple[str, ...] = (),
+        path: Callable[[], Path] | None = None,
     ) -> None:
-        self.owner, self.noun = owner, noun
+        self.owner, self.noun, self.path = owner, noun, path
         self.scripts, self.tables, self.texts = scripts, tables, texts
         self.forget, self.expire = forget, expire
 
@@ -141,7 +140,7 @@ class StateFile:
     """One of the two files. Opened when first used, and again after a fork, which closes it.
 
     Using it raises ``OSError`` where it cannot be made or trusted, `Unusable` where it is of a
-    newer release or of another program, ``sqlite3.Error`` where SQLite cannot use it, and
+    newer release, of another program or damaged, ``sqlite3.Error`` where SQLite cannot use it, and
     `connection.Inherited` in a child that must not. Any thread may use it.
 
     Args:
@@ -175,14 +174,8 @@ class StateFile:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Lend the connection for a few milliseconds."""
-        try:
-            with self._database.use() as connection:
-                yield connection
-        except sqlite3.DatabaseError as error:
-            if _is_damage(error):
-                self._database.close()
-                self._rename_damaged(error)
-            raise
+        with self._database.use() as connection:
+            yield connection
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
@@ -217,9 +210,10 @@ class StateFile:
         except SchemaError as error:
             raise Unusable(str(error)) from None
         except sqlite3.DatabaseError as error:
-            if self._read_only or not _is_damage(error) or not self._rename_damaged(error):
+            if not any(words in str(error) for words in _DAMAGE):
                 raise
-            return self._connect()
+            why = f"it is damaged ({error}): move it away, and a new one begins"
+            raise Unusable(why) from None
 
     def _connect(self) -> sqlite3.Connection:
         place: Path | str = ":memory:"
@@ -252,29 +246,6 @@ class StateFile:
         if self._tables:
             _migrate(connection, self._tables)
         self._schema.refuse_programs(connection)
-
-    def _rename_damaged(self, error: sqlite3.DatabaseError) -> bool:
-        """Rename a file of state that is damaged, and say so; return whether a new one may begin.
-
-        It stays while other processes have it open, because SQLite deletes the log of a file by
-        its name. A ledger stays too: a new one would let judges spend today's money again. What
-        never was a database is somebody's own file: then `Unusable` is raised.
-        """
-        if self.path is None or self._read_only or self._schema is not STATE:
-            return False
-        if _NO_DATABASE in str(error) and not _has_header(self.path):
-            raise Unusable("it is no database, but a file of something else") from None
-        if _is_whole(self.path):  # another process has renamed the damaged one meanwhile
-            return True
-        if not _is_alone(self.path):
-            return False
-        broken = _free_name(self.path)
-        for ending in (*private.COMPANIONS, ""):  # a log that stays would be read into the new file
-            with suppress(FileNotFoundError):
-                os.replace(f"{self.path}{ending}", f"{broken}{ending}")  # noqa: PTH105
-        tell("file of state", f"{self.path} is damaged ({error}): it is now {broken.name}, and"
-             " sessions, calibrations and cached verdicts begin anew")  # fmt: skip
-        return True
 
 
 def _check(path: Path, *, reading: bool = False) -> None:
@@ -324,57 +295,8 @@ def _migrate(connection: sqlite3.Connection, tables: tuple[StateTables, ...]) ->
         raise
 
 
-_NO_DATABASE = "not a database"
-_HEADER = b"SQLite format 3\0"
-
-
-def _is_damage(error: sqlite3.DatabaseError) -> bool:
-    return "malformed" in str(error) or _NO_DATABASE in str(error)
-
-
-def _has_header(path: Path) -> bool:
-    """Say whether a file begins as a database does, or holds nothing yet."""
-    with path.open("rb") as file:
-        return file.read(len(_HEADER)) in (_HEADER, b"")
-
-
-def _is_whole(path: Path) -> bool:
-    with suppress(sqlite3.Error), closing(_connection_of(path)) as connection:
-        first: tuple[str, ...] = connection.execute("PRAGMA integrity_check(1)").fetchone()
-        return first == ("ok",)
-    return False
-
-
-def _is_alone(path: Path) -> bool:
-    """Say whether no other connection uses a damaged file: only then may it leave WAL mode."""
-    try:
-        with closing(_connection_of(path)) as connection:
-            connection.execute("PRAGMA journal_mode = DELETE").fetchall()
-    except sqlite3.OperationalError:
-        return False
-    except sqlite3.DatabaseError:
-        return True  # nobody can read it at all
-    return True
-
-
-def _connection_of(path: Path) -> sqlite3.Connection:
-    """Connect to a file that is there, and wait for nobody."""
-    return connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, timeout=0.0)
-
-
-def _free_name(path: Path) -> Path:
-    """Return a name for a damaged file: that of an earlier one is never taken."""
-    names = (path.with_name(f"{path.name}{BROKEN}{number or ''}") for number in count())
-    return next(name for name in names if not os.path.lexists(name))
-
-
-def broken_files(path: Path) -> list[Path]:
-    """Return the damaged files that once were a file of state, and what lies beside each."""
-    return [
-        each
-        for each in sorted(path.parent.glob("*"))
-        if each.name.startswith(f"{path.name}{BROKEN}")
-    ]
+_DAMAGE = ("malformed", "not a database")
+"""Words by which SQLite says that a file is damaged."""
 
 
 class SharedText:

@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from llmeval_sdk.store.damage import damage_of
+from llmeval_sdk.store.damage import why_unreadable
 from llmeval_sdk.store.hourly_traffic import HourlyTraffic
 from llmeval_sdk.viewer import (
     _comparisons,
@@ -128,12 +128,11 @@ _OF_DAMAGE = (TypeError, ValueError, ArithmeticError, LookupError, AttributeErro
 
 
 def _damaged(request: Request, error: Exception) -> Response:
-    """Say which column of a store holds what it cannot hold; raise what has another cause."""
-    readers = request.app.state.site.readers
-    damage = damage_of(readers.path) if readers.path.exists() else None
-    if damage is None:
+    """Say why a store cannot be read; raise what happened without one."""
+    path = request.app.state.site.readers.path
+    if not path.exists():
         raise error
-    return _no_store(request, NoStoreError(f"{readers.path} is damaged: {damage}"))
+    return _no_store(request, NoStoreError(why_unreadable(path, error)))
 
 
 def _no_store(request: Request, error: NoStoreError) -> Response:

@@ -10,9 +10,9 @@ import pytest
 from store_fixtures import Make
 
 import llmeval_sdk as sdk
+from llmeval_sdk.evaluation.verdicts import VerdictFile, verdict_path
 from llmeval_sdk.offline import GoldenSet
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.state import SharedText, StateFile
 from llmeval_sdk.testing import FakeLLM
 
 
@@ -145,8 +145,7 @@ def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
     golden = GoldenSet("answers", folder=folder)
     golden.add(ids[0], store=path)
     golden.add(ids[1], store=path)
-    with closing(sqlite3.connect(path.with_suffix(".state"))) as state, state:
-        state.execute("INSERT INTO verdicts VALUES (x'01', 1.0, 'the secret of ann', NULL)")
+    keep_verdict(b"1", 1.0, "the secret of ann")
     for option in (["--dry-run"], []):
         done = llmeval("prune", "--store", path, "--user", "ann", *option)
         assert done.returncode == 0, done.stderr
@@ -163,18 +162,6 @@ def test_the_files_beside_the_store_forget_a_user_too(llmeval, tmp_path):
 
 
 @pytest.mark.plugin("sessions")
-def test_damaged_files_that_may_hold_turns_of_a_user_are_named(llmeval, store):
-    """Nobody can look into them, so the command says that they are to be deleted."""
-    store.span("1" * 16, tags={"user_id": "ann"})
-    store.writer.settle()
-    broken = store.path.with_suffix(".state.broken1")
-    broken.write_text("?")
-    done = llmeval("prune", "--store", store.path, "--user", "ann", "--json")
-    assert done.returncode == 0, done.stderr
-    assert f"{broken} is damaged and may hold turns of that user" in done.stderr
-
-
-@pytest.mark.plugin("sessions")
 def test_one_thing_that_is_remembered_begins_anew(llmeval, tmp_path):
     """The rest of the file of state stays, and so does the store."""
     path = tmp_path / "traces.db"
@@ -186,14 +173,13 @@ def test_one_thing_that_is_remembered_begins_anew(llmeval, tmp_path):
         span.response = "Slate."
     assert sdk.flush(20).complete
     sdk.shutdown()
-    with closing(sqlite3.connect(path.with_suffix(".state"))) as state, state:
-        state.execute("INSERT INTO verdicts VALUES (x'01', 1.0, '{}', NULL)")
+    keep_verdict(b"1", time.time(), "{}")
     asked = llmeval("prune", "--store", path, "--reset", "turns", "--dry-run", "--json")
     assert json.loads(asked.stdout)["turns"] > 0
     assert llmeval("prune", "--store", path, "--reset", "turns").returncode == 0
     assert llmeval("prune", "--store", path, "--reset", "turns").returncode == 1
+    assert kept_verdicts() == 1
     with closing(sqlite3.connect(path.with_suffix(".state"))) as state:
-        assert state.execute("SELECT count(*) FROM verdicts").fetchone() == (1,)
         assert state.execute("SELECT count(*) FROM turns").fetchone() == (0,)
     wrong = llmeval("prune", "--store", path, "--reset", "all")
     assert (wrong.returncode, "invalid choice" in wrong.stderr) == (2, True)
@@ -201,13 +187,22 @@ def test_one_thing_that_is_remembered_begins_anew(llmeval, tmp_path):
 
 @pytest.fixture
 def aged_state(aged):
-    """The file of state beside it, with cached verdicts of ten days ago and of today."""
-    with closing(SharedText(StateFile(aged.path.with_suffix(".state")), "x")) as text:
-        text.update(lambda _: ("", None))
-    with closing(sqlite3.connect(aged.path.with_suffix(".state"))) as state, state:
-        for name, made in ((b"1", time.time() - 10 * 86_400), (b"2", time.time())):
-            state.execute("INSERT INTO verdicts VALUES (?, ?, '{}', NULL)", (name, made))
+    """A store, and cached verdicts of ten days ago and of today."""
+    for name, made in ((b"1", time.time() - 10 * 86_400), (b"2", time.time())):
+        keep_verdict(name, made, "{}")
     return aged
+
+
+def keep_verdict(name, made, text):
+    """Keep a verdict of an offline run of this user."""
+    with closing(VerdictFile(verdict_path(), max_days=0)) as file, file._file.changing() as state:
+        state.execute("INSERT INTO verdicts VALUES (?, ?, ?)", (name, made, text))
+
+
+def kept_verdicts():
+    """Return how many are kept."""
+    with closing(sqlite3.connect(verdict_path())) as state:
+        return state.execute("SELECT count(*) FROM verdicts").fetchone()[0]
 
 
 def test_old_state_goes_with_old_traces(llmeval, aged_state):

@@ -82,13 +82,11 @@ def test_python_itself_knows_no_home(tmp_path):
 
 
 def test_a_data_set_is_evaluated(stranger):
-    """Only verdicts of earlier runs are not used again, which is said with what to do."""
+    """Where no judge is asked, nothing has to be kept at home."""
     row = {"request": "Of what?", "response": "Slate.", "retrieved_context": [{"content": "slate"}]}
     (stranger.folder / "rows.jsonl").write_text(json.dumps(row), "utf-8")
     ended = stranger.command("evaluate rows.jsonl --save run.jsonl")
     assert ended.returncode == 0, ended.stderr
-    assert "no key can be kept at" in ended.stderr
-    assert "set XDG_STATE_HOME" in ended.stderr
     assert (stranger.folder / "run.jsonl").is_file()
 
 

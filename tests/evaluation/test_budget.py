@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import threading
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.admission import Refused
-from llmeval_sdk.evaluation.books import Reservation, Used
+from llmeval_sdk.evaluation.books import Reservation
 from llmeval_sdk.evaluation.budget import Budget
 from llmeval_sdk.evaluation.limiter import HOLD_SECONDS, BudgetLimiter, MemoryLedger
 from llmeval_sdk.model import DAY_SECONDS
@@ -493,133 +492,12 @@ def test_eight_threads_that_settle_later_book_every_cent():
     assert own.used().reserved_usd == 0.0
 
 
-def many(own, count, **want):
-    return [own.reserve("polite", ahead=True, **want) for _ in range(count)]
-
-
-def test_who_reserves_often_needs_few_transactions():
-    """A hundred calls in one second are reserved in a tenth as many, and each is in the books."""
-    ledger = CountingLedger()
-    own = limiter(ledger=ledger, usd_per_day=1_000.0)
-    granted = many(own, 100, tokens=10, usd=0.01)
-    assert len({one.id for one in granted}) == 100
-    assert ledger.changes <= 12
-    for one in granted:
-        own.settle(one, tokens=7, usd=0.005, later=True)
-    own.write()
-    assert own.used() == Used(100, 700, pytest.approx(0.5), 0.0)
-
-
-@pytest.mark.parametrize("limits", [{"calls_per_minute": 100}, {"usd_per_day": 1.0}])
-def test_what_is_reserved_ahead_never_takes_the_last_of_a_budget(limits):
-    """Two that share a budget get exactly what it holds, whoever asks and in whatever order."""
-    ledger = MemoryLedger()
-    clock = Clock()
-    both = [limiter(clock, ledger, **limits) for _ in range(2)]
-    granted = 0
-    for _ in range(100):
-        for each in both:
-            got = each.reserve("polite", usd=0.01, ahead=True)
-            if isinstance(got, Reservation):
-                each.settle(got, usd=0.01, later=True)
-                granted += 1
-    assert granted == 100
-
-
-def test_a_spare_of_an_ended_second_is_given_back():
-    """No call counts in another second than that in which it is made."""
-    clock = Clock()
-    own = limiter(clock, calls_per_minute=10_000)
-    many(own, 20)
-    clock.now += 1
-    (late,) = many(own, 1)
-    assert int(late.at) == int(clock.now)
-    assert own.used().calls == 21
-
-
-def test_spares_that_nobody_needs_are_given_back():
-    """When no call is running, nothing is held that others could use."""
-    own = limiter(calls_per_minute=10_000, usd_per_day=1_000.0)
-    used = many(own, 20, usd=0.01)
-    own.write()
-    assert own.used().calls == len(used)
-    assert own.used().reserved_usd == pytest.approx(0.2, rel=0.3)
-
-
-@pytest.mark.parametrize("want", [{"usd": 5.0, "tokens": 10}, {"usd": 0.01, "tokens": 10_000}])
-def test_a_call_that_no_spare_pays_for_has_a_reservation_of_its_own(want):
-    """Never less is held than what a call may use, be it money or tokens."""
-    own = limiter(usd_per_day=1_000.0)
-    many(own, 20, usd=0.01, tokens=10)
-    (large,) = many(own, 1, **want)
-    assert {"usd": large.usd, "tokens": large.tokens} == want
-
-
-@pytest.mark.parametrize(
-    ("limits", "want", "used"),
-    [
-        ({"calls_per_minute": 10}, {}, Used(8, 0, 0.0, 0.0)),
-        ({"tokens_per_minute": 1_000}, {"tokens": 100}, Used(8, 800, 0.0, 0.0)),
-        ({"usd_per_day": 1.0}, {"usd": 0.1}, Used(8, 0, 0.0, pytest.approx(0.8))),
-    ],
-)
-def test_where_little_is_left_nothing_is_reserved_ahead(limits, want, used):
-    """A busy process then holds what it asked for and no more, so that others get the rest."""
-    ledger = MemoryLedger()
-    own, other = (limiter(ledger=ledger, **limits) for _ in range(2))
-    many(own, 8, **want)
-    assert other.used() == used
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_does_not_spend_its_parents_spares():
-    """Each spare pays for one call, in one process."""
-    own = limiter(calls_per_minute=10_000)
-    many(own, 9)
-    (spare,) = many(own, 1)
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        ids = [one.id for one in many(own, 3)]
-        os.write(writing, repr(ids).encode())
-        os._exit(0)
-    os.waitpid(child, 0)
-    ids = {one.id for one in many(own, 3)}
-    in_child = set(json.loads(os.read(reading, 1_000)))
-    assert own._spares
-    assert spare.id not in ids | in_child
-    assert min(in_child) > max(one.reservation.id for one in own._spares)
-    assert ids.isdisjoint(in_child)
-
-
-def test_reserving_ahead_keeps_the_limit_on_tokens_without_a_price():
-    """Calls that used nothing leave the minute empty, and what is reserved ahead still fits in it."""
-    own = limiter(usd_per_day=5.0, unpriced_tokens_per_minute=200_000)
-    for _ in range(6):
-        (got,) = many(own, 1, tokens=70_000)
-        if isinstance(got, Refused):
-            break
-        held = sum(one.reservation.tokens for one in own._spares) + got.tokens
-        assert held <= 200_000
-        own.settle(got, tokens=0, later=True)
-
-
-def test_a_spare_with_a_price_pays_for_no_call_without_one():
-    """Tokens of unknown price have a limit of their own."""
-    own = limiter(usd_per_day=1_000.0)
-    many(own, 20, tokens=10, usd=0.01)
-    priced = {spare.reservation.id for spare in own._spares}
-    (unpriced,) = many(own, 1, tokens=10)
-    assert priced
-    assert unpriced.id not in priced
-
-
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_leaves_what_was_settled_to_its_parent():
     """Ten settlements that wait are booked once, however late the children write."""
     clock = Clock()
     own = limiter(clock, usd_per_day=100.0)
-    granted = many(own, 10, usd=0.05)
+    granted = [own.reserve("polite", usd=0.05) for _ in range(10)]
     for one in granted:
         own.settle(one, usd=0.05, later=True)
     reading, writing = os.pipe()
@@ -637,14 +515,14 @@ def test_a_fork_leaves_what_was_settled_to_its_parent():
 
 @pytest.mark.parametrize(("frozen", "left"), [(30, 550), (61, 600), (3 * DAY_SECONDS, 600)])
 def test_after_a_freeze_a_minute_holds_as_many_calls_as_ever(frozen, left):
-    """What was reserved ahead before the freeze is given back, and never comes on top."""
+    """What was reserved before the freeze never comes on top."""
     clock = Clock()
     keep = limiter(clock, calls_per_minute=600)
     for _ in range(50):
-        assert isinstance(keep.reserve("polite", ahead=True), Reservation)
-    assert keep.used().calls > 50
+        assert isinstance(keep.reserve("polite"), Reservation)
+    assert keep.used().calls == 50
     clock.now += frozen
-    granted = [keep.reserve("polite", ahead=True) for _ in range(700)]
+    granted = [keep.reserve("polite") for _ in range(700)]
     assert sum(isinstance(one, Reservation) for one in granted) == left
     assert keep.used().calls == 600
 

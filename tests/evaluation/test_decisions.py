@@ -16,10 +16,8 @@ from llmeval_sdk.evaluation.decisions import ACCOUNT, Decider, divided
 from llmeval_sdk.evaluation.limiter import BudgetLimiter, Unlimited
 from llmeval_sdk.evaluation.running import addressed
 from llmeval_sdk.evaluation.verdicts import (
-    EarlierVerdict,
-    RecentVerdicts,
-    Signer,
     VerdictFile,
+    Verdicts,
     decision_key,
     key_of,
 )
@@ -268,13 +266,11 @@ def test_a_refusal_that_would_pass_for_ever_is_given_up():
     """The timeout bounds the waiting for the budget, too."""
 
     class Busy(Unlimited):
-        short_wait = 1.0
-
         def reserve(self, judge, **how):
             return Refused("over_budget", "the others are faster", 0.001)
 
     async def work():
-        decider = Decider(ScriptedDecisions(), Busy(), timeout=0.03)
+        decider = Decider(ScriptedDecisions(), Busy(), timeout=0.03, patience=1.0)
         return await asyncio.wait_for(decider.decide(RECORD, judges("safety")), 2)
 
     decided = asyncio.run(work())
@@ -311,7 +307,7 @@ def test_usage_is_divided_exactly():
 
 def test_the_same_question_is_answered_from_the_cache():
     """Only the judge that is new asks; another threshold reads the kept answers again."""
-    verdicts = RecentVerdicts()
+    verdicts = Verdicts()
     model = ScriptedDecisions({"safety": yes(0.7)})
     decide(model, "safety", verdicts=verdicts)
     found = decide(
@@ -327,7 +323,7 @@ def test_the_same_question_is_answered_from_the_cache():
 @pytest.mark.parametrize("changed", ["model", "response", "rubric"])
 def test_another_model_text_or_rubric_is_another_question(changed):
     """The key has all of it."""
-    verdicts = RecentVerdicts()
+    verdicts = Verdicts()
     polite = llmeval.LLMJudge("polite", "Is it polite? {response}")
     model = ScriptedDecisions()
     decide(model, polite, verdicts=verdicts)
@@ -346,7 +342,7 @@ def test_another_model_text_or_rubric_is_another_question(changed):
 
 def test_what_is_not_asked_makes_no_other_question():
     """Another user, or an ordinal confidence, changes nothing of what the model is asked."""
-    verdicts, model = RecentVerdicts(), ScriptedDecisions()
+    verdicts, model = Verdicts(), ScriptedDecisions()
     for number in range(2):
         record = replace(RECORD, attributes={"user": number}, confidence=number)
         decided = decide(model, "safety", "groundedness", record=record, verdicts=verdicts)
@@ -397,9 +393,9 @@ def test_a_key_of_a_decision_stays_what_it_is():
 def test_a_kept_entry_that_is_no_answer_counts_as_none(metadata):
     """The model is asked again, and nothing is raised."""
 
-    class Odd(RecentVerdicts):
+    class Odd(Verdicts):
         def get(self, key):
-            return EarlierVerdict(Evaluation("safety", metadata=metadata))
+            return Evaluation("safety", metadata=metadata)
 
     model = ScriptedDecisions()
     found = decide(model, "safety", verdicts=Odd()).evaluations["safety"]
@@ -408,23 +404,23 @@ def test_a_kept_entry_that_is_no_answer_counts_as_none(metadata):
 
 def test_failures_are_not_kept():
     """A refused chunk is asked about again, and its siblings with it."""
-    verdicts = RecentVerdicts()
+    verdicts = Verdicts()
     model = ScriptedDecisions({"chunk_relevance.1": Answer(error=Failure("refused"))})
     for _ in range(2):
         decide(model, "chunk_relevance", verdicts=verdicts)
     assert len(model.asked) == 2
 
 
-def test_answers_last_in_the_signed_file(tmp_path):
+def test_answers_last_in_the_file(tmp_path):
     """A model with an address answers a later run from the file; without one it does not."""
-    path, signer = tmp_path / "llmeval.state", Signer(b"k" * 32)
+    path = tmp_path / "verdicts.state"
     model = ScriptedDecisions({"safety": yes(0.7)})
     for address in (None, "http://localhost:1"):
         model.asked.clear()
         if address is not None:
             model.base_url = address
         for _ in range(2):
-            file = VerdictFile(path, signer)
+            file = Verdicts(place=VerdictFile(path))
             found = decide(model, "safety", verdicts=file).evaluations["safety"]
             file.close()
             assert found.probability == pytest.approx(0.7)
@@ -476,7 +472,7 @@ def test_retries_are_requests_too():
 
     class Retrying(ScriptedDecisions):
         async def decide(self, data, questions, /):
-            further_request.get()(JudgeError("unavailable", "503"))
+            await further_request.get()(JudgeError("unavailable", "503"))
             return await super().decide(data, questions)
 
     limiter = BudgetLimiter(DECISION_BUDGET)
@@ -591,7 +587,7 @@ def test_judges_are_divided_by_whether_they_can_be_asked():
 def test_a_cache_that_cannot_be_read_costs_its_judge_only():
     """A broken file is an error and not an exception."""
 
-    class Unreadable(RecentVerdicts):
+    class Unreadable(Verdicts):
         def get(self, key):
             raise OSError("disk")
 
@@ -602,7 +598,7 @@ def test_a_cache_that_cannot_be_read_costs_its_judge_only():
 def test_a_cache_that_cannot_be_written_costs_nothing():
     """The outcome is there all the same."""
 
-    class Full(RecentVerdicts):
+    class Full(Verdicts):
         def put(self, key, verdict):
             raise OSError("disk")
 
@@ -734,7 +730,7 @@ def test_what_was_cut_and_left_out_is_noted_where_the_answer_is_cached():
         request={"messages": [{"role": "user", "content": content}]},
         retrieved_context=(Chunk(long),),
     )
-    verdicts = RecentVerdicts()
+    verdicts = Verdicts()
     model = ScriptedDecisions()
     first, second = (
         decide(model, "groundedness", record=record, verdicts=verdicts).evaluations["groundedness"]

@@ -7,11 +7,9 @@ from contextlib import closing
 import pytest
 
 from llmeval_sdk.evaluation.verdicts import (
-    EarlierVerdict,
-    RecentVerdicts,
-    Signer,
     VerdictFile,
     VerdictKey,
+    Verdicts,
     judgement_key,
     key_of,
 )
@@ -101,38 +99,38 @@ class TestCache:
 
     def test_a_found_judgement_says_that_it_was_cached_and_cost_nothing(self):
         """Money is counted where it was spent."""
-        recent = RecentVerdicts(clock=Clock())
+        recent = Verdicts(clock=Clock())
         key = key_of(Judge(), FakeLLM(), FULL)
         paid = Evaluation("polite", "yes", metadata={"a": 1}, usage=Usage(5), duration=2.0)
         recent.put(key, paid)
-        kept = recent.get(key).verdict
+        kept = recent.get(key)
         assert (kept.value, kept.usage, kept.duration) == ("yes", None, None)
         assert kept.metadata == {"a": 1, "cached": True}
-        assert recent.get(VerdictKey(b"other", lasts=True)) == EarlierVerdict()
-        assert recent.get(None) == EarlierVerdict()
+        assert recent.get(VerdictKey(b"other", lasts=True)) is None
+        assert recent.get(None) is None
 
     def test_old_and_superfluous_verdicts_go(self):
         """Age and number are bounded, the least recently used going first."""
         clock = Clock()
-        recent = RecentVerdicts(entries=2, seconds=10, clock=clock)
+        recent = Verdicts(entries=2, seconds=10, clock=clock)
         keys = [VerdictKey(name, lasts=True) for name in (b"a", b"b", b"c")]
         for key in keys[:2]:
             recent.put(key, Evaluation("polite", "yes"))
         recent.get(keys[0])
         recent.put(keys[2], Evaluation("polite", "yes"))
-        kept = [key.digest for key in keys if recent.get(key).verdict]
+        kept = [key.digest for key in keys if recent.get(key)]
         assert kept == [b"a", b"c"]
         clock.now += 11
-        assert recent.get(keys[0]) == EarlierVerdict()
+        assert recent.get(keys[0]) is None
 
 
 @pytest.fixture(params=["memory", "file"])
 def kept_verdicts(request, tmp_path):
     """Both places where verdicts are kept: one is of a process, one lasts."""
     if request.param == "memory":
-        yield RecentVerdicts()
+        yield Verdicts()
         return
-    with closing(VerdictFile(tmp_path / "llmeval.state", Signer(b"k" * 32))) as file:
+    with closing(Verdicts(entries=0, place=VerdictFile(tmp_path / "verdicts.state"))) as file:
         yield file
 
 
@@ -152,9 +150,9 @@ ADDRESSED = VerdictKey(b"k" * 16, lasts=True)
 def test_memory_and_file_keep_the_same_verdicts(kept_verdicts, verdict, stays):
     """A judge that failed, in whole or in part, is asked again wherever verdicts are kept."""
     kept_verdicts.put(ADDRESSED, verdict)
-    if isinstance(kept_verdicts, VerdictFile):
-        kept_verdicts._write()
-    kept = kept_verdicts.get(ADDRESSED).verdict
+    if kept_verdicts._place is not None:
+        kept_verdicts._place._write()
+    kept = kept_verdicts.get(ADDRESSED)
     assert (kept is not None) == stays
     if stays:
         assert (kept.value, kept.metadata["cached"], kept.usage) == (verdict.value, True, None)
@@ -163,12 +161,12 @@ def test_memory_and_file_keep_the_same_verdicts(kept_verdicts, verdict, stays):
 def test_without_a_bound_of_days_no_verdict_expires(tmp_path):
     """The setting says so of 0, for the store as well."""
     for number in range(2):
-        signer = Signer(b"k" * 32)
-        with closing(VerdictFile(tmp_path / "llmeval.state", signer, max_days=0.0)) as file:
+        place = VerdictFile(tmp_path / "verdicts.state", max_days=0.0)
+        with closing(Verdicts(place=place)) as file:
             if not number:
                 file.put(ADDRESSED, Evaluation("polite", "yes"))
             else:
-                assert file.get(ADDRESSED).verdict is not None
+                assert file.get(ADDRESSED) is not None
 
 
 class Served(FakeLLM):
@@ -191,10 +189,10 @@ def test_a_model_without_an_address_is_known_in_this_process_only(tmp_path):
     one, other = FakeLLM(), FakeLLM()
     key = key_of(Judge(), one, FULL)
     assert key == key_of(Judge(), one, FULL) != key_of(Judge(), other, FULL)
-    with closing(VerdictFile(tmp_path / "llmeval.state", Signer(b"k" * 32))) as file:
+    with closing(Verdicts(entries=0, place=VerdictFile(tmp_path / "verdicts.state"))) as file:
         file.put(key, Evaluation("polite", "yes"))
-        file._write()
-        assert file.get(key) == EarlierVerdict()
+        file._place._write()
+        assert file.get(key) is None
 
 
 def test_a_key_stays_what_it_is():

@@ -1,4 +1,4 @@
-"""Kept verdicts: private, and believed only where our own key signed them."""
+"""Kept verdicts: private, and in no folder that a checkout brings."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import os
 import shutil
 import sqlite3
 import stat
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 from command_line import OF_THE_MACHINE, run_command
 
 import llmeval_sdk as llmeval
+from llmeval_sdk.store.state import STATE, SharedText, StateFile
 
 
 CORRECT = "response/llm_judged/correctness/rating/percentage"
@@ -24,82 +25,75 @@ def evaluated(rows):
 
 @pytest.fixture
 def kept(tmp_path):
-    """The file of verdicts, in the store's folder."""
-    return tmp_path / "store" / "llmeval.state"
+    """The file of verdicts, in the folder of this user's state."""
+    return tmp_path / "state" / "llmeval" / "verdicts.state"
 
 
-def forge(path, rating="yes"):
-    """Turn every kept verdict into another one, as somebody who can write the file would."""
-    with sqlite3.connect(path) as connection:
-        for key, text in connection.execute("SELECT key, verdict FROM verdicts").fetchall():
-            verdict = json.dumps({**json.loads(text), "value": rating})
-            connection.execute("UPDATE verdicts SET verdict = ? WHERE key = ?", (verdict, key))
-    connection.close()
-
-
-def test_a_changed_verdict_is_judged_anew_and_counted(rows, judge, kept):
-    """It decides nothing; the report says how many there were."""
+def test_no_file_beside_the_store_is_asked_for_verdicts(rows, judge, kept, tmp_path):
+    """One that came with a checkout could hold verdicts that nobody gave, and pass a gate."""
     first = evaluated(rows)
-    forge(kept)
-    again = evaluated(rows)
-    assert again.metrics == first.metrics
     assert first.metrics[CORRECT] < 1
-    assert len(judge.requests) == 12
-    assert "6 kept verdicts without our signature judged anew" in again.to_markdown()
-    third = evaluated(rows)
-    assert len(judge.requests) == 12, "those judged anew are signed"
-    assert "without our signature" not in third.to_markdown()
-
-
-def test_verdicts_of_another_machine_are_not_believed(rows, judge, kept, monkeypatch, tmp_path):
-    """A file that comes with a checkout was signed with a key that is not here."""
-    evaluated(rows)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another machine"))
-    evaluated(rows)
+    forged = tmp_path / "store" / "llmeval.state"
+    forged.parent.mkdir(mode=0o700, exist_ok=True)
+    shutil.copy(kept, forged)
+    with closing(sqlite3.connect(forged)) as connection, connection:
+        for key, text in connection.execute("SELECT key, verdict FROM verdicts").fetchall():
+            verdict = json.dumps({**json.loads(text), "value": "yes"})
+            connection.execute("UPDATE verdicts SET verdict = ? WHERE key = ?", (verdict, key))
+    kept.unlink()
+    assert evaluated(rows).metrics == first.metrics
     assert len(judge.requests) == 12
 
 
-def test_a_verdict_of_another_question_does_not_fit(rows, judge, kept):
-    """A signature is over the judgement too: a good answer's verdict cannot be put to a bad one."""
+@pytest.mark.parametrize("text", ["", "no json", '{"name": 7}', "[" * 10_000])
+def test_what_is_no_verdict_is_judged_anew(rows, judge, kept, text):
+    """As if nothing were kept."""
     evaluated(rows)
-    with sqlite3.connect(kept) as connection:
-        said = connection.execute("SELECT made, verdict, signature FROM verdicts").fetchall()
-        good = next(each for each in said if '"yes"' in each[1])
-        connection.execute("UPDATE verdicts SET made = ?, verdict = ?, signature = ?", good)
-    connection.close()
-    again = evaluated(rows)
-    assert again.metrics[CORRECT] == pytest.approx(4 / 6)
-    assert len(judge.requests) == 11, "one row had this verdict"
-
-
-def test_a_key_that_the_ci_keeps_signs_on_every_machine(rows, judge, monkeypatch, tmp_path):
-    """Two runners with the same key share verdicts; with another one they do not."""
-    for key, machine, asked in ((b"a" * 32, "one", 6), (b"a" * 32, "two", 6), (b"b" * 32, "3", 12)):
-        folder = tmp_path / machine / "llmeval"
-        folder.mkdir(mode=0o700, parents=True)
-        (folder / "verdict.key").write_bytes(key)
-        (folder / "verdict.key").chmod(0o600)
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / machine))
+    with closing(sqlite3.connect(kept)) as connection, connection:
+        connection.execute("UPDATE verdicts SET verdict = ?", (text,))
+    for _ in range(2):
         evaluated(rows)
-        assert len(judge.requests) == asked
+    assert len(judge.requests) == 12
 
 
-@pytest.mark.parametrize("make", ["short", "loose", "missing folder"])
-def test_a_key_that_cannot_be_used_is_told_and_nothing_is_believed(
-    rows, judge, monkeypatch, tmp_path, caplog, make
+@pytest.mark.parametrize("make", ["no folder", "others may write", "a link"])
+def test_where_the_file_cannot_be_trusted_the_run_keeps_its_own(
+    rows, judge, kept, monkeypatch, tmp_path, caplog, make
 ):
-    """The run goes on with a key of its own."""
-    state = tmp_path / "state" / "llmeval"
-    if make == "missing folder":
+    """It is told, and nothing is written to such a place."""
+    if make == "no folder":
         monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
     else:
-        state.mkdir(mode=0o700, parents=True)
-        (state / "verdict.key").write_bytes(b"x" * (32 if make == "loose" else 3))
-        (state / "verdict.key").chmod(0o644 if make == "loose" else 0o600)
+        kept.parent.mkdir(mode=0o700, parents=True)
+        if make == "a link":
+            kept.symlink_to(tmp_path / "elsewhere")
+        else:
+            kept.touch()
+            kept.chmod(0o666)
     for asked in (6, 12):
         evaluated(rows)
         assert len(judge.requests) == asked
-    assert "no key can be kept" in caplog.text
+    assert "no verdict of earlier runs" in caplog.text
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_state_file_of_before_loses_the_verdicts_that_it_had(rows, judge, tmp_path):
+    """They were signed, and beside the store; what else it holds stays."""
+    path = tmp_path / "store" / "llmeval.state"
+    path.parent.mkdir(mode=0o700)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(STATE.scripts[0])
+        connection.execute(f"PRAGMA application_id = {0x6C6C6D73}")
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("INSERT INTO verdicts VALUES (x'00', 1.0, '{}', x'00')")
+        connection.execute("INSERT INTO texts VALUES ('calibrations', 'kept', 1)")
+        connection.commit()
+    path.chmod(0o600)
+    with closing(SharedText(StateFile(path), "calibrations")) as text:
+        assert text.read() == ("kept", 1)
+    with closing(sqlite3.connect(path)) as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    assert "verdicts" not in names
 
 
 def mode(path):
@@ -107,7 +101,7 @@ def mode(path):
 
 
 def test_what_evaluate_makes_is_private_whatever_the_umask(rows, judge, write, tmp_path):
-    """Folder, verdicts, key and report: others of the machine read and write nothing."""
+    """Folder, verdicts and report: others of the machine read and write nothing."""
     (tmp_path / "work").mkdir()
     command = ["evaluate", write(rows), "--evaluators", "correctness", "--model-judge", "m"]
     env = {name: value for name, value in os.environ.items() if name.startswith(OF_THE_MACHINE)}
@@ -126,56 +120,8 @@ def test_what_evaluate_makes_is_private_whatever_the_umask(rows, judge, write, t
             == mode(tmp_path / "state" / "llmeval")
             == 0o700
         )
-        for file in ("llmeval.state", "reports/offline-data.jsonl"):
-            assert mode(folder / file) & 0o077 == 0
-        assert mode(tmp_path / "state" / "llmeval" / "verdict.key") == 0o600
+        assert mode(folder / "reports" / "offline-data.jsonl") & 0o077 == 0
+        assert mode(tmp_path / "state" / "llmeval" / "verdicts.state") == 0o600
         assert (folder / ".gitignore").read_text() == "*\n"
         shutil.rmtree(folder)
         shutil.rmtree(tmp_path / "state")
-
-
-def test_a_file_made_before_loses_the_rights_of_others(rows, judge, kept):
-    """As earlier versions made it."""
-    evaluated(rows)
-    kept.chmod(0o666)
-    evaluated(rows)
-    assert mode(kept) == 0o600
-    assert len(judge.requests) == 6
-
-
-def test_of_a_file_that_others_could_write_only_what_is_signed_is_kept(rows, judge, kept):
-    """Learned weights and calibrations in it have no signature, and would be believed."""
-    evaluated(rows)
-    with sqlite3.connect(kept) as connection:
-        connection.execute("INSERT INTO texts VALUES ('calibrations', 'forged', 1)")
-        connection.execute('CREATE TABLE "a ""name" AS SELECT 1')
-    connection.close()
-    for rights, rest in ((0o644, 1), (0o666, 0)):
-        kept.chmod(rights)
-        evaluated(rows)
-        with sqlite3.connect(kept) as connection:
-            for table in ("texts", '"a ""name"'):
-                assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (rest,)
-        connection.close()
-    assert len(judge.requests) == 6
-
-
-def test_what_others_could_write_is_not_believed_after_a_failure_either(rows, judge, kept):
-    """A file that could not be emptied has its rights again, by which everybody refuses it."""
-    evaluated(rows)
-    with sqlite3.connect(kept) as connection:
-        connection.execute("CREATE VIEW foreign_view AS SELECT 1")
-    connection.close()
-    kept.chmod(0o620)
-    with pytest.raises(llmeval.errors.ConfigurationError, match="cache=False"):
-        evaluated(rows)
-    assert mode(kept) == 0o620
-
-
-def test_a_link_in_the_place_of_the_file_is_refused(rows, judge, kept, tmp_path):
-    """What it leads to is not ours to write."""
-    kept.parent.mkdir(mode=0o700)
-    kept.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(llmeval.errors.ConfigurationError, match="symbolic link"):
-        evaluated(rows)
-    assert not Path(tmp_path / "elsewhere").exists()

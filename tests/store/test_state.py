@@ -10,7 +10,6 @@ from contextlib import closing
 
 import pytest
 
-from llmeval_sdk.process import shield
 from llmeval_sdk.store import state
 from llmeval_sdk.store.files import Unusable
 from llmeval_sdk.store.state import (
@@ -99,87 +98,21 @@ def damage(path):
     path.chmod(0o600)
 
 
-def test_a_damaged_file_of_state_is_set_aside(path):
-    """Its bytes stay under another name, a line says so, and a new file is used at once."""
+@pytest.mark.parametrize("schema", [state.STATE, state.LEDGER], ids=["state", "ledger"])
+@pytest.mark.parametrize("content", [None, b"my letters " * 3, b"my letters " * 9_000])
+def test_a_file_that_is_no_database_stays_and_the_sentence_says_what_to_do(path, schema, content):
+    """A damaged one may still be read by hand, and another one is somebody's own."""
     damage(path)
-    shield.notices.clear()
-    with closing(SharedText(StateFile(path), "alerts")) as text:
-        text.update(lambda _: ("new", None))
-        assert text.shared
-    assert b"no database at all" in path.with_name("llmeval.state.broken").read_bytes()
-    assert any("llmeval.state is damaged" in notice.what for notice in shield.notices)
-    assert text_in(path, "alerts") == "new"
-
-
-def test_damage_that_shows_in_the_middle_is_set_aside_for_the_next_use(path):
-    """The use that met it fails; the one that follows finds a new file."""
-    with closing(SharedText(StateFile(path), "alerts")) as text:
-        text.update(lambda _: ("x" * 100_000, None))
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA journal_mode = DELETE")
-    whole = path.read_bytes()
-    path.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
-    with closing(SharedText(StateFile(path), "alerts")) as text:
-        with pytest.raises(sqlite3.DatabaseError):
-            text.read()
-        assert text.read() == ("", 0)
-        text.update(lambda _: ("new", None))
-    assert text_in(path, "alerts") == "new"
-    assert path.with_name("llmeval.state.broken").exists()
-
-
-def test_each_damaged_file_keeps_a_name_of_its_own(path):
-    """The second one does not take the place of the first, and all are known as damaged."""
-    for number in range(3):
-        damage(path)
-        with path.open("ab") as file:
-            file.write(b"%d" % number)
-        with closing(SharedText(StateFile(path), "alerts")) as text:
-            text.update(lambda _: ("new", None))
-    broken = state.broken_files(path)
-    assert [file.name.removeprefix(path.name) for file in broken] == [
-        ".broken", ".broken1", ".broken2"
-    ]  # fmt: skip
-    assert [file.read_bytes()[-1:] for file in broken] == [b"0", b"1", b"2"]
-
-
-@pytest.mark.parametrize("size", [3, 9_000])
-def test_a_file_that_never_was_a_database_is_left_alone(path, size):
-    """It is somebody's own, under a name that we would use."""
-    damage(path)
-    path.write_bytes(b"my letters " * size)
-    with closing(SharedText(StateFile(path), "alerts")) as text, pytest.raises(Unusable):
-        text.update(lambda _: ("new", None))
+    if content is not None:
+        path.write_bytes(content)
+    before = path.read_bytes()
+    for read_only in (False, True):
+        file = StateFile(path, schema=schema, read_only=read_only)
+        with closing(SharedText(file, "alerts")) as text:
+            with pytest.raises(Unusable, match=r"it is damaged .*: move it away"):
+                text.update(lambda _: ("new", None))
+    assert path.read_bytes() == before
     assert [file.name for file in path.parent.iterdir()] == [path.name]
-    assert path.read_bytes().startswith(b"my letters")
-
-
-def test_a_new_file_is_not_taken_for_the_damaged_one(path):
-    """Another process may have renamed that one since an error was seen."""
-    file = StateFile(path)
-    with closing(SharedText(file, "alerts")) as text:
-        text.update(lambda _: ("new", None))
-    assert file._rename_damaged(sqlite3.DatabaseError("database disk image is malformed"))
-    assert text_in(path, "alerts") == "new"
-    assert not state.broken_files(path)
-
-
-def test_a_damaged_file_that_others_have_open_stays(path, monkeypatch):
-    """SQLite deletes the log of a file by its name, which may be that of the new one by then."""
-    with closing(SharedText(StateFile(path), "alerts")) as text:
-        text.update(lambda _: ("kept", None))
-        with closing(SharedText(StateFile(path), "alerts")) as other:
-            other.read()
-            assert not state._is_alone(path)
-    assert state._is_alone(path)
-
-
-def test_a_damaged_ledger_stays_and_nothing_is_spent(path):
-    """A new one would let judges spend today's money again."""
-    damage(path)
-    with closing(HostLedger(path)) as ledger, pytest.raises(sqlite3.DatabaseError):
-        ledger.update(lambda _: ("x", None))
-    assert b"no database" in path.read_bytes()
 
 
 def test_of_two_replacements_of_one_version_one_counts(path):

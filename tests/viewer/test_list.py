@@ -287,7 +287,7 @@ def test_a_damaged_store_is_said_so(serve, tmp_path, path):
 @pytest.mark.parametrize("path", ["/", "/scores", "/versions", "/overview", "/sessions"])
 @pytest.mark.parametrize("column", ["start_ns", "tags", "request", "metrics"])
 def test_values_of_a_wrong_type_are_no_broken_server(serve, tmp_path, path, column):
-    """A page shows what it can, or says which column is damaged."""
+    """A page shows what it can, or says that something cannot be read."""
     with closing(Store(tmp_path / "odd.db")) as odd:
         odd.rich()
     with closing(sqlite3.connect(odd.path)) as database, database:
@@ -295,8 +295,7 @@ def test_values_of_a_wrong_type_are_no_broken_server(serve, tmp_path, path, colu
     answer = serve(store=odd.path).get(path)
     assert answer.status in (200, 503)
     if answer.status == 503:
-        assert "is damaged" in answer.text
-        assert column in answer.text
+        assert "holds what cannot be read" in answer.text
 
 
 def test_a_list_never_looks_longer_than_it_may(store):

@@ -383,19 +383,19 @@ class Sender(Generic[_Answer]):
         seconds = self.deadline - asyncio.get_running_loop().time()
         if seconds <= 0:
             raise CallFailed("timeout", "no time is left for another request", retryable=True)
-        self._ask_for_another()
+        await self._ask_for_another()
         if self.request_timeout is not None:
             seconds = min(seconds, self.request_timeout)
         return await self.post(body, seconds)
 
-    def _ask_for_another(self) -> None:
+    async def _ask_for_another(self) -> None:
         if self.sent and (ask := further_request.get()) is not None:
+            trouble, self.trouble = self.trouble, None
             try:
-                ask(self.trouble)
+                await ask(trouble)
             except JudgeError as error:
                 raise CallFailed(error.type, str(error), retry_after=error.retry_after) from None
         self.sent += 1
-        self.trouble = None
 
 
 # One ``complete``: down the ladder, with retries, until a reply can be read.

@@ -99,8 +99,6 @@ class EvaluatorTally:
     """Verdicts of earlier runs."""
     stood_in: int = 0
     """How many were rated by a stand-in by rules, and by no model."""
-    distrusted: int = 0
-    """Verdicts that were judged anew, since the kept ones were not signed with our key."""
     probable: int = 0
     """How many of the rated rows have a probability, which decision models give."""
     low: float | None = None
@@ -129,8 +127,6 @@ class EvaluatorTally:
 
     def add(self, evaluation: Evaluation) -> None:
         """Take in one evaluation."""
-        if "distrusted_cache" in evaluation.metadata:
-            self.distrusted += 1
         if evaluation.usage is not None:
             self._spend(evaluation.usage)
         if evaluation.duration is not None:
@@ -191,7 +187,6 @@ class EvaluatorTally:
         self.errors.update(other.errors)
         self.unrated_parts.merge(other.unrated_parts)
         self.cached += other.cached
-        self.distrusted += other.distrusted
         self.stood_in += other.stood_in
         self.probable += other.probable
         self.seconds.merge(other.seconds)
@@ -352,7 +347,6 @@ class Aggregate:
                     "errors": tally.errors,
                     "unrated_parts": tally.unrated_parts.total,
                     "cached": tally.cached,
-                    "distrusted": tally.distrusted,
                     "stood_in": tally.stood_in,
                     "probable": tally.probable,
                     "low": tally.low,
@@ -379,12 +373,16 @@ def _most_frequent_first(counts: Counter[str]) -> Counter[str]:
     return Counter(dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
 
 
+_NOT_OF_A_TALLY = ("usage", "distrusted")
+"""The second was counted when verdicts had signatures."""
+
+
 def from_plain(plain: Mapping[str, Any]) -> Aggregate:
     """Read what `Aggregate.to_plain` wrote."""
     tallies = {}
     for name, saved in plain["tallies"].items():
         *tokens, dollars = saved["usage"]
-        rest = {key: amount for key, amount in saved.items() if key != "usage"}
+        rest = {key: amount for key, amount in saved.items() if key not in _NOT_OF_A_TALLY}
         tallies[name] = replace(
             EvaluatorTally(**rest),
             sums={path: ExactSum(amount) for path, amount in saved["sums"].items()},

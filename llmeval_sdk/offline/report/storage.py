@@ -17,13 +17,13 @@ import threading
 import weakref
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from time import monotonic
-from typing import IO, Any, NamedTuple, Protocol, overload
+from typing import IO, Any, NamedTuple, overload
 
 from llmeval_sdk.errors import ConfigurationError, DataError, missing_extra
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Failure, Record, Step, Usage
@@ -110,17 +110,9 @@ class Rows(Sequence[Row]):
         path: the file to append to, which is there; without it a temporary one, and only once it
             is needed.
         writable: False where the file's rows are only read.
-        seal: signs each line of a row.
     """
 
-    def __init__(
-        self,
-        path: Path | None = None,
-        *,
-        writable: bool = True,
-        seal: Callable[[bytes], bytes] | None = None,
-    ) -> None:
-        self._seal = seal
+    def __init__(self, path: Path | None = None, *, writable: bool = True) -> None:
         self._held: list[Row] | None = [] if path is None else None
         self._file: IO[bytes] | None = None
         self._end = 0
@@ -144,8 +136,6 @@ class Rows(Sequence[Row]):
                 self._spill()
             return
         line = write_row(row)
-        if self._seal is not None:
-            line = self._seal(line)
         self.locate(row.number, self._end + len(self._pending), len(line))
         self._pending += line
         now = monotonic()
@@ -226,17 +216,13 @@ class Rows(Sequence[Row]):
 
     def read_at(self, start: int, length: int) -> Row:
         """Read the row that stands somewhere in the file."""
-        return read_row(self.line_at(start, length))
-
-    def line_at(self, start: int, length: int) -> bytes:
-        """Return the line that stands somewhere in the file."""
         self.flush()
         assert self._file is not None
         if hasattr(os, "pread"):  # forked processes share where a file is read
-            return os.pread(self._file.fileno(), length, start)
+            return read_row(os.pread(self._file.fileno(), length, start))
         with self._lock:
             self._file.seek(start)
-            return self._file.read(length)
+            return read_row(self._file.read(length))
 
     def _read(self, index: int) -> Row:
         return self.read_at(self._starts[index], self._lengths[index])
@@ -266,16 +252,6 @@ class SavedLine(NamedTuple):
     length: int
 
 
-class Seal(Protocol):
-    """Signs the lines of rows and recognises its own signatures."""
-
-    def __call__(self, line: bytes, /) -> bytes:
-        """Return a line with its signature."""
-
-    def holds(self, line: bytes, /) -> bool:
-        """Return whether this key signed the line, for a run with the same evaluators."""
-
-
 class Saved(NamedTuple):
     """What a file holds."""
 
@@ -287,7 +263,7 @@ class Saved(NamedTuple):
     """Bytes up to the last whole row."""
 
 
-def begin_file(path: Path, header: Mapping[str, object], seal: Seal | None = None) -> Rows:
+def begin_file(path: Path, header: Mapping[str, object]) -> Rows:
     """Start a file anew.
 
     Raises:
@@ -298,7 +274,7 @@ def begin_file(path: Path, header: Mapping[str, object], seal: Seal | None = Non
         private.make_folder(path.parent)
         path.unlink(missing_ok=True)  # whoever reads the old one goes on reading it
         private.make_file(path)
-        rows = Rows(path, seal=seal)
+        rows = Rows(path)
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be written: {error.strerror}") from None
     rows.write(_line({"llmeval_report": VERSION, **header}))
@@ -431,31 +407,23 @@ def check_resumable(path: Path, before: Mapping[str, object], now: Mapping[str, 
 
 
 class Resumed:
-    """The rows of an interrupted run that need not be evaluated again.
-
-    Only rows that this machine's key signed count: a file that came with a checkout could hold
-    verdicts that nobody gave.
+    """The rows of an interrupted run that need not be evaluated again, from the file that is named.
 
     Raises:
         ConfigurationError: the run was of other evaluators.
     """
 
-    def __init__(self, path: Path, header: Mapping[str, object], seal: Seal) -> None:
+    def __init__(self, path: Path, header: Mapping[str, object]) -> None:
         saved = _scan_file(path)
         check_resumable(path, saved.header, header)
         os.truncate(path, saved.length)
-        self.rows = Rows(path, seal=seal)
-        self.distrusted = 0
-        self._seal = seal
+        self.rows = Rows(path)
         self._lines = {line.number: line for line in saved.lines}
 
     def take(self, number: int, digest: str) -> Row | None:
         """Return a row that is done, unless it is another one now or something failed on it."""
         line = self._lines.pop(number, None)
         if line is None or line.digest != digest:
-            return None
-        if not self._seal.holds(self.rows.line_at(line.start, line.length)):
-            self.distrusted += 1
             return None
         row = self.rows.read_at(line.start, line.length)
         if row.error is not None or any(each.error for each in row.evaluations.values()):
@@ -469,7 +437,6 @@ def write_file(
     header: Mapping[str, object],
     rows: Iterator[Row],
     aggregate: Aggregate,
-    seal: Seal | None = None,
     *,
     replaced: Rows | None = None,
 ) -> None:
@@ -483,7 +450,7 @@ def write_file(
     _check_overwritable(path)
     beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
-        written = begin_file(beside, header, seal)
+        written = begin_file(beside, header)
         for row in rows:
             written.append(row)
         finish_file(written, aggregate, {})

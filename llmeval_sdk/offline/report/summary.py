@@ -154,9 +154,6 @@ def headline(report: ReportContents) -> str:
     cached = sum(tally.cached for tally in report.aggregate.tallies.values())
     if cached:
         parts.append(f"{plural(cached, 'verdict')} of earlier runs")
-    distrusted = sum(tally.distrusted for tally in report.aggregate.tallies.values())
-    if distrusted:
-        parts.append(f"{plural(distrusted, 'kept verdict')} without our signature judged anew")
     return "; ".join(parts)
 
 

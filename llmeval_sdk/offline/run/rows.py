@@ -7,21 +7,17 @@ the way out, rows go to memory or a file and into the aggregate, while a bar sho
 from __future__ import annotations
 
 import builtins
-import hmac
-import json
 import pickle
 import sys
 import tempfile
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, DataError
-from llmeval_sdk.evaluation.verdicts import Signer, own_signer
 from llmeval_sdk.model import Record
 from llmeval_sdk.model.records import OWNERS, with_evidence
 from llmeval_sdk.offline.data.exported import is_exported, is_failed, is_part, record_of_row
@@ -38,7 +34,6 @@ from llmeval_sdk.offline.report.storage import (
     write_file,
 )
 from llmeval_sdk.offline.run.work import Chosen, InputRow
-from llmeval_sdk.process.shield import tell
 from llmeval_sdk.tracing.internals import marked
 
 
@@ -150,34 +145,6 @@ class CheckedRows:
             yield pickle.load(self._file)  # noqa: S301 - written above
 
 
-class RowSeal:
-    """Signs the rows of a saved run, because a run only resumes from rows of the same key.
-
-    Args:
-        signer: of this machine or CI.
-        header: of the run; rows of other evaluators or another judge have another signature.
-    """
-
-    def __init__(self, signer: Signer, header: Mapping[str, object]) -> None:
-        self._signer = signer
-        kind = json.dumps([header.get("evaluators"), header.get("judge")], default=str)
-        if "decisions" in header:
-            kind += json.dumps([header["decisions"], header["thresholds"]], default=str)
-        self._name = b"saved row " + sha256(kind.encode()).digest()
-
-    def __call__(self, line: bytes, /) -> bytes:
-        """Return a line of JSON with its signature as the last field."""
-        return b'%s,"signed":"%s"}\n' % (line[:-2], self._signature(line))
-
-    def holds(self, line: bytes, /) -> bool:
-        """Return whether a line ends with the right signature of its content."""
-        rest, _, end = line.rpartition(b',"signed":"')
-        return hmac.compare_digest(end, b'%s"}\n' % self._signature(rest + b"}\n"))
-
-    def _signature(self, line: bytes) -> bytes:
-        return self._signer.sign(self._name, 0.0, line.decode()).hex().encode()
-
-
 class FinishedRows:
     """The rows that are done, in memory or in a file, and their aggregate."""
 
@@ -186,18 +153,17 @@ class FinishedRows:
         self._path = None if save is None else Path(save)
         self._header = header
         self._resumed: Resumed | None = None
-        self._seal = None if save is None else RowSeal(own_signer(), header)
-        if self._path is None or self._seal is None:
+        if self._path is None:
             if resume:
                 raise ConfigurationError(
                     "resume= needs the file of the earlier run: pass it as save="
                 )
             self.rows = Rows()
         elif resume and self._path.exists():
-            self._resumed = Resumed(self._path, header, self._seal)
+            self._resumed = Resumed(self._path, header)
             self.rows = self._resumed.rows
         else:
-            self.rows = begin_file(self._path, header, self._seal)
+            self.rows = begin_file(self._path, header)
 
     def add(self, row: Row) -> None:
         """Take a row that is done."""
@@ -213,12 +179,6 @@ class FinishedRows:
             else:
                 self.aggregate.add(done)
                 tick(1)
-        if self._resumed is not None and self._resumed.distrusted:
-            tell(
-                "resume",
-                f"{self._resumed.distrusted:,} saved rows were evaluated anew: the key of this "
-                "machine has not signed them",
-            )
 
     def finish(self, about: dict[str, Any]) -> None:
         """Complete the file."""
@@ -227,9 +187,7 @@ class FinishedRows:
         self.rows.flush()
         if self._resumed is not None or about["skipped"]:
             header = {**self._header, **about}
-            write_file(
-                self._path, header, iter(self.rows), self.aggregate, self._seal, replaced=self.rows
-            )
+            write_file(self._path, header, iter(self.rows), self.aggregate, replaced=self.rows)
             _, self.rows, _ = load_file(self._path)
         else:
             finish_file(self.rows, self.aggregate, about)

@@ -31,7 +31,7 @@ from llmeval_sdk.evaluation.resolve import load, resolve, resolve_all
 from llmeval_sdk.evaluation.running import WorkerPool, judge_record, record_for
 from llmeval_sdk.evaluation.scoring import not_applicable, run_heuristic, without_answer
 from llmeval_sdk.evaluation.standing import every_heuristic
-from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, own_signer
+from llmeval_sdk.evaluation.verdicts import VerdictFile, Verdicts, verdict_path
 from llmeval_sdk.judges.models.prices import price_of
 from llmeval_sdk.model import DAY_SECONDS, Evaluation, Failure, Record
 from llmeval_sdk.model.fields import lacking, missing
@@ -464,11 +464,10 @@ class Work:
         """Whether rows cost something, so that all are read before the first is evaluated."""
         return self.model is not None or bool(self.chosen.judges)
 
-    def verdict_file(self) -> VerdictFile:
-        """Open the verdicts of earlier runs, which lie beside the store."""
-        path = state_path(self.settings.store)
-        signer = own_signer()
-        return VerdictFile(path, signer, max_days=self.settings.store_max_days)
+    def earlier_verdicts(self) -> Verdicts:
+        """Open the verdicts of earlier runs, to which those of this one are added."""
+        file = VerdictFile(verdict_path(), max_days=self.settings.store_max_days)
+        return Verdicts(entries=0, place=file)
 
     def fresh(self) -> Work:
         """Return the same work for another event loop: its models are new, its budget goes on."""
@@ -504,7 +503,7 @@ class Work:
                 )
                 items = self._traced(engine, experiment, items)
             if self.cache and self.chosen.judges:
-                engine.verdicts = stack.enter_context(closing(self.verdict_file()))
+                engine.verdicts = stack.enter_context(closing(self.earlier_verdicts()))
                 if self.decider is not None:
                     self.decider.verdicts = engine.verdicts
             try:

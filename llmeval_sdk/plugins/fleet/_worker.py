@@ -101,16 +101,26 @@ class DeliveryTracker:
 def wait_for_budget(limiter: BudgetLimiter, seconds: float) -> None:
     """Wait a moment until a call would be paid for; judgements taken before would be refused.
 
-    A budget that hosts share opens late, and that of a minute comes back within it.
+    The budget of a minute comes back within it.
     """
     deadline = monotonic() + seconds
-    while isinstance(reserved := limiter.reserve("", calls=1), Refused):
-        after = reserved.retry_after
+    while (refused := _refusal(limiter)) is not None:
+        after = refused.retry_after
         if after is None or monotonic() + after > deadline:
             return
         sleep(min(after, 0.2))
-    with shield("fleet", calls_out=True):
-        limiter.release(reserved)
+
+
+def _refusal(limiter: BudgetLimiter) -> Refused | None:
+    """Return why a call would not be paid for now; nothing stays reserved."""
+    reserved = limiter.reserve("", calls=1)
+    if isinstance(reserved, Refused):
+        return reserved
+    refused = limiter.confirm_now(reserved)
+    if refused is None:
+        with shield("fleet", calls_out=True):
+            limiter.release(reserved)
+    return refused
 
 
 class GiveBackError(Exception):

@@ -78,7 +78,7 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
         with self.call(response_model.__name__) as call:
             if self.failure is not None and self.failure.type != "malformed":
                 raise self.failure  # Ragas would ask up to ten times more
-            self._request()
+            await self._request()
             further_request.set(self._request)
             completion = await self._llm.complete(
                 [Message("user", prompt)],
@@ -92,7 +92,7 @@ class JudgeModel(InstructorBaseRagasLLM):  # type: ignore[misc,unused-ignore]
             except (NoObjectError, ValueError) as error:
                 raise JudgeError("malformed", f"{response_model.__name__}: {error}") from None
 
-    def _request(self, trouble: JudgeError | None = None) -> None:
+    async def _request(self, trouble: JudgeError | None = None) -> None:
         """Count a request; raises `JudgeError` beyond what was reserved."""
         if self.requests >= self._most_calls + FURTHER:
             raise JudgeError("over_budget", f"more than the {self._most_calls} calls reserved")

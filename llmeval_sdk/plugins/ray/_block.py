@@ -29,28 +29,26 @@ from llmeval_sdk.offline.arrow import ArrowColumns, arrow_table
 from llmeval_sdk.offline.data.source import Data, Located
 from llmeval_sdk.offline.report.aggregate import Aggregate
 from llmeval_sdk.offline.report.row import Output, Row
-from llmeval_sdk.offline.report.storage import LINE, RUN, Seal, read_row, write_row
-from llmeval_sdk.offline.run.rows import MAX_PROBLEMS, BadRows, RowSeal, good_rows
+from llmeval_sdk.offline.report.storage import LINE, RUN, read_row, write_row
+from llmeval_sdk.offline.run.rows import MAX_PROBLEMS, BadRows, good_rows
 from llmeval_sdk.offline.run.work import InputRow, Work
-from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
+from llmeval_sdk.plugins.shared.counters import RedisCounters
 from llmeval_sdk.plugins.shared.redis_client import RedisThread
 from llmeval_sdk.plugins.shared.settings import SharedSettings
 from llmeval_sdk.process.shield import tell
 from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 from llmeval_sdk.store.files import make_folder
-from llmeval_sdk.store.state import HostLedger, ledger_path
+from llmeval_sdk.store.state import HostLedger
 
 
 class BlockLog:
     """The verdicts on the rows of one block; use it inside `_block_log`.
 
-    Lines that the key of the run has not signed are not believed. A last line that is torn, because
-    its writer was killed, is not either.
+    A line that is torn, because its writer was killed, counts as none.
     """
 
-    def __init__(self, file: int, seal: Seal, rows_file: Path) -> None:
+    def __init__(self, file: int, rows_file: Path) -> None:
         self._file = file
-        self._seal = seal
         self._rows: dict[int, bytes] = {}
         self._verdicts: dict[tuple[int, str], dict[str, Evaluation]] = {}
         if rows_file.exists():
@@ -60,7 +58,7 @@ class BlockLog:
     def row(self, item: InputRow) -> Row | None:
         """Return the finished row, unless it is another one now or something failed on it."""
         line = self._rows.pop(item.number, None)
-        if line is None or not self._seal.holds(line):
+        if line is None:
             return None
         row = read_row(line)
         if row.digest != item.digest:
@@ -85,7 +83,7 @@ class BlockLog:
         line = dumps({"number": item.number, "digest": item.digest, "verdicts": made})
         if made and line is not None:
             text = line.encode("utf-8", "backslashreplace") + b"\n"
-            os.write(self._file, self._seal(text))
+            os.write(self._file, text)
 
     def attempts(self, session: str) -> int:
         """Note that the block is begun; return how often it was in this session of the driver."""
@@ -102,10 +100,13 @@ class BlockLog:
         if content and not content.endswith(b"\n"):
             os.write(self._file, b"\n")  # ends the torn line
         for line in content.splitlines(keepends=True):
-            if not self._seal.holds(line):
+            try:
+                plain: dict[str, Any] = json.loads(line)
+            except ValueError:
                 continue
-            plain: dict[str, Any] = json.loads(line)
-            verdicts = map(evaluation_from, plain.get("verdicts", ()))
+            if "verdicts" not in plain:
+                continue
+            verdicts = map(evaluation_from, plain["verdicts"])
             known = self._verdicts.setdefault((plain["number"], plain["digest"]), {})
             known.update({verdict.name: verdict for verdict in verdicts})
 
@@ -123,7 +124,7 @@ class BlockLog:
 
 
 @contextmanager
-def _block_log(folder: Path, key: str, seal: Seal) -> Iterator[BlockLog]:
+def _block_log(folder: Path, key: str) -> Iterator[BlockLog]:
     """Open the log of a block, which nobody else has open meanwhile; remove it at the end.
 
     A worker that was believed dead may still write; the lock makes the next one wait for its end.
@@ -134,7 +135,7 @@ def _block_log(folder: Path, key: str, seal: Seal) -> Iterator[BlockLog]:
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o600)
     try:
         _lock(file)
-        yield BlockLog(file, seal, folder / f"{key}.parquet")
+        yield BlockLog(file, folder / f"{key}.parquet")
         with suppress(PermissionError):  # Windows removes no file that is open
             path.unlink(missing_ok=True)
     finally:
@@ -154,19 +155,18 @@ ROW_GROUP = 1_000
 
 
 class BlockOutput:
-    """The file of a block: the evaluators' columns, and each row as a signed line of JSON.
+    """The file of a block: the evaluators' columns, and each row as a line of JSON.
 
     Rows are announced with `expect` in the order of the data and added when they are done. The
     file has its name once it is whole.
     """
 
-    def __init__(self, path: Path, outputs: Mapping[str, Output], seal: Seal) -> None:
+    def __init__(self, path: Path, outputs: Mapping[str, Output]) -> None:
         import pyarrow as pa
         from pyarrow.parquet import ParquetWriter
 
         self._path = path
         self._beside = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        self._seal = seal
         self._columns = ArrowColumns(outputs)
         own = [pa.field("number", pa.int64()), pa.field(LINE, pa.binary())]
         self._schema = pa.schema([own[0], *self._columns.fields(), own[1]])
@@ -206,7 +206,7 @@ class BlockOutput:
         columns: list[Any] = [
             [row.number for row in rows],
             *self._columns.values(rows),
-            [self._seal(write_row(row)) for row in rows],
+            [write_row(row) for row in rows],
         ]
         self._writer.write_table(arrow_table(columns, self._schema))
 
@@ -221,7 +221,6 @@ class Task:
     work: Work
     folder: Path
     header: Mapping[str, Any]
-    seal: RowSeal
     store: str
     """The folder of the driver's store, in which each machine keeps its verdicts."""
     shared: bool
@@ -280,13 +279,7 @@ def limiter_of(work: Work, task: Task) -> BudgetLimiter:
             "LLMEVAL_SHARED is set for the driver and not for this worker: give all machines the "
             "same environment"
         )
-    return SharedLimiter.instead_of(
-        limiter,
-        host=Host(HostLedger(ledger_path(task.store), "hosts", timeout=LOCK_SECONDS)),
-        link=RedisThread(address),
-        name=f"run.{task.run_id}",
-        longest=work.settings.judge_timeout + 5.0,
-    )
+    return limiter.shared_by(RedisCounters(RedisThread(address), name=f"run.{task.run_id}"))
 
 
 def forget_budget(task: Task) -> None:
@@ -387,14 +380,14 @@ class BlockEvaluator:
         work = task.work.fresh()
         path = task.folder / f"{summary.key}.parquet"
         with ExitStack() as stack:
-            log = stack.enter_context(_block_log(task.folder, summary.key, task.seal))
+            log = stack.enter_context(_block_log(task.folder, summary.key))
             if log.attempts(task.session) > ATTEMPTS:
                 raise ConfigurationError(
                     f"a worker died {ATTEMPTS} times over one block of {table.num_rows:,} rows: "
                     "a row may take all memory, or an evaluator may end the process; what is "
                     "done is saved, and resume=True (--resume) goes on"
                 )
-            output = stack.enter_context(BlockOutput(path, work.chosen.outputs, task.seal))
+            output = stack.enter_context(BlockOutput(path, work.chosen.outputs))
 
             def emit(row: Row) -> None:
                 summary.rows += 1

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 from llmeval_sdk.errors import ConfigurationError, DataError, LlmevalError, missing_extra
-from llmeval_sdk.evaluation.verdicts import own_signer
 from llmeval_sdk.offline.report.aggregate import run_of
 from llmeval_sdk.offline.report.report import Report
 from llmeval_sdk.offline.report.storage import (
@@ -30,7 +29,7 @@ from llmeval_sdk.offline.report.storage import (
     read_run,
     write_json,
 )
-from llmeval_sdk.offline.run.rows import RowSeal, bar
+from llmeval_sdk.offline.run.rows import bar
 from llmeval_sdk.offline.run.work import Work
 from llmeval_sdk.plugins.ray._block import (
     BlockEvaluator,
@@ -228,7 +227,6 @@ class RayRun:
             work=work,
             folder=self._folder,
             header=self._header,
-            seal=RowSeal(own_signer(), self._header),
             store=str(path_of(work.settings.store).resolve()),
             shared=is_shared(work),
             run_id=run_id,

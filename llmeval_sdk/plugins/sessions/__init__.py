@@ -20,7 +20,7 @@ class SessionsPlugin(Plugin):
     """Scores and judges of whole sessions."""
 
     name = "sessions"
-    requires = ("agents", "shared")
+    requires = ("agents",)
     settings = {"Conversations": "settings:SessionSettings"}
     heuristics = {
         "repetition": "heuristics.repetition:repetition",
@@ -36,10 +36,7 @@ class SessionsPlugin(Plugin):
         )
     }  # fmt: skip
     units = {"session": "judges:SessionFunction"}
-    findings = {
-        "Sessions": "turn_store:findings",
-        "Sessions of all hosts": "shared_turn_store:findings",
-    }
+    findings = {"Sessions": "turn_store:findings"}
     state = {"turns": "turn_store:TABLES"}
 
     def complete(self, plan: Plan, settings: Settings, planning: Planning) -> Plan:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from time import monotonic, time_ns
 from typing import Any, NamedTuple
 
@@ -46,6 +45,8 @@ MOST_PENDING = 2_000
 WRITE_TURNS, WRITE_SECONDS = 100, 0.05
 """How many turns are written together, and for how long those of a burst are gathered."""
 RETRY_SECONDS = 0.5
+LOOK_SECONDS = 10.0
+"""How often it is looked whether sessions are due, where they are not idle sooner."""
 SETTLE_SECONDS = 0.1
 """How often it is looked whether sessions are judged and delivered."""
 MOST_TAKEN = 50
@@ -221,7 +222,7 @@ class Sessions(Hooks):
             mine = {one.due.key for one in self._under_way}  # renewed too late, on a busy machine
             self._taken.extend(session for session in taken if session.key not in mine)
             if len(taken) < MOST_TAKEN:
-                self._look_at = now + min(self._idle / 4, self._turn_store.look_seconds)
+                self._look_at = now + min(self._idle / 4, LOOK_SECONDS)
             return bool(self._taken)
         if now >= self._tidy_at:
             self._tidy_at = now + TIDY_SECONDS
@@ -350,7 +351,7 @@ def make(plan: Plan, settings: Settings, requested: Sequence[Evaluator]) -> Plan
     heuristics: dict[str, Any] = {each.name: each for each in (*standing, *asked)}
     idle = settings.of(SessionSettings).session_idle
     sessions = Sessions(
-        _turn_store(plan, state_path(settings.store), int(idle * 1e9)),
+        TurnStore(state_path(settings.store), int(idle * 1e9)),
         [] if settings.heuristics == "off" and not asked else list(heuristics.values()),
         judges,
         idle=idle,
@@ -358,20 +359,6 @@ def make(plan: Plan, settings: Settings, requested: Sequence[Evaluator]) -> Plan
     )
     others = tuple(judge for judge in plan.judges if judge.per != "session")
     return replace(plan, judges=others, hooks=(*plan.hooks, sessions))
-
-
-def _turn_store(plan: Plan, path: Path, idle_ns: int) -> TurnStore:
-    """Make the store of turns of this host, or the one that it shares, as it does the budget.
-
-    Where names that the app chose may not leave, neither may a session's id: then its turns stay
-    on their host.
-    """
-    link = getattr(plan.limiter, "link", None)
-    if link is None or not plan.names:
-        return TurnStore(path, idle_ns)
-    from llmeval_sdk.plugins.sessions.shared_turn_store import SharedTurnStore
-
-    return SharedTurnStore(path, idle_ns, link)
 
 
 def _is_of_session(evaluator: Any) -> bool:

@@ -232,9 +232,6 @@ class TurnStore:
         idle_ns: How long a session is idle before it is evaluated.
     """
 
-    look_seconds = 10.0
-    """How often it is looked whether sessions are due, where they are not idle sooner."""
-
     def __init__(self, path: Path | None, idle_ns: int) -> None:
         self._idle = idle_ns
         self._file = StateFile(path, TABLES)
@@ -438,15 +435,10 @@ CREATE TABLE turns (
 
 -- The users of each session, by the forms that their ids have here.
 CREATE TABLE session_users (key BLOB, user TEXT, PRIMARY KEY (key, user)) WITHOUT ROWID;
-
--- Turns that Redis does not have yet, where hosts share sessions; see `shared_turn_store`.
-CREATE TABLE unshared_turns (
-  key BLOB,
-  start INTEGER,
-  span TEXT,
-  PRIMARY KEY (key, start, span)
-) WITHOUT ROWID;
-CREATE TABLE sessions_shared_with (which TEXT, after BLOB);
+"""
+_OF_ONE_HOST = """
+DROP TABLE IF EXISTS unshared_turns;  -- hosts once shared sessions through Redis
+DROP TABLE IF EXISTS sessions_shared_with;
 """
 
 
@@ -472,13 +464,13 @@ def _expire(database: sqlite3.Connection, before_ns: int) -> int:
     return _forget(database, before_ns, most=1 << 40)
 
 
-_OF_A_SESSION = ("turns", "session_users", "unshared_turns", "sessions")
+_OF_A_SESSION = ("turns", "session_users", "sessions")
 _BY_USER = "SELECT key FROM session_users WHERE user=?"
 _BY_TRACE = "SELECT DISTINCT key FROM turns WHERE trace=?"
 TABLES = StateTables(
     owner="sessions",
     noun="turn of open sessions",
-    scripts=(_SCRIPT,),
+    scripts=(_SCRIPT, _OF_ONE_HOST),
     tables=_OF_A_SESSION,
     forget=_forget_user,
     expire=_expire,

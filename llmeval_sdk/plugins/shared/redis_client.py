@@ -5,11 +5,14 @@ This is the one place that imports the library.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -80,8 +83,10 @@ def connect(
 
 
 T = TypeVar("T")
-ANSWER_SECONDS = 0.5
-"""How long the thread waits for a connection, and for an answer. It holds up nobody else."""
+PATIENCE_SECONDS = 0.5
+"""How long the thread waits for a connection and for an answer, and a judgement for the thread."""
+LOADING_SECONDS = 10.0
+"""How long the first judgements of a process wait at most until the library is loaded."""
 BEAT_SECONDS = 2.0
 """How often the thread exchanges what is shared, once anything of it was used."""
 MAX_PAUSE_SECONDS = 2.0
@@ -103,9 +108,6 @@ class SharedState(Protocol):
     def exchange(self, redis: Redis, /) -> None:
         """Exchange what is new. Raises whatever the client raises."""
 
-    def leave(self, redis: Redis, /) -> None:
-        """Give back what is leased, at the end of the process."""
-
     def forked(self) -> None:
         """Let go of what belongs to the process that this one was forked from."""
 
@@ -113,8 +115,8 @@ class SharedState(Protocol):
 class RedisThread:
     """Runs all commands on one daemon thread, which starts with the first of them.
 
-    A Redis that hangs holds up this thread alone, for `ANSWER_SECONDS` at a time. Whoever asks
-    something waits for as long as it says, and not at all once Redis is known to be away.
+    A Redis that hangs holds up this thread alone, for `PATIENCE_SECONDS` at a time. Whoever asks
+    something may await the answer with `heard`; while Redis is known to be away there is none.
     """
 
     def __init__(self, address: Secret, *, beat: float = BEAT_SECONDS) -> None:
@@ -125,56 +127,56 @@ class RedisThread:
         self._beat = beat
         self._members: list[SharedState] = []
         self._process = _ProcessState()
-        self._failed_at: float | None = None
+        self.is_away = False
+        """Whether the latest command failed."""
         self._pause = 0.0
 
     def join(self, member: SharedState) -> None:
         """Exchange for a member with every beat from now on."""
         self._members.append(member)
 
-    @property
-    def is_away(self) -> bool:
-        """Whether the latest command failed."""
-        return self._failed_at is not None
-
-    @property
-    def away_seconds(self) -> float:
-        """For how long Redis has been away."""
-        return 0.0 if self._failed_at is None else elapsed() - self._failed_at
-
     def start(self) -> None:
         """Start the thread in this process, unless it runs; a forked child begins anew."""
         self._mine()
 
-    def wake(self) -> None:
-        """Exchange for all members soon. Returns at once."""
-        process = self._mine()
-        if not process.is_woken:
-            process.is_woken = True
-            process.questions.put(None)
+    def ask(self, question: Callable[[Redis], T]) -> Future[T | None]:
+        """Ask Redis something; return at once what will hold the answer.
 
-    def ask(self, question: Callable[[Redis], T], patience: float = 0.0) -> T | None:
-        """Ask Redis something, and wait at most ``patience`` seconds for the answer.
-
-        The first one of a process also waits for the connection, `ANSWER_SECONDS` at most.
-        ``None`` stands for no answer: Redis is away, slow or busy. With no patience nobody waits,
-        and the question is asked all the same.
+        ``None`` stands for no answer: Redis is away, busy, or refuses the command.
         """
-        process = self._mine()
-        if self.is_away or process.questions.qsize() >= MAX_WAITING:
+        process, answer = self._mine(), Future[T | None]()
+        if self.is_away or process.thread is None or process.questions.qsize() >= MAX_WAITING:
             self.counts.add("not asked")
-            return None
-        answer = _Question(question)
-        process.questions.put(answer)
-        if process.is_new and patience > 0:
-            process.is_new, patience = False, max(patience, ANSWER_SECONDS)
-        if patience <= 0 or not answer.done.wait(patience):
-            return None
-        result: T | None = answer.result
-        return result
+            answer.set_result(None)
+        else:
+            process.questions.put((question, answer))
+        return answer
 
-    def close(self, seconds: float = ANSWER_SECONDS) -> None:
-        """Give back what is leased, and end the thread; wait at most this long for it."""
+    async def heard(self, answer: Future[T | None]) -> T | None:
+        """Await an answer for `PATIENCE_SECONDS` at most; ``None`` where there is none by then.
+
+        A question that Redis was not asked by then is not asked any more. The first one of a
+        process also waits until the library is loaded.
+        """
+        try:
+            if not self._process.loaded.done():
+                await _done_within(self._process.loaded, LOADING_SECONDS)
+            await _done_within(answer, PATIENCE_SECONDS)
+            return answer.result() if answer.done() else None
+        finally:
+            answer.cancel()
+
+    def heard_now(self, answer: Future[T | None]) -> T | None:
+        """Do what `heard` does, on a thread that may wait."""
+        try:
+            self._process.loaded.result(LOADING_SECONDS)
+            return answer.result(PATIENCE_SECONDS)
+        except FutureTimeoutError:
+            answer.cancel()
+            return None
+
+    def close(self, seconds: float = PATIENCE_SECONDS) -> None:
+        """Exchange once more and end the thread; wait at most this long for it."""
         process = self._process
         if process.pid == os.getpid() and process.thread is not None:
             process.is_closing = True
@@ -188,7 +190,7 @@ class RedisThread:
         process = self._process
         if process.pid != os.getpid():
             process = self._process = _ProcessState()
-            self._failed_at, self._pause = None, 0.0
+            self.is_away, self._pause = False, 0.0
             for member in self._members:
                 member.forked()
         if process.thread is None:
@@ -206,37 +208,34 @@ class RedisThread:
         with shield("what all hosts share", on_own_thread=True):
             try:
                 redis = connect(
-                    self._address, connect_seconds=ANSWER_SECONDS, answer_seconds=ANSWER_SECONDS
+                    self._address, connect_seconds=PATIENCE_SECONDS, answer_seconds=PATIENCE_SECONDS
                 )
             except Exception:
-                self._failed_at = elapsed()  # nobody will ever answer
+                self.is_away = True  # nobody will ever answer
                 raise
+            finally:
+                process.loaded.set_result(None)
             due = 0.0
             while not process.is_closing:
                 try:
-                    question = process.questions.get(timeout=max(due - elapsed(), 0.0))
+                    asked = process.questions.get(timeout=max(due - elapsed(), 0.0))
                 except Empty:
-                    question = None
-                if question is not None:
-                    self._run(question, redis)
-                is_due = elapsed() >= due
-                if is_due or (question is None and process.is_woken and not self.is_away):
-                    process.is_woken = False
+                    asked = None
+                if asked is not None:
+                    self._answer(*asked, redis)
+                if elapsed() >= due:
                     self._exchange(redis)
                     due = elapsed() + (self._pause or self._beat)
-                elif question is None:
-                    process.is_woken = False
-            for member in self._members:
-                if not self.is_away:
-                    self._try(member.leave, redis)
+            self._exchange(redis)
             redis.close()
 
-    def _run(self, question: _Question, redis: Redis) -> None:
-        if not self.is_away:
-            question.result = self._try(question.question, redis)
-        question.done.set()
+    def _answer(self, question: Callable[[Redis], Any], answer: Future[Any], redis: Redis) -> None:
+        if answer.set_running_or_notify_cancel():  # else nobody waits for it any more
+            answer.set_result(None if self.is_away else self._try(question, redis))
 
     def _exchange(self, redis: Redis) -> None:
+        if self.is_away and not self._try(lambda redis: redis.ping(), redis):
+            return
         for member in self._members:
             self._try(member.exchange, redis)
             if self.is_away:
@@ -253,7 +252,7 @@ class RedisThread:
             return None
         except (RedisError, OSError) as error:
             self.counts.add(f"failed: {type(error).__name__}")
-            self._failed_at = self._failed_at or elapsed()
+            self.is_away = True
             self._pause = min(self._pause * 2 or 0.25, MAX_PAUSE_SECONDS)
             tell("what all hosts share", f"{self.place} cannot be used: {type(error).__name__}")
             return None
@@ -261,17 +260,20 @@ class RedisThread:
             self.counts.add(f"failed: {type(error).__name__}")
             tell("what all hosts share", f"{type(error).__name__}: {error!s:.100}")
             return None
-        self._failed_at, self._pause = None, 0.0
+        self.is_away, self._pause = False, 0.0
         return result
 
 
-class _Question:
-    __slots__ = ("done", "question", "result")
+async def _done_within(future: Future[Any], seconds: float) -> None:
+    """Wait until a future of another thread is done, or the time is over.
 
-    def __init__(self, question: Callable[[Redis], Any]) -> None:
-        self.question = question
-        self.done = threading.Event()
-        self.result: Any = None
+    ``asyncio.wait_for`` would lose a cancellation that comes together with the answer.
+    """
+    waited = asyncio.wrap_future(future)
+    try:
+        await asyncio.wait([waited], timeout=seconds)
+    finally:
+        waited.cancel()
 
 
 class _ProcessState:
@@ -280,8 +282,11 @@ class _ProcessState:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.lock = threading.Lock()
-        self.questions: SimpleQueue[_Question | None] = SimpleQueue()
+        self.questions: SimpleQueue[tuple[Callable[[Redis], Any], Future[Any]] | None] = (
+            SimpleQueue()
+        )
         self.thread: threading.Thread | None = None
-        self.is_new = True
-        self.is_woken = False
         self.is_closing = False
+        self.loaded: Future[None] = Future()
+        """Done when the library is loaded, which takes longer than an answer."""
+        self.loaded.set_running_or_notify_cancel()  # who waits for it cannot cancel it

@@ -99,9 +99,6 @@ class SharedGate(JudgeGate):
             if (judge, by) in self.shares:
                 self.warm(judge, span, by, [score])
 
-    def leave(self, redis: Redis, /) -> None:
-        """Leave the scores to the others."""
-
     def forked(self) -> None:
         """Read the scores anew: the parent goes on with its own."""
         self._new, self._seen = deque(), 0

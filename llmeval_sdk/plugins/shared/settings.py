@@ -39,7 +39,7 @@ def redis_address(value: object) -> RedisAddress:
 
 
 class SharedSettings(Table):
-    """Where all hosts share one budget, and how many calls they make at a time."""
+    """Where all hosts share one budget."""
 
     shared: RedisAddress | None = setting(
         None,
@@ -47,6 +47,6 @@ class SharedSettings(Table):
         read=redis_address,
         closes=JUDGES,
         doc="A Redis through which all hosts share one judge budget, earlier verdicts, the scores "
-        "behind escalation by share, what is known of models that are down, and the turns of "
-        "sessions. Default: each host has its own.",
+        "behind escalation by share, and what is known of models that are down. Default: each host "
+        "has its own.",
     )

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 from llmeval_sdk import config
 from llmeval_sdk.config import Settings
 from llmeval_sdk.errors import ConfigurationError, missing_extra
-from llmeval_sdk.plugins.shared.limiter import Host, SharedLimiter
+from llmeval_sdk.evaluation.budget import Budget
+from llmeval_sdk.evaluation.limiter import BudgetLimiter
+from llmeval_sdk.evaluation.verdicts import Verdicts
+from llmeval_sdk.plugins.shared.counters import RedisCounters
 from llmeval_sdk.plugins.shared.redis_client import RedisThread, connect
 from llmeval_sdk.plugins.shared.scores import SharedGate
 from llmeval_sdk.plugins.shared.settings import SharedSettings
-from llmeval_sdk.plugins.shared.verdicts import SharedVerdicts
-from llmeval_sdk.store.state import HostLedger, ledger_path
+from llmeval_sdk.plugins.shared.verdicts import RedisVerdicts
 
 
 if TYPE_CHECKING:
@@ -26,9 +28,9 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
     """Return the plan with what all hosts share; the same plan where ``LLMEVAL_SHARED`` is not set.
 
     A verdict may quote the app's texts, and scores go by the names of spans: where those may not
-    leave, verdicts and scores stay on the host, and groups have hashes for names. Where the
-    environment names a Redis that cannot be used, that is a line of ``problems``, and no judge
-    pays: a budget for each host would be more than the one that was asked for.
+    leave, verdicts and scores stay on the host. Where the environment names a Redis that cannot be
+    used, that is a line of ``problems``, and no judge pays: a budget for each host would be more
+    than the one that was asked for.
 
     Raises:
         ConfigurationError: the address that ``configure()`` was given cannot be used, or the
@@ -46,19 +48,17 @@ def share(plan: Plan, settings: Settings, problems: list[str], *, strict: bool) 
         if strict or config.source_of("shared") == "default":
             raise
         problems.append(f"{config.source_of('shared')}: {error}; until then no judge pays")
+        return replace(plan, limiter=_closed(plan.limiter))
     link = RedisThread(own.shared)
-    host = Host(HostLedger(ledger_path(settings.store), "hosts"))
-
-    limiter = SharedLimiter.instead_of(
-        plan.limiter,
-        host=host,
-        link=link,
-        longest=plan.judge_timeout + 5.0,
-        names=plan.names,
-    )
     return replace(
         plan,
-        limiter=limiter,
+        limiter=plan.limiter.shared_by(RedisCounters(link)),
         gate=SharedGate(plan.gate, link) if plan.gate.shares and plan.names else plan.gate,
-        verdicts=partial(SharedVerdicts, link) if plan.content else plan.verdicts,
+        verdicts=partial(Verdicts, place=RedisVerdicts(link)) if plan.content else plan.verdicts,
     )
+
+
+def _closed(limiter: BudgetLimiter) -> BudgetLimiter:
+    """Return a limiter that allows no call."""
+    nothing = Budget(calls_per_minute=0)
+    return BudgetLimiter(nothing, apart=dict.fromkeys(limiter.apart, nothing))

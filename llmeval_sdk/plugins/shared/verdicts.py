@@ -1,20 +1,10 @@
-"""Verdicts of identical judgements that any host made, so that no two hosts pay for one."""
+"""The verdicts of identical judgements that all hosts share, each under a key of its own."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
-from llmeval_sdk.evaluation.verdicts import (
-    EarlierVerdict,
-    RecentVerdicts,
-    VerdictKey,
-    as_earlier,
-    is_final,
-)
-from llmeval_sdk.model import Evaluation
 from llmeval_sdk.plugins.shared.redis_client import KEYS, RedisThread
-from llmeval_sdk.store.encode import dumps, evaluation_from, sparse
 
 
 if TYPE_CHECKING:
@@ -22,90 +12,46 @@ if TYPE_CHECKING:
 
 
 SECONDS = 600.0
-MAX_ENTRIES = 100_000
-"""Verdicts that Redis keeps at most; the oldest goes first."""
 MAX_BYTES = 64 << 10
 """The longest verdict that is shared, and that is read."""
-PATIENCE_SECONDS = 0.05
-"""How long the judges' thread waits for an answer."""
-
-_PUT = """
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-redis.call('ZADD', KEYS[2], 'NX', ARGV[3], KEYS[1])
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
-local many = redis.call('ZCARD', KEYS[2]) - tonumber(ARGV[4])
-if many > 0 then
-  local oldest = redis.call('ZPOPMIN', KEYS[2], math.min(many, 10))
-  for i = 1, #oldest, 2 do redis.call('DEL', oldest[i]) end
-end
-"""
 
 
-class SharedVerdicts:
-    """The verdicts of this process, and those of all hosts where the model has an address.
+class RedisVerdicts:
+    """A place of `Verdicts` in Redis: text of bounded length, which is read as data."""
 
-    A verdict is plain data: JSON of bounded length, read like a row of the store. One that cannot
-    be read is no verdict, and counted.
-    """
-
-    def __init__(
-        self, link: RedisThread, *, seconds: float = SECONDS, most_entries: int = MAX_ENTRIES
-    ) -> None:
-        self._own = RecentVerdicts(seconds=seconds)
+    def __init__(self, link: RedisThread, *, seconds: float = SECONDS) -> None:
         self._link = link
         self._milliseconds = int(seconds * 1000)
-        self._most_entries = most_entries
 
-    def get(self, key: VerdictKey | None, /) -> EarlierVerdict:
-        """Return the verdict on an identical judgement; waits for Redis very briefly."""
-        own = self._own.get(key)
-        if own.verdict is not None or key is None or not key.lasts:
-            return own
-        name = _name(key)
-        text: Any = self._link.ask(
-            lambda redis: redis.getrange(name, 0, MAX_BYTES), PATIENCE_SECONDS
+    def get(self, name: bytes, /) -> None:
+        """Return nothing: Redis has to be waited for."""
+
+    async def find(self, name: bytes, /) -> str | None:
+        """Return a verdict of any host; see `RedisThread.heard`."""
+        key = _key(name)
+        found: Any = await self._link.heard(
+            self._link.ask(lambda redis: redis.getrange(key, 0, MAX_BYTES))
         )
-        verdict = self._read(text) if text else None
-        if verdict is None:
-            return own
+        if not found or len(found) > MAX_BYTES:
+            return None
         self._link.counts.add("verdicts found")
-        self._own.put(key, verdict)
-        return as_earlier(verdict)
+        return bytes(found).decode("utf-8", "replace")
 
-    def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
-        """Keep a verdict here and for all hosts; nobody waits for that."""
-        self._own.put(key, verdict)
-        if key is None or not key.lasts or not is_final(verdict):
+    def put(self, name: bytes, text: str, /) -> None:
+        """Keep a verdict for all hosts; nobody waits for that."""
+        key, content = _key(name), text.encode("utf-8", "replace")
+        if len(content) > MAX_BYTES:
             return
-        text = (dumps(sparse(verdict)) or "").encode()
-        if not text or len(text) > MAX_BYTES:
-            return
-        name, options = _name(key), (self._milliseconds, self._most_entries)
 
         def send(redis: Redis) -> None:
-            seconds, microseconds = redis.time()
-            now = f"{seconds}.{microseconds:06d}"
-            put = redis.register_script(_PUT)
-            put(keys=[name, _INDEX], args=[text, options[0], now, options[1]])
+            redis.set(key, content, px=self._milliseconds)
             self._link.counts.add("verdicts shared")
 
         self._link.ask(send)
 
-    def _read(self, text: bytes) -> Evaluation | None:
-        try:
-            plain: Any = json.loads(text) if len(text) <= MAX_BYTES else None
-            verdict = evaluation_from(plain)
-            if not isinstance(verdict.name, str) or type(verdict.value) not in _VALUES:
-                raise TypeError(verdict)  # noqa: TRY301 - whatever is wrong, it is one case
-        except Exception:  # whatever stands there, it was not written by us
-            self._link.counts.add("verdicts not understood")
-            return None
-        return verdict
+    def close(self) -> None:
+        """Leave the link to the budget, which closes it."""
 
 
-_VALUES = (float, bool, str, type(None))
-_INDEX = f"{KEYS}{{shared}}.verdicts"
-
-
-def _name(key: VerdictKey) -> str:
-    return f"{KEYS}{{shared}}.verdict.{key.digest.hex()}"
+def _key(name: bytes) -> str:
+    return f"{KEYS}{{shared}}.verdict.{name.hex()}"

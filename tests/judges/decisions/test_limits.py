@@ -178,7 +178,11 @@ def test_each_further_request_is_permitted_by_the_budget(serve, ask, wire):
     """Whether it is made by a limit or by a failure; the permission says what went wrong before."""
     server = serve("rate_limited", retry_after=0.01)
     troubles = []
-    token = further_request.set(lambda error: troubles.append(error and error.type))
+
+    async def permit(error):
+        troubles.append(error and error.type)
+
+    token = further_request.set(permit)
     try:
         decision = ask(server, wire, yes_no("a", "b"))
     finally:
@@ -192,7 +196,7 @@ def test_what_the_budget_refuses_keeps_the_answers_that_were_paid_for(serve, ask
     """The questions of the requests that were not made have its reason as their error."""
     server = serve()
 
-    def refuse(error):
+    async def refuse(error):
         raise JudgeError("budget", "no money left")
 
     token = further_request.set(refuse)

@@ -179,6 +179,9 @@ def test_a_budget_that_cannot_be_given_back_costs_no_message():
         def reserve(self, name, calls):
             return object()
 
+        def confirm_now(self, reserved):
+            return None
+
         def release(self, reserved):
             raise RuntimeError
 

@@ -1,6 +1,7 @@
 """The file of sessions: what it keeps of them, and who may evaluate which."""
 
 import json
+import sqlite3
 import stat
 from contextlib import closing
 from dataclasses import replace
@@ -336,3 +337,20 @@ def test_the_file_is_private(turn_store, tmp_path):
     """Nobody else of the machine reads conversations."""
     turn_store.add([turn(0)], NOW)
     assert stat.S_IMODE((tmp_path / "store.state").stat().st_mode) == 0o600
+
+
+def test_a_file_of_hosts_that_shared_their_sessions_is_read(tmp_path):
+    """Its sessions are due as before, and what was kept for Redis goes."""
+    path = tmp_path / "store.state"
+    with closing(TurnStore(path, IDLE)) as former:
+        former.add([turn()], NOW)
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("UPDATE plugins SET version = 1 WHERE name = 'sessions'")
+        database.execute("CREATE TABLE unshared_turns (key BLOB, start INTEGER, span TEXT)")
+        database.execute("CREATE TABLE sessions_shared_with (which TEXT, after BLOB)")
+    with closing(TurnStore(path, IDLE)) as here:
+        (due,) = here.take("me", NOW + IDLE, NOW + IDLE + LEASE, 10)
+        assert due.session_id == "chat-1"
+    with closing(sqlite3.connect(path)) as database:
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        assert not tables & {"unshared_turns", "sessions_shared_with"}
