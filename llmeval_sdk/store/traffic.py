@@ -99,17 +99,14 @@ def why_unanswered(
     return {span_id: state for span_id, state in found if state != "given"}
 
 
-def answers_by_version(
-    connection: sqlite3.Connection, version: str, arguments: dict[str, str], since: int, until: int
-) -> Iterator[tuple[str | None, str, int, State]]:
-    """Yield version, span name, time and answer of the requests of all names that lack some.
+def answers_by_group(connection: sqlite3.Connection, since: int) -> Iterator[tuple[str, State]]:
+    """Yield group and answer of the requests of all names that lack some.
 
-    ``version`` is SQL for the version of a span, which is called both ``e`` and ``s``, and
-    ``arguments`` are its parameters.
+    The groups are those of the connection's selection; a request in none of them is left out.
     """
-    scope = {"since": since, "until": until, "name": None, **arguments}
+    scope = {"since": since, "until": 1 << 62, "name": None}
     if connection.execute(f"SELECT EXISTS ({_STATES})", scope).fetchone()[0]:
-        yield from connection.execute(_answers_sql(version), scope)
+        yield from connection.execute(_ANSWERS, scope)
 
 
 def has_abstained(found: Mapping[str, object]) -> bool:
@@ -166,12 +163,11 @@ ORDER BY s.name
 """  # noqa: S608 - constants
 
 
-def _answers_sql(version: str) -> str:
-    return f"""
-SELECT {version}, s.name, s.start_ns, CASE WHEN {_MAYBE} THEN {_STATE} ELSE 'given' END
-FROM spans s JOIN spans e ON e.seq = s.seq
-WHERE {_IS_REQUEST} AND {_COMPLETE} AND s.request IS NOT NULL AND s.name IN (
-  SELECT s.name FROM spans s WHERE {_MAYBE} AND {_IS_REQUEST})
+_ANSWERS = f"""
+SELECT r.slice, CASE WHEN {_MAYBE} THEN {_STATE} ELSE 'given' END
+FROM spans s JOIN selection.requests r ON r.request = s.trace_id
+WHERE r.slice IS NOT NULL AND {_IS_REQUEST} AND {_COMPLETE} AND s.request IS NOT NULL
+  AND s.name IN (SELECT s.name FROM spans s WHERE {_MAYBE} AND {_IS_REQUEST})
 """  # noqa: S608 - constants
 
 
@@ -409,7 +405,7 @@ def listed(text: str | None) -> list[int]:
 BY_SELECTION = "selection"
 """A grouping by the groups of the reader's `selection.Selection`."""
 _NAMED = "name = :span_name"
-_OF_THE_APP = f"""(tags IS NULL OR instr(tags, '"{JUDGE_TAG}"') = 0)"""
+OF_THE_APP = f"""(tags IS NULL OR instr(tags, '"{JUDGE_TAG}"') = 0)"""
 """The report on judges has the calls and costs of judges."""
 
 
@@ -429,7 +425,7 @@ class TrafficScope(NamedTuple):
             "start_ns < :until": self.until,
         }
         texts = [text for text, value in conditions.items() if value is not None]
-        return " AND ".join([_OF_THE_APP, *texts]), self._asdict()
+        return " AND ".join([OF_THE_APP, *texts]), self._asdict()
 
 
 def key_of(by: str) -> str:

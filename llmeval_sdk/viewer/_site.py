@@ -81,20 +81,21 @@ class Readers:
 
     @contextmanager
     def lend(
-        self, where: tuple[str, ...] = (), *, seconds: float | None = None
+        self, where: tuple[str, ...] = (), *, by: str | None = None, seconds: float | None = None
     ) -> Iterator[StoreReader]:
         """Lend a reader that nobody else uses meanwhile.
 
-        With conditions in ``where``, it knows the requests of which they hold, and no others. One
-        reading may take ``seconds``, by default `SECONDS`.
+        With conditions in ``where``, it knows the requests of which they hold, and no others; with
+        ``by`` they are in groups, as `Selection` makes them. One reading may take ``seconds``, by
+        default `SECONDS`.
 
         Raises:
             NoStoreError: there is no store, or it cannot be read.
-            HTTPException: a text is no condition.
+            HTTPException: a text is no condition or grouping.
         """
         file = self._file()
-        is_own = bool(where) or seconds is not None
-        selection = self._selected(file, where) if where else None
+        is_own = bool(where or by) or seconds is not None
+        selection = self._selected(file, where, by) if where or by else None
         reader = self._open(selection, seconds) if is_own else self._take(file)
         try:
             yield reader
@@ -109,16 +110,19 @@ class Readers:
         else:
             self._idle.put((file, reader))
 
-    def _selected(self, file: tuple[int, int], where: tuple[str, ...]) -> Selection:
+    def _selected(
+        self, file: tuple[int, int], where: tuple[str, ...], by: str | None = None
+    ) -> Selection:
         """Return a selection of requests, which are looked for again after a while."""
         with self._lock:
-            now, key = time.monotonic(), (file, where)
+            now, key = time.monotonic(), (file, where, by)
             for old, (found_at, _) in list(self._selections.items()):
                 if now - found_at > SELECTED_SECONDS:
                     del self._selections[old]  # its file goes once no reader has it
             if key not in self._selections:
                 try:
-                    self._selections[key] = now, Selection(read_filter(where))
+                    groups = () if by is None else (by,)
+                    self._selections[key] = now, Selection(read_filter(where), groups)
                 except ConfigurationError as error:
                     raise HTTPException(400, str(error)) from None
                 if len(self._selections) > MAX_SELECTIONS:
