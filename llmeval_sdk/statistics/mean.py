@@ -31,8 +31,7 @@ makes of sums what `population_mean` and `assisted_mean` make of the requests th
 "MOVER"): the distances of each mean to the ends of its own interval are squared and added. It keeps
 the asymmetry that the intervals of means near 0 or 1 have, and covers as well as they do. The two
 samples must share no record and not depend on each other, and each interval must be valid by
-itself. It is one look at the data: two `confidence_sequence` intervals make it valid at any time,
-with the sum of their errors.
+itself. It is valid for one look at the data.
 """
 
 from __future__ import annotations
