@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import JUDGE_TAG, Usage, values
+from llmeval_sdk.model import HOUR_NS, JUDGE_TAG, Usage, values
 from llmeval_sdk.model.fields import CACHED
 from llmeval_sdk.model.records import ENDED_WITHOUT_ANSWER, OWNERS
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
@@ -894,6 +894,53 @@ def groups_of_selection(
     reading = TrafficReading(connection, scope, pricing)
     units = reading.by_trace(key_of(BY_SELECTION), BY_SELECTION, with_answers=True)
     return [sums.group(key, units[key]) for key, sums in reading.sums.items()]
+
+
+Hours: TypeAlias = "dict[int, dict[str, TrafficSums]]"
+"""Sums by the beginning of an hour, in nanoseconds since the epoch, and by name."""
+
+
+def by_hour(connection: sqlite3.Connection, since: int, until: int) -> tuple[Hours, Hours]:
+    """Sum up requests by name and calls of models by model, hour by hour.
+
+    Calls have the costs that were stored. What stands for traces that were left out counts with its
+    weight. Times are nanoseconds since the epoch.
+    """
+    requests: Hours = {}
+    calls: Hours = {}
+    sql = _by_hour_sql(read_by(connection, "spans", "spans_summed"))
+    with _long_lists(connection):
+        rows = connection.execute(sql, {"since": since, "until": until}).fetchall()
+    for hour, is_request, name, kind, model, error, chance, count, durations, *used in rows:
+        further, times = weight_of(chance) - 1, listed(durations)
+        known, input_tokens, output_tokens, cost, unpriced = used
+        for hours, key in ((requests, name), (calls, model or "-")):
+            if not (is_request if hours is requests else kind in _MODELS):
+                continue
+            sums = hours.setdefault(hour, {}).setdefault(key, TrafficSums())
+            sums.add_spans(count, error, count - len(times))
+            sums.durations.numbers += times
+            if further:
+                sums.further += count * further
+                sums.durations.further += [(took, further) for took in times]
+                if error is not None:
+                    sums.errors[error] += count * further
+            weighed = [each * (1 + further) for each in (known, input_tokens, output_tokens)]
+            usd = None if cost is None else cost * (1 + further)
+            sums.add_used((*weighed, 0, 0, 0, 0), usd, unpriced * (1 + further))
+    return requests, calls
+
+
+def _by_hour_sql(spans: str) -> str:
+    return f"""
+SELECT start_ns - start_ns % {HOUR_NS}, parent_id IS NULL, name, kind, model_name, error_type,
+  inclusion_probability, count(*), group_concat(CASE WHEN end_ns >= start_ns THEN {_TOOK} END),
+  count(input_tokens), total(input_tokens), total(output_tokens), sum(cost_usd),
+  count(*) FILTER (WHERE cost_usd IS NULL AND error_type IS NULL)
+FROM {spans}
+WHERE start_ns >= :since AND start_ns < :until AND (parent_id IS NULL OR {_CALL}) AND {OF_THE_APP}
+GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""  # noqa: S608 - constants
 
 
 def from_the_future(connection: sqlite3.Connection, now_ns: int) -> int:

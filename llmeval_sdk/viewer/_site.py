@@ -38,7 +38,6 @@ from llmeval_sdk.offline.saved import SavedReports
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.filters import read_filter
-from llmeval_sdk.store.hourly_traffic import HourlyTraffic
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.selection import Selection
 from llmeval_sdk.viewer._render import page, where_of
@@ -449,7 +448,7 @@ def read_aside(
 
     if not where:
         with site.readers.lend() as reader:
-            if reader.read(_count_of_evaluations) <= LARGE_STORE:
+            if reader.read(_count_of_rows) <= LARGE_STORE:
                 return read(reader)
     site.readers.check(where)
     key = (request.url.path, request.query_params.get("range"), site.readers.path, where)
@@ -460,9 +459,12 @@ def read_aside(
     return task.result()[1] if task.is_done(WAIT_SECONDS) else counting_page(request, title, task)
 
 
-def _count_of_evaluations(connection: sqlite3.Connection) -> int:
-    """Return how many evaluations were ever stored, which is there without counting."""
-    return int(connection.execute("SELECT ifnull(max(seq), 0) FROM main.evaluations").fetchone()[0])
+def _count_of_rows(connection: sqlite3.Connection) -> int:
+    """Return how many spans or evaluations were ever stored, which is there without counting."""
+    return max(
+        int(connection.execute(f"SELECT ifnull(max(seq), 0) FROM main.{table}").fetchone()[0])  # noqa: S608
+        for table in ("spans", "evaluations")
+    )
 
 
 def busy_page(request: Request, error: Exception) -> Response:
@@ -523,7 +525,6 @@ class Site:
     readers: Readers
     watch: Watch
     feedback: bool
-    traffic: HourlyTraffic
     background: Background
     menu: Menu
     reports: SavedReportsBeside
