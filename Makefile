@@ -308,7 +308,6 @@ quality: $(VENV)-quality/.ready  ## Measure heuristics, risk scores, escalation 
 	$$python -m benchmarks.quality.alarms --seeds 20 || missed=1; \
 	$$python -m benchmarks.quality.labels --seeds 40 || missed=1; \
 	$$python -m benchmarks.quality.acceptance || missed=1; \
-	$$python -m benchmarks.quality.versions --seeds 20 || missed=1; \
 	$$python -m benchmarks.quality.labelling --seeds 20 || missed=1; \
 	exit $$missed
 
@@ -319,7 +318,6 @@ quality-full: $(VENV)-quality/.ready  ## Simulate intervals, shares, alarms and 
 	$$python -m benchmarks.quality.sampling --seeds 500 || missed=1; \
 	$$python -m benchmarks.quality.alarms --seeds 300 || missed=1; \
 	$$python -m benchmarks.quality.labels --seeds 400 || missed=1; \
-	$$python -m benchmarks.quality.versions --seeds 200 || missed=1; \
 	$$python -m benchmarks.quality.labelling --seeds 200 || missed=1; \
 	exit $$missed
 

@@ -1,11 +1,11 @@
-"""Which values need no look: a threshold for their chances, with what two promises say of it.
+"""Which values need no look: a threshold for their chances, with what is promised below it.
 
 `llmeval label --for accept` and `llmeval accept` do this with the values of a store.
 """
 
 import random
 
-from llmeval_sdk.statistics import LabelledScore, average_acceptance, sure_acceptance
+from llmeval_sdk.statistics import LabelledScore, sure_acceptance
 
 
 chance = random.Random(5)  # noqa: S311
@@ -22,13 +22,8 @@ labels = chance.sample(traffic, 300)  # people looked at these, which were drawn
 scores = [each.score for each in traffic]
 for error in (0.05, 0.02, 0.005):
     sure = sure_acceptance(scores, labels, error)
-    average = average_acceptance(scores, labels, error)
     print(f"{error:.1%} wrong is acceptable")
     if sure.threshold is None:
         print(f"  with 95 % confidence: nothing; {sure.missing} more labels would do")
     else:
         print(f"  with 95 % confidence: {sure.share:.0%} need no look, up to {sure.threshold:.2f}")
-    if average.threshold is None:
-        print(f"  on average: nothing. {average.reason}")
-    else:
-        print(f"  on average: {average.share:.0%} need no look; of these {average.of_accepted:.1%}")

@@ -56,7 +56,7 @@ def main() -> int:
     errors(cases)
     sources = {name: measure(rows) for name, rows in cases.items()}
     figures = within(sources)
-    across(sources, {name: measure(rows, with_history=False) for name, rows in cases.items()})
+    across(sources)
     abstentions(cases)
     cost()
     if options.json is not None:
@@ -100,15 +100,14 @@ def within(sources: Mapping[str, Measured]) -> list[dict[str, Any]]:
     return figures
 
 
-def across(sources: Mapping[str, Measured], forgetful: Mapping[str, Measured]) -> None:
+def across(sources: Mapping[str, Measured]) -> None:
     print(f"\n## Fitted on other sources, {BAD:.0%} bad, a {SHARE:.0%} share judged\n")
     plain = " | ".join(f"{name}: AUROC, caught" for name in PLAIN)
-    print(f"| fitted on | scored on | AUROC | caught | without a history | {plain} |")
-    print("|" + " --- |" * (5 + len(PLAIN)))
+    print(f"| fitted on | scored on | AUROC | caught | {plain} |")
+    print("|" + " --- |" * (4 + len(PLAIN)))
     for fitted, scored in ACROSS:
         source = sources[scored]
         scores = risks(source, fit([sources[name] for name in fitted]))
-        bare = risks(forgetful[scored], fit([forgetful[name] for name in fitted]))
         reached, caught = auroc(source.labels, scores), recall_at(source.labels, scores, SHARE, BAD)
         cells, best = [], 0.0
         for plain_score in PLAIN.values():
@@ -116,10 +115,8 @@ def across(sources: Mapping[str, Measured], forgetful: Mapping[str, Measured]) -
             other = recall_at(source.labels, others, SHARE, BAD)
             best = max(best, other)
             cells.append(f"{auroc(source.labels, others):.3f}, {other:.1%}")
-        alone = f"{auroc(forgetful[scored].labels, bare):.3f}, "
-        alone += f"{recall_at(forgetful[scored].labels, bare, SHARE, BAD):.1%}"
         print(
-            f"| {' + '.join(fitted)} | {scored} | {reached:.3f} | {caught:.1%} | {alone} | "
+            f"| {' + '.join(fitted)} | {scored} | {reached:.3f} | {caught:.1%} | "
             + " | ".join(cells)
             + " |"
         )

@@ -8,8 +8,6 @@ may turn negative: every feature is built so that high is bad.
 
 from __future__ import annotations
 
-import random
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -18,7 +16,6 @@ from extraction_data import Case
 from scipy.optimize import minimize
 
 from benchmarks.quality.structured_answers import Answer
-from llmeval_sdk.heuristics.extraction._history import Histories
 from llmeval_sdk.heuristics.extraction.risk import ExtractionRisk, RiskModel, features
 from llmeval_sdk.model.structure import fields_of
 from llmeval_sdk.text.extraction import read
@@ -30,8 +27,7 @@ PRIOR = {
     "crowded": 0.5, "crowded_line": 0.5, "wrong_format": 2.0, "wrong_kind": 1.0, "free_form": 2.0,
     "cut_off": 0.5, "has_label": 1.0, "long": 1.0, "common": 1.0, "unrelated": 1.0, "absent": 2.0,
     "uncited": 1.0, "low_rank": 0.8, "one_side": 0.5, "low_score": 0.7, "qualified": 0.3,
-    "odd_shape": 0.3, "odd_label": 0.6, "odd_place": 0.3, "odd_words": 0.3, "repeated": 0.7,
-    "usually_empty": 1.0, "no_own_label": 1.5, "other_label": 2.0, "rival_labelled": 2.0, "other_document": 3.0,
+    "no_own_label": 1.5, "other_label": 2.0, "rival_labelled": 2.0, "other_document": 3.0,
     "does_not_add_up": 1.0, "exceeded": 2.5, "no_sum": 1.0, "is_label": 4.0, "no_legal_form": 1.0,
     "far_down": 2.5, "no_address": 3.5, "shared": 1.5, "shared_unlabelled": 2.0, "off_row": 2.5,
     "absent_exact": 2.0, "inexact": 2.0, "other_document_exact": 2.0,
@@ -46,7 +42,7 @@ PULL_WITHIN = 0.002
 
 @dataclass(frozen=True)
 class Measured:
-    """The answered cases of a source, in the order of their stream, with their features."""
+    """The answered cases of a source, with their features."""
 
     cases: Sequence[Case]
     matrix: np.ndarray
@@ -61,27 +57,14 @@ class Measured:
         return Measured([self.cases[i] for i in picked], self.matrix[picked], self.labels[picked])
 
 
-def measure(cases: Sequence[Case], *, with_history: bool = True, seed: int = 1) -> Measured:
-    """Stream the cases document by document, each app with a history of its own."""
-    order = {group: i for i, group in enumerate(sorted({case.group for case in cases}))}
-    places = list(range(len(order)))
-    random.Random(seed).shuffle(places)
-    dice = random.Random(seed + 1)
-    stream = list(cases)
-    if len(order) < 50:  # few long sources: their records come mixed
-        dice.shuffle(stream)
-    else:
-        stream.sort(key=lambda case: (places[order[case.group]], dice.random()))
-    histories: dict[str, Histories] = defaultdict(Histories)
+def measure(cases: Sequence[Case]) -> Measured:
+    """Measure the values that apps answered with."""
     answered, rows = [], []
-    for case in stream:
-        own = histories[case.app]
-        name = str(case.record.field_config["name"])
+    for case in cases:
         reading = next(iter(read(case.record)), None) if case.answered else None
         if reading is not None:
             answered.append(case)
-            rows.append(features(case.record, reading, own if with_history else None, name))
-        own.learn(name, reading)
+            rows.append(features(case.record, reading))
     matrix = np.array([[row.get(name, 0.0) for name in NAMES] for row in rows])
     return Measured(answered, matrix, np.array([case.label for case in answered]))
 
@@ -92,12 +75,10 @@ class Recorder(ExtractionRisk):
 
     vectors: list[Mapping[str, float]] = field(default_factory=list)
 
-    def _worst(self, name, record, values, sources, together):
-        worst = super()._worst(name, record, values, sources, together)
+    def _worst(self, record, values, sources, together):
+        worst = super()._worst(record, values, sources, together)
         elsewhere = worst.elsewhere is not None
-        self.vectors.append(
-            features(record, worst.reading, None, name, elsewhere=elsewhere, together=together)
-        )
+        self.vectors.append(features(record, worst.reading, elsewhere=elsewhere, together=together))
         return worst
 
 

@@ -35,7 +35,7 @@ class Scored:
 
 
 def score(locale: str, answers: Iterable[Answer], *, alone: bool = False) -> list[Scored]:
-    """Score whole answers, as the pipeline does, with a history that begins anew.
+    """Score whole answers, as the pipeline does.
 
     ``alone`` says that each answer is one value, whose record is of its field only.
     """
@@ -46,7 +46,6 @@ def score(locale: str, answers: Iterable[Answer], *, alone: bool = False) -> lis
             record = answer.single(answer.given[0])
             entry = _entry(scorer.evaluate(record))
             made.append(_scored(locale, answer, answer.given[0], entry))
-            scorer.learn(record)
             continue
         record = answer.record()
         entries = _entries(scorer.evaluate(record))
@@ -55,7 +54,6 @@ def score(locale: str, answers: Iterable[Answer], *, alone: bool = False) -> lis
             if entry is None and not entries:
                 entry = _entry(scorer.evaluate(answer.single(one)))
             made.append(_scored(locale, answer, one, entry or {}))
-        scorer.learn(record)
     return made
 
 

@@ -3,7 +3,7 @@
     python -m benchmarks.quality.judge_quality --data ../shared/data --model gpt-4o-mini
     python -m benchmarks.quality.judge_quality --data ../shared/data --stand-in
 
-It writes labelled rows for each judge and runs ``llmeval agreement`` on them: precision and recall
+It writes labelled rows for each judge and runs ``llmeval judges`` on them: precision and recall
 of the bad ones, kappa with intervals, cost. Every row is one call of the model at least, so a random
 sample of each set is judged. ``--stand-in`` asks a rule-based server on the loopback interface in
 place of a model: it shows that the command works and says nothing about the judges.
@@ -142,7 +142,7 @@ def main() -> int:
             path = folder / "labelled.jsonl"
             path.write_text("".join(f"{json.dumps(row)}\n" for row in read(args.data)), "utf-8")
             print(f"\n=== {title}", flush=True)
-            command = ["agreement", str(path), "--evaluator", judge, "--positive", "no"]
+            command = ["judges", str(path), "--evaluator", judge, "--positive", "no"]
             failed = llmeval([*command, "--sample", str(args.rows), "--show", "3", *model])
             if failed:
                 break

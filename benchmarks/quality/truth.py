@@ -392,12 +392,8 @@ def receipts(data: Path) -> None:
 
 
 def _chances(scorer: ExtractionRisk, rows: Sequence[Labelled]) -> list[float]:
-    """Score records one after the other, as a stream whose history the score learns."""
-    chances = []
-    for row in rows:
-        chances.append(chance_of(scorer, row.record) or 0.0)
-        scorer.learn(row.record)
-    return chances
+    """Score records one after the other."""
+    return [chance_of(scorer, row.record) or 0.0 for row in rows]
 
 
 def _caught(labels: Sequence[bool], chances: Sequence[float]) -> float:
@@ -467,10 +463,7 @@ def demo(cases: Sequence[FrozenCase]) -> None:
     from risk_data import recall_at
 
     scorer = ExtractionRisk()
-    chances = []
-    for case in cases:
-        chances.append(chance_of(scorer, case.record) or 0.0)
-        scorer.learn(case.record)
+    chances = [chance_of(scorer, case.record) or 0.0 for case in cases]
     labels = [case.label for case in cases]
     print(f"\n## The demo's answers: {len(cases)}, {sum(labels)} wrong\n")
     figures = {"extraction_risk": chances}

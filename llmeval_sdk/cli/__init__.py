@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from keyword import iskeyword
@@ -39,10 +40,16 @@ _COMMANDS = (
     "prune",
     "backup",
     "accept",
-    "agreement",
-    "calibrate",
+    "judges",
     "doctor",
 )
+_DAILY = (
+    "run", "view", "report", "traces", "explain", "compare", "label", "judges", "evaluate",
+    "dataset", "watch", "doctor",
+)  # fmt: skip
+"""The commands that ``--help`` shows: to record, to look, to label, to test, to be told."""
+_REMOVED = {"agreement": ("judges",), "calibrate": ("judges", "--calibrate")}
+"""Commands of before, and what to write in the place of each."""
 
 OK, FINDING, USAGE = 0, 1, 2
 
@@ -55,9 +62,7 @@ def commands() -> tuple[str, ...]:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status of the process."""
     argv = sys.argv[1:] if argv is None else argv
-    # The modules of all commands take a tenth of a second; most runs need those of one.
-    is_own = bool(argv) and argv[0] in _COMMANDS
-    parser = _parser(argv[:1] if is_own or (argv and argv[0] in commands()) else None)
+    parser = _parser_for(argv)
     if any("\0" in word for word in argv):
         parser.error("an argument holds the character NUL, which no text or file name may have")
     args, rest = parser.parse_known_args(argv)
@@ -87,6 +92,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _parser_for(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """Make the parser of what was asked for: its modules take a tenth of a second if they are all.
+
+    It ends the process for a command of before, with the one to write in its place.
+    """
+    name = argv[0] if argv else ""
+    wanted = [name] if name in _COMMANDS or name in commands() else None
+    if name in ("-h", "--help") and "--all" not in argv:
+        wanted = [each for each in commands() if each in _DAILY]
+    parser = _parser(wanted)
+    if name in _REMOVED:
+        instead = shlex.join(("llmeval", *_REMOVED[name], *argv[1:]))
+        parser.error(f"`llmeval {name}` is now part of `llmeval judges`: {escaped(instead)}")
+    return parser
+
+
 def _no_utf8(argv: Sequence[str]) -> str | None:
     """Return the first argument that is no text: Python gives its odd bytes as half characters.
 
@@ -111,6 +132,7 @@ class _ShowVersion(argparse.Action):
 
 
 def _parser(wanted: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """Make the parser of all commands, or of some: the one that is run, or those to show."""
     parser = argparse.ArgumentParser(
         prog="llmeval",
         description="Look at the traces and scores of an app, and evaluate data sets.",
@@ -119,13 +141,14 @@ def _parser(wanted: Sequence[str] | None = None) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_ShowVersion, nargs=0, help="show the version and exit")
+    parser.add_argument("--all", action="store_true", help="with --help: show every command")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND [OPTIONS]", required=True)
     for name in commands() if wanted is None else wanted:
         own = f"{__name__}.{name}{'_' * iskeyword(name)}:add"
         try:
             add = registry.load(own if name in _COMMANDS else registry.table("commands")[name])
         except ConfigurationError as error:
-            if wanted is not None:
+            if wanted == [name]:
                 parser.error(escaped(str(error)))
             continue  # this is for the list of all commands, which has the others
         add(subparsers)

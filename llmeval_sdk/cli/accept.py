@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from math import ceil
 from sqlite3 import Connection
 from time import time_ns
 from typing import TYPE_CHECKING
@@ -27,7 +26,6 @@ from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.statistics.acceptance import (
     MOST_LABELS,
     Promise,
-    average_acceptance,
     fewest_labels,
     has_moved,
     is_exceeded,
@@ -65,7 +63,7 @@ example:
   llmeval accept --field total --error 2% --save sure
   llmeval accept --field total --where tag:tenant=acme --save sure    # of a group
 
-Only labels of values drawn at random count, and each promise is about one field and
+Only labels of values drawn at random count, and the promise is about one field and
 traffic like that of its labels.
 
 Exit codes: 0 there is a threshold with 95 % confidence, or nothing speaks against the
@@ -95,16 +93,15 @@ def add(subparsers: Commands) -> None:
         help="only values that were scored from this time on: 24h, 7d or an ISO date",
     )  # fmt: skip
     parser.add_argument(
-        "--save", choices=("sure", "average", "none"),
-        help="save the threshold of one promise for llmeval.accepts, and from then on watch it; "
-        "none removes it",
+        "--save", type=checked(_saving), metavar="sure|none",
+        help="save the threshold for llmeval.accepts, and from then on watch it; none removes it",
     )  # fmt: skip
     add_json(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print both promises, and return the exit code."""
+    """Print the promise, and return the exit code."""
     from llmeval_sdk.evaluation import acceptances
 
     where = read_filter(args.where)
@@ -128,15 +125,10 @@ def run(args: argparse.Namespace) -> int:
                     store, args.field, where, frame.since_ns, args.span_name
                 )
             )
-    promises = {
-        "sure": sure_acceptance(traffic.scores, traffic.labels, args.error),
-        "average": average_acceptance(traffic.scores, traffic.labels, args.error),
-    }
-    sure, average = promises["sure"], promises["average"]
-    promised = promises[args.save or "sure"].threshold is not None
+    sure = sure_acceptance(traffic.scores, traffic.labels, args.error)
+    promised = sure.threshold is not None
     if args.save and promised:
-        threshold = _threshold(args, key, traffic, promises[args.save])
-        acceptances.save(path, threshold)
+        acceptances.save(path, _threshold(args, key, traffic, sure))
     if args.json:
         say_json({
             "field": args.field, "where": sorted(where.texts), "error": args.error,
@@ -146,11 +138,11 @@ def run(args: argparse.Namespace) -> int:
             "finds_errors": {
                 name: figure._asdict() for name, figure in (_detection(traffic) or {}).items()
             },
-            "sure": sure, "average": average, "saved": state,
+            "sure": sure, "saved": state,
             "now_saved": args.save if args.save and promised else None,
         })  # fmt: skip
     else:
-        _show(args, where, traffic, sure, average, outside=outside)
+        _show(args, where, traffic, sure, outside=outside)
         if state is not None:
             _show_state(state)
         if args.save:
@@ -217,7 +209,7 @@ def _remove(args: argparse.Namespace, where: Filter, key: Key | None) -> int:
 def _threshold(
     args: argparse.Namespace, key: Key | None, traffic: FieldTraffic, promise: Promise
 ) -> SavedThreshold:
-    from llmeval_sdk.evaluation.acceptances import SavedThreshold
+    from llmeval_sdk.evaluation.acceptances import SURE, SavedThreshold
 
     assert promise.threshold is not None
     assert key is not None
@@ -226,7 +218,7 @@ def _threshold(
         span_name=args.span_name,
         threshold=promise.threshold,
         error=args.error,
-        promise=args.save,
+        promise=SURE,
         share=promise.share,
         values=len(traffic.scores),
         labels=len(traffic.labels),
@@ -273,17 +265,15 @@ def _state_of(saved: SavedThreshold, version: str, store: Connection) -> SavedSt
         store, saved.field, saved.saved_ns, saved.span_name, is_of_group=bool(saved.where)
     )
     wrong = labels.count(False)
-    # The promise on average is about all values, and audits are drawn from the accepted ones.
-    error = saved.error if saved.promise == "sure" else min(saved.error / saved.share, 0.99)
     return SavedState(
         saved=saved,
-        outdated="" if saved.version == version else outdated(saved, version),
+        outdated=outdated(saved, version),
         values=len(since),
         share=share,
         moved=share is not None and has_moved(saved.share, saved.values, share, len(since)),
         audited=len(labels),
         wrong=wrong,
-        exceeded=is_exceeded(wrong, len(labels), error),
+        exceeded=is_exceeded(wrong, len(labels), saved.error),
     )
 
 
@@ -322,7 +312,6 @@ def _show(
     where: Filter,
     traffic: FieldTraffic,
     sure: Promise,
-    average: Promise,
     *,
     outside: int,
 ) -> None:
@@ -348,22 +337,12 @@ def _show(
         )
     heading(f"With 95 % confidence, at most {error:.2%} of the accepted values is wrong")
     if sure.threshold is None:
-        _refuse(sure, args, len(traffic.labels), fewest_labels(error))
+        _refuse(sure, args, len(traffic.labels))
     else:
         say_wrapped(
             f"Accept values with a chance of an error up to {sure.threshold:.4f}: {sure.share:.0%}"
             f" of the traffic. Of the {sure.labels:,} labels there, {sure.wrong:,} say wrong, so at"
             f" most {sure.of_accepted or 0:.2%} of the accepted values is."
-        )
-    heading(f"On average, at most {error:.2%} of all values is both wrong and unseen")
-    if average.threshold is None:
-        _refuse(average, args, len(traffic.labels), ceil(1 / error))
-    else:
-        say_wrapped(
-            f"Accept values with a chance of an error up to {average.threshold:.4f}:"
-            f" {average.share:.0%} of the traffic. Of the accepted values alone this means"
-            f" {average.of_accepted or 0:.2%} on average. It is a mean over many draws of labels:"
-            " a single one, such as this, may exceed it, and nearly half of them do."
         )
 
 
@@ -388,7 +367,7 @@ def _with_interval(figure: Figure, form: str) -> str:
 
 
 def _cautions(traffic: FieldTraffic, outside: int) -> Iterator[str]:
-    """Yield what may make the promises below claim too much."""
+    """Yield what may make the promise below claim too much."""
     yield "Answers that have no passages are not counted."
     if traffic.unlabelled:
         yield (
@@ -414,14 +393,11 @@ def _cautions(traffic: FieldTraffic, outside: int) -> Iterator[str]:
         )
 
 
-def _refuse(promise: Promise, args: argparse.Namespace, labels: int, fewest: int) -> None:
-    """Say why nothing is promised, and how many labels may change that.
-
-    ``fewest`` is the number below which no labels can, however good the values are.
-    """
+def _refuse(promise: Promise, args: argparse.Namespace, labels: int) -> None:
+    """Say why nothing is promised, and how many labels may change that."""
     say_wrapped(f"Nothing can be promised. {promise.reason}")
     if promise.missing:
-        needed = min(max(labels + promise.missing, fewest), MOST_LABELS)
+        needed = min(max(labels + promise.missing, fewest_labels(args.error)), MOST_LABELS)
         said = (
             f"At least {needed:,} labels are needed"
             if labels < FEWEST
@@ -429,6 +405,13 @@ def _refuse(promise: Promise, args: argparse.Namespace, labels: int, fewest: int
         )
         command = f"llmeval label --for accept --field {printable(args.field)} --labels {needed}"
         say_wrapped(f"{said}: {command}{repeated(args)}")
+
+
+def _saving(text: str) -> str:
+    if text not in ("sure", "none"):
+        gone = " (the promise on average is made no longer)" if text == "average" else ""
+        raise ConfigurationError(f"{text!r} is neither sure nor none{gone}")
+    return text
 
 
 def _share(text: str) -> float:

@@ -1,4 +1,4 @@
-"""``llmeval calibrate``: correct the probabilities of a judge by people's labels."""
+"""``llmeval judges --calibrate``: correct the probabilities of a judge by people's labels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from llmeval_sdk import config
-from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.agreement import add_source, labelled
-from llmeval_sdk.cli.options import Help, add_json, open_store
+from llmeval_sdk.cli.judges import labelled
+from llmeval_sdk.cli.options import open_store
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import values
@@ -24,70 +23,17 @@ if TYPE_CHECKING:
     from llmeval_sdk.evaluation.calibrations import FittedCalibration
     from llmeval_sdk.offline.agreement import Pair
 
-_EPILOG = """\
-FILE has one JSON object per line, as for `llmeval agreement`: the `label` that a person gave
-(yes or no), and the `probability` that the judge gave, with the `model` that answered. Without
-FILE, people's labels in the store are compared with the probabilities beside them.
-
-examples:
-  llmeval calibrate labels.jsonl --evaluator groundedness
-  llmeval calibrate --evaluator groundedness --dry-run
-  llmeval calibrate --evaluator groundedness --remove
-
-The calibration is written beside the store, and the app applies it within half a minute: to
-this judge, in this version, asking exactly this model. When another model answers, the
-calibration is stale and is not applied until it is fitted anew.
-
-For extraction_risk, the chances of an error are moved to the app's own rate of errors, by
-the labels of `llmeval label --for accept`. `report --by field` and the page Review show
-the moved chances; stored scores and thresholds stay as they are.
-
-With fewer than 50 labels nothing is changed. A calibration is kept only if it makes the mean
-log loss smaller on labels that it was not fitted to.
-"""
-
-
-def add(subparsers: Commands) -> None:
-    """Declare the command."""
-    parser = subparsers.add_parser(
-        "calibrate",
-        help="correct the probabilities of a judge by people's labels",
-        description="Fit a small correction to the probabilities of a judge, so that of the "
-        "answers to which it gives 0.8, people call about 80 % good.",
-        epilog=_EPILOG,
-        formatter_class=Help,
-    )
-    add_source(parser)
-    parser.add_argument(
-        "--evaluator",
-        metavar="NAME",
-        required=True,
-        help="the judge whose probabilities these are, or extraction_risk",
-    )
-    parser.add_argument(
-        "--feedback",
-        metavar="NAME",
-        help="the name of people's labels in the store (default: that of the judge)",
-    )
-    parser.add_argument(
-        "--model",
-        metavar="NAME",
-        help="use only what this model answered, where several models did",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="say what it would do, write nothing"
-    )
-    parser.add_argument(
-        "--remove", action="store_true", help="take this judge's calibration out of the file"
-    )
-    add_json(parser)
-    parser.set_defaults(run=run)
-
 
 def run(args: argparse.Namespace) -> int:
     """Fit, check and write; 1 where the labels give no calibration."""
     from llmeval_sdk.evaluation import calibrations
 
+    if not args.evaluator:
+        raise ConfigurationError("name the judge to calibrate: --evaluator NAME")
+    if args.fail_under or args.compare:
+        raise ConfigurationError(
+            "--fail-under and --compare are about agreement: leave --calibrate out"
+        )
     path = state_path(args.store or config.from_environment(problems=[]).store)
     known = calibrations.read(path)
     if args.remove:
@@ -151,9 +97,7 @@ def _pairs(args: argparse.Namespace) -> list[Pair]:
     """Collect labelled probabilities; what is no probability or no yes or no is refused."""
     args.feedback = args.feedback or args.evaluator
     args.sample, args.threshold, args.label_threshold, args.risk = None, 0.5, 0.5, False
-    model, args.model = args.model, None
     pairs = labelled(args, None if args.file else args.evaluator, decisions=True).pairs
-    args.model = model
     for pair in pairs:
         if pair.score is None or not 0 <= pair.score <= 1:
             raise DataError(

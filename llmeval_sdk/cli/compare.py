@@ -1,22 +1,15 @@
-"""``llmeval compare``: compares versions of an app over its judged traffic."""
+"""``llmeval compare``: compares two groups of requests, such as two versions of the app."""
 
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 
 from llmeval_sdk.cli import Commands
 from llmeval_sdk.cli.options import Help, add_filter, add_json, add_store, open_selected
 from llmeval_sdk.cli.output import heading, say, say_json, say_wrapped, table
-from llmeval_sdk.store.versions import (
-    NO_ANSWER,
-    VersionComparison,
-    VersionDifference,
-    compare,
-    dimension,
-)
+from llmeval_sdk.store.comparison import NO_ANSWER, Comparison, GroupDifference, compare
+from llmeval_sdk.store.selection import SLICES
 from llmeval_sdk.text.terminal import moment, number, printable
 
 
@@ -24,19 +17,17 @@ _EPILOG = """\
 example:
   llmeval compare --by tag:prompt_version
   llmeval compare --by release --since 2026-01-31 --evaluator groundedness
-  llmeval compare --by model --baseline gpt-4o-mini --json
+  llmeval compare --by model --baseline gpt-4o-mini --version gpt-4o --json
 
-Each version is compared with the oldest one, or with --baseline, on the same mix of span
-names and languages; the part of a difference that comes from the mix is shown beside it.
-A tag is read from the judged span, else from the root of its trace. The release is the tag
-`release`, else `version`. The model and the prompt are those of the trace's llm spans.
+By default the newest group is compared with the oldest that was judged. The model and the
+prompt are those of the request's steps; the release is the tag `release`, else `version`.
 
-You may look as often as you like: if the versions are equal, the chance that a command
-ever shows a difference is at most 5 %, however long you wait. That holds for a period that
-begins at a fixed time, so give a date: with --since 7d the beginning moves.
+The interval has 95 % for one look. Who looks daily until there is a difference finds one
+too often: choose beforehand when to look. Requests of other kinds in the one group than
+in the other make a difference, too: --where 'name=answer' compares those of one kind.
 
-Exit codes: 0 no version is shown to be worse; 1 a version is worse, nothing can be compared,
-or a version since the baseline has traffic and no verdict; 2 the command could not run.
+Exit codes: 0 the version is not shown to be worse; 1 it is worse, nothing can be compared, or
+it has traffic and no verdict; 2 the command could not run.
 """
 
 
@@ -44,22 +35,26 @@ def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
         "compare",
-        help="compare versions of the app by what judges say",
-        description="Compare versions of the app by what judges say of their traffic. The "
-        "intervals are valid however often you look.",
+        help="compare two versions of the app by what judges say",
+        description="Compare two groups of requests, such as two versions of the app, by what "
+        "judges say of their traffic: the difference of the means, its interval, and how many "
+        "requests were judged.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
     add_store(parser)
     add_filter(parser)
     parser.add_argument(
-        "--by", required=True, metavar="WHAT", help="tag:NAME, release, model or prompt"
+        "--by", required=True, metavar="WHAT", help=f"what tells them apart: {', '.join(SLICES)}"
     )
     parser.add_argument("--evaluator", metavar="NAME", help="only this judge (default: all judges)")
     parser.add_argument(
         "--baseline",
-        metavar="VERSION",
-        help="the version to compare the others with (default: the oldest)",
+        metavar="GROUP",
+        help="the group to compare with (default: the oldest that was judged)",
+    )
+    parser.add_argument(
+        "--version", metavar="GROUP", help="the group that is compared (default: the newest)"
     )
     add_json(parser)
     parser.set_defaults(run=run)
@@ -67,11 +62,10 @@ def add(subparsers: Commands) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the comparison."""
-    by = dimension(args.by)
-    with open_selected(args) as reader:
+    with open_selected(args, (args.by,)) as reader:
         comparison = compare(
-            reader, by, since_ns=args.since or 0, until_ns=time.time_ns() + 1,
-            evaluator=args.evaluator, baseline=args.baseline,
+            reader, since_ns=args.since or 0, evaluator=args.evaluator, baseline=args.baseline,
+            version=args.version,
         )  # fmt: skip
         location = reader.location
     if args.json:
@@ -79,86 +73,48 @@ def run(args: argparse.Namespace) -> int:
     else:
         say(f"{location}{f', since {moment(args.since)}' if args.since else ''}")
         _show(comparison)
-    outcomes = {each.outcome for each in comparison.compared}
-    if "worse" in outcomes:
-        return 1
-    unjudged = any(not each.version_judged for each in comparison.compared)
-    judged = {
-        each.outcome
+    judged = [
+        each
         for each in comparison.compared
         if each.evaluator != NO_ANSWER or args.evaluator == NO_ANSWER
-    }
-    return int(unjudged or not judged - {"undecided"})
+    ]
+    is_decided = any(each.outcome != "undecided" for each in judged)
+    is_judged = all(each.version_judged for each in judged)
+    is_worse = any(each.outcome == "worse" for each in comparison.compared)
+    return int(is_worse or not is_decided or not is_judged)
 
 
-def _show(comparison: VersionComparison) -> None:
+def _show(comparison: Comparison) -> None:
     if comparison.compared:
-        heading(f"Versions by {printable(comparison.by)}, over all traffic")
-        titles = (
-            "judge", "version", "judged", "mean", "against", "its mean", "difference (any time)",
-            "due to mix", "",
-        )  # fmt: skip
-        table(titles, [_row(each) for each in comparison.compared], numbers="judged mean")
-        _say_once(note for each in comparison.compared for note in _explained(each))
-    elif not comparison.problems:
+        version, baseline = (
+            printable(comparison.version or ""),
+            printable(comparison.baseline or ""),
+        )
+        heading(f"{version} beside {baseline}, by {printable(comparison.by)}, over all traffic")
+        titles = ("judge", baseline, "judged", version, "judged", "difference (95 %)", "")
+        table(titles, [_row(each) for each in comparison.compared], numbers="judged")
+    elif comparison.version is not None:
         say_wrapped(
             "No judge has run or been refused in this store, so there is nothing to compare."
         )
-    _say_once(
-        (judge, f"cannot be compared: {printable(problem)}")
-        for judge, problem in comparison.problems.items()
-    )
-    _say_once((who, what) for who, _, what in (note.partition(": ") for note in comparison.notes))
+    for each in comparison.compared:
+        for note in each.notes:
+            say_wrapped(f"{each.evaluator}: {printable(note, 400)}.")
+    for note in comparison.notes:
+        say_wrapped(f"{printable(note, 400)}.")
+    if comparison.others:
+        names = ", ".join(map(printable, comparison.others))
+        say_wrapped(f"Not compared, as --version and --baseline can be: {names}.")
 
 
-def _say_once(notes: Iterable[tuple[str, str]]) -> None:
-    """Print each note once, after the names of all that it is about."""
-    about: dict[str, list[str]] = {}
-    for who, note in notes:
-        about.setdefault(note, []).append(printable(who))
-    for note, names in about.items():
-        say_wrapped(f"{'; '.join(dict.fromkeys(names))}: {printable(note, 400)}.")
-
-
-def _row(version: VersionDifference) -> tuple[str, ...]:
-    estimate = version.estimate
-    difference, due_to_mix = "-", "-"
-    if estimate is not None:
-        interval = estimate.difference
-        difference = f"{interval.mean:+.3f} [{interval.low:+.3f}, {interval.high:+.3f}]"
-        due_to_mix = f"{estimate.due_to_mix:+.3f}"
+def _row(each: GroupDifference) -> tuple[str, ...]:
+    change = each.difference
     return (
-        version.evaluator,
-        version.version,
-        f"{version.version_judged:,}",
-        "-" if version.version_mean is None else number(version.version_mean),
-        version.baseline,
-        "-" if version.baseline_mean is None else number(version.baseline_mean),
-        difference,
-        due_to_mix,
-        version.outcome,
+        each.evaluator,
+        "-" if each.baseline_mean is None else number(each.baseline_mean),
+        f"{each.baseline_judged:,}",
+        "-" if each.version_mean is None else number(each.version_mean),
+        f"{each.version_judged:,}",
+        "-" if change is None else f"{change.mean:+.3f} [{change.low:+.3f}, {change.high:+.3f}]",
+        each.outcome,
     )
-
-
-def _explained(version: VersionDifference) -> Iterator[tuple[str, str]]:
-    """Yield what there is to know about a comparison, after the name that it has in notes."""
-    where = f"{version.evaluator}, {version.version}"
-    if version.needed is not None:
-        yield (
-            where,
-            (
-                f"about {version.needed:,} judged requests, those of both versions added up,"
-                " would show a difference of five points"
-            ),
-        )
-    for shift in version.shifts:
-        yield (
-            where,
-            (
-                f"the mix differs: {shift.kind} {printable(shift.name)} is"
-                f" {shift.version_share:.0%} of its requests, and {shift.baseline_share:.0%} of"
-                f" {printable(version.baseline)}'s; the difference shown is for the same mix"
-            ),
-        )
-    for note in version.notes:
-        yield where, note

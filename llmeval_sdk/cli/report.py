@@ -73,10 +73,10 @@ from llmeval_sdk.store.scores import (
     not_run_summary,
     tiers,
 )
-from llmeval_sdk.store.selection import SLICES
 from llmeval_sdk.store.splits import by_period
 from llmeval_sdk.store.traffic import (
     BY_SELECTION,
+    GROUPINGS,
     Traffic,
     TrafficScope,
     Unanswered,
@@ -605,7 +605,7 @@ def run(args: argparse.Namespace) -> int:
         return _print_groups(args, args.by)
     if len(args.by) > 1:
         raise ConfigurationError(
-            f"--by {alone} stands alone: two groupings are of {', '.join(SLICES)}"
+            f"--by {alone} stands alone: two groupings are of {', '.join(GROUPINGS[1:])}"
         )
     if alone == field_report.BY:
         return field_report.report_fields(args)

@@ -92,7 +92,6 @@ def run(args: argparse.Namespace) -> int:
             reports=args.reports,
             hosts={f"{name}:{port}" for name in names},
         )
-        app.begin()
         address = f"http://{HOST}:{port}{app.first_page}" + (f"?token={token}" if token else "")
         if args.json:
             say_json({"address": address, "store": str(store)})

@@ -18,7 +18,9 @@ class Removed(NamedTuple):
 _MODEL = "pass decisions=HttpDecisions(…, {})"
 
 REMOVED = {
-    "learn": Removed("scores no longer learn; `llmeval calibrate` fits a judge to your labels"),
+    "learn": Removed(
+        "scores no longer learn; `llmeval judges --calibrate` fits a judge to your labels"
+    ),
     "judge_control_rate": Removed("pass Escalation(judge, share=…, control_rate=…)"),
     "cascade": Removed("pass escalations=[Cascade(judge)]"),
     "decision_path": Removed(_MODEL.format("path=…")),

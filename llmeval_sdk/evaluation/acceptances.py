@@ -35,7 +35,8 @@ MAX_TAGS = 2
 _NOUN = "the thresholds of accepted values"
 
 Decision = Literal["accepted", "refused", "audit"]
-PromiseName = Literal["sure", "average"]
+SURE = "sure"
+"""The promise that is made: how many accepted values are wrong at most, with 95 % confidence."""
 AUDIT_PROBABILITY = 0.01
 """The chance that a value which would be accepted is refused, so that somebody looks at it. Labels
 of such values are the only ones that show whether accepted values have become worse."""
@@ -65,9 +66,8 @@ class SavedThreshold:
     """The highest chance of an error that is accepted, 0..1."""
     error: float
     """The share of wrong values that the promise allows, 0..1."""
-    promise: PromiseName
-    """``sure`` limits the share of wrong values among the accepted ones with 95 % confidence;
-    ``average`` limits the share of all values that are wrong and unseen, on average."""
+    promise: str
+    """`SURE`; nothing is accepted by a threshold with another one."""
     share: float
     """The part of the traffic that was accepted, 0..1."""
     values: int
@@ -249,18 +249,24 @@ class Acceptances:
             saved = thresholds.most_specific(span_name, general_path(entry["path"]), tags)
             if saved is None or entry["chance"] is None or entry["chance"] > saved.threshold:
                 return refused
-            if saved.version != scored.evaluator_version:
-                self._text.say(outdated(saved, scored.evaluator_version))
+            if why := outdated(saved, scored.evaluator_version):
+                self._text.say(why)
                 return refused
             used[saved.saved_ns] = None
         return Decided("audit" if _is_audited(span_id, field) else "accepted", tuple(used))
 
 
 def outdated(saved: SavedThreshold, version: str) -> str:
-    """Say in one sentence that a threshold does not fit the score that is in use."""
+    """Say in one sentence why nothing is accepted by a threshold; empty where it is in use."""
+    if saved.promise != SURE:
+        why = "was saved with a promise on average, which is made no longer"
+    elif saved.version != version:
+        why = f"was found for version {saved.version} of the score, and this is version {version}"
+    else:
+        return ""
     return (
-        f"the threshold of {saved.field} was found for version {saved.version} of the score, and"
-        f" this is version {version}: nothing is accepted until llmeval accept is run again"
+        f"the threshold of {saved.field} {why}: nothing is accepted until llmeval accept --save"
+        " sure is run again"
     )
 
 
@@ -303,12 +309,11 @@ def _written(thresholds: Thresholds) -> str:
 def _is_sound(saved: SavedThreshold) -> bool:
     shares = (saved.threshold, saved.error, saved.share)
     return (
-        saved.share > 0  # the promise on average is divided by it
-        and all(type(each) in (int, float) and isfinite(each) and 0 <= each <= 1 for each in shares)
+        all(type(each) in (int, float) and isfinite(each) and 0 <= each <= 1 for each in shares)
         and all(type(each) is int for each in (saved.values, saved.labels, saved.saved_ns))
         and all(type(each) is str for each in (saved.field, saved.version))
         and type(saved.span_name) in (str, type(None))
-        and saved.promise in ("sure", "average")
+        and type(saved.promise) is str
         and type(saved.where) is dict
         and all(type(each) is str for each in saved.where.values())
         and _group_in(saved.where) is not None  # raises for what is no group

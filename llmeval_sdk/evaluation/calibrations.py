@@ -1,4 +1,4 @@
-"""The calibrations of judges, which ``llmeval calibrate`` writes into the file of state.
+"""The calibrations of judges, which ``llmeval judges --calibrate`` writes into the file of state.
 
 Each is of one judge, its version, and the exact model that answered when it was fitted. Where one
 of these has moved on, the calibration is stale and is not applied, because nobody knows how the new
@@ -17,7 +17,7 @@ from typing import Any
 from llmeval_sdk import registry
 from llmeval_sdk.errors import DataError
 from llmeval_sdk.model import values
-from llmeval_sdk.statistics.calibration import MAX_KNOTS, Calibration
+from llmeval_sdk.statistics.calibration import Calibration
 from llmeval_sdk.store.state import WatchedText, change_text, parsed_text
 
 
@@ -66,8 +66,8 @@ def read(path: Path) -> dict[str, FittedCalibration]:
 def of_chances(path: Path) -> FittedCalibration | None:
     """Return the calibration that moves chances of errors to the app's own rate of errors.
 
-    It is ``None`` unless ``llmeval calibrate`` was run for ``extraction_risk`` in its current
-    version.
+    It is ``None`` unless ``llmeval judges --calibrate`` was run for ``extraction_risk`` in its
+    current version.
     """
     try:
         fitted = read(path).get(values.EXTRACTION_RISK)
@@ -112,7 +112,7 @@ def stale(judge: str, fitted: FittedCalibration, model: str) -> str:
     return (
         f"the calibration of {judge} was fitted to version {fitted.judge_version} asking"
         f" {fitted.model or 'an unknown model'}, and {model or 'an unknown model'} answers now:"
-        " it is not applied until llmeval calibrate is run on labels of the new one"
+        " it is not applied until llmeval judges --calibrate is run on labels of the new one"
     )
 
 
@@ -131,24 +131,22 @@ def _parsed(text: str) -> dict[str, FittedCalibration]:
             raise DataError(f"the calibrations name more than {MAX_JUDGES:,} judges")
         return {str(name): _fitted(entry) for name, entry in judges}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
-        raise DataError("these are no calibrations: run llmeval calibrate again") from None
+        raise DataError("these are no calibrations: run llmeval judges --calibrate again") from None
 
 
 def _fitted(entry: Mapping[str, Any]) -> FittedCalibration:
     plain = entry["calibration"]
-    knots = tuple((_number(x, 0, 1), _number(y, 0, 1)) for x, y in plain["knots"])
-    risen = sorted(knots) == list(knots) and sorted(y for _, y in knots) == [y for _, y in knots]
-    if len(knots) > MAX_KNOTS or not risen:
-        raise ValueError("knots")
     calibration = Calibration(
         _number(plain["slope"], 1e-3, 1_000),  # one that falls would turn good into bad
         _number(plain["shift"], -1_000, 1_000),
         int(_number(plain["labels"], 0, 1e12)),
-        knots,
     )
+    version = str(entry["judge_version"])[:200]
+    if plain.get("knots"):  # of 0.1.0: nothing says how slope and shift would correct it
+        version += ", as a curve, which is applied no longer,"
     return FittedCalibration(
         calibration,
-        str(entry["judge_version"])[:200],
+        version,
         str(entry["model"])[:200],
         int(_number(entry["fitted_ns"], 0, 2**63)),
         _number(entry["loss_before"], 0, 1_000),

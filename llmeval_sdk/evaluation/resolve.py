@@ -211,7 +211,7 @@ def finder(
 ) -> Callable[[object], Evaluator | None]:
     """Make what finds an evaluator for a span; it returns ``None`` for what cannot be used.
 
-    A planned evaluator of that name comes first, because it may have learnt from earlier records.
+    A planned evaluator of that name comes first: it was made with the options of this app.
     """
     by_name: dict[object, Evaluator | Unloaded] = {one.name: one for one in planned}
     known: dict[object, tuple[object, Evaluator | None]] = {}

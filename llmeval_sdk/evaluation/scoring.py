@@ -23,10 +23,10 @@ from llmeval_sdk.model.fields import (
     truncated,
 )
 from llmeval_sdk.model.placeholders import NOT_READ
-from llmeval_sdk.model.protocols import Evaluator, Heuristic, Learner
+from llmeval_sdk.model.protocols import Evaluator, Heuristic
 from llmeval_sdk.process.loading import loading
 from llmeval_sdk.process.pieces import is_larger
-from llmeval_sdk.process.shield import shield, swallow
+from llmeval_sdk.process.shield import swallow
 from llmeval_sdk.registry import Attachment
 
 
@@ -275,7 +275,7 @@ class Heuristics:
     """
 
     __slots__ = (
-        "_asked_for", "_attaching", "_bits", "_learners", "_plans", "_readers", "reads_anything",
+        "_asked_for", "_attaching", "_bits", "_plans", "_readers", "reads_anything",
         "runs_app_code",
     )  # fmt: skip
 
@@ -286,10 +286,6 @@ class Heuristics:
         self._plans: dict[str, _PreparedHeuristic] = {}
         self._attaching: dict[int, list[_PreparedHeuristic]] = {}
         """Those that attach, by the fields that a Record has: few combinations ever occur."""
-        self._learners: list[
-            tuple[Callable[[Record], None], tuple[str, ...], Callable[[Record], bool] | None]
-        ] = []
-        """Of the heuristics that learn: what learns, and the needs that a Record must meet."""
         self._bits: dict[str, int] = {}
         """A bit for each field of Record that one of them needs."""
         self._readers: list[tuple[Callable[[Record], object], int]] = []
@@ -336,11 +332,6 @@ class Heuristics:
 
     def _put(self, plans: dict[str, _PreparedHeuristic]) -> None:
         self._plans = plans
-        self._learners = [
-            (plan.heuristic.learn, plan.heuristic.needs, plan.applies)
-            for plan in plans.values()
-            if isinstance(plan.heuristic, Learner)
-        ]
         self.reads_anything = not all(_waits(plan.heuristic) for plan in plans.values())
         self.runs_app_code = not all(plan.is_built_in for plan in plans.values())
         self._attaching = {}  # last: a thread that fills the new one has seen all of the above
@@ -357,13 +348,6 @@ class Heuristics:
 
     def __len__(self) -> int:
         return len(self._plans)
-
-    def learn(self, record: Record) -> None:
-        """Show a live record to the heuristics that learn from such. Call it once per record."""
-        for learn, needs, applies in self._learners:
-            if all(is_met(need, record) for need in needs) and (applies is None or applies(record)):
-                with shield("heuristic: learn"):
-                    learn(record)
 
     def get(self, name: str) -> Heuristic | None:
         """Return the heuristic of a name, if it is among these."""

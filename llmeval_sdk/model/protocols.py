@@ -38,7 +38,6 @@ __all__ = [
     "Exporter",
     "Heuristic",
     "Judge",
-    "Learner",
     "LiveSpans",
     "Redaction",
     "Services",
@@ -88,18 +87,6 @@ class Heuristic(_Named, Protocol):
 
     def evaluate(self, record: Record, /) -> Evaluation | Score:
         """Return an outcome; a plain value becomes an Evaluation of this heuristic's name."""
-
-
-@runtime_checkable
-class Learner(Protocol):
-    """A heuristic that also learns from the records of its app.
-
-    ``evaluate`` only reads what was learnt so far. Nothing is learnt offline, or when a score is
-    asked for before the span has ended.
-    """
-
-    def learn(self, record: Record, /) -> None:
-        """Take in one live record. The worker calls it once for each; it may read and write."""
 
 
 class LLM(Protocol):

@@ -10,6 +10,7 @@ from typing import Any
 from llmeval_sdk.errors import DataError, missing_extra
 from llmeval_sdk.model import values
 from llmeval_sdk.statistics import Caught, Reliability, caught_below, reliability, threshold_for
+from llmeval_sdk.statistics.detection import wilson
 from llmeval_sdk.statistics.labels import doubt_about
 
 
@@ -46,7 +47,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class AgreementFigure:
-    """A figure with its 95 % bootstrap interval; ``why`` gives the reason if one is missing."""
+    """A figure with its 95 % interval; ``why`` gives the reason if one is missing."""
 
     value: float | None = None
     low: float | None = None
@@ -90,8 +91,9 @@ def agreement(pairs: Sequence[Pair], *, positive: str = "yes", seed: int = 0) ->
     """Compare the ratings of an evaluator with the labels of people.
 
     Cohen's kappa (1960) and accuracy are over all categories; precision, recall, F1 and AUROC (the
-    Mann-Whitney statistic) are of ``positive`` against its opposite. Intervals are percentiles of a
-    paired bootstrap; ``seed`` makes them repeatable.
+    Mann-Whitney statistic) are of ``positive`` against its opposite. The interval of the accuracy
+    is Wilson's (1927), which is no point even where twenty records all agree; the others are
+    percentiles of a paired bootstrap, which ``seed`` makes repeatable.
 
     Raises:
         DataError: there are no pairs.
@@ -112,7 +114,7 @@ def agreement(pairs: Sequence[Pair], *, positive: str = "yes", seed: int = 0) ->
     every = range(len(categories))
     counts = contingency.crosstab(labels, ratings, levels=(every, every)).count
     estimates = {
-        "accuracy": _estimate(_accuracy, labels, ratings, seed),
+        "accuracy": _share(float(_accuracy(labels, ratings)), len(pairs)),
         "kappa": _estimate(_kappa, labels, ratings, seed),
     }
     wanted = categories.index(positive) if two_sided else -1
@@ -177,6 +179,15 @@ def _mildness(pair: Pair) -> tuple[float, str]:
     return -distance, pair.id
 
 
+def _share(share: float, count: int) -> AgreementFigure:
+    if count < MIN_ROWS:
+        return AgreementFigure(share, why=_TOO_FEW)
+    return AgreementFigure(share, *wilson(share, count))
+
+
+_TOO_FEW = f"no interval from fewer than {MIN_ROWS} rows"
+
+
 def _estimate(figure: Callable[..., Any], one: Any, other: Any, seed: int) -> AgreementFigure:
     """Compute a figure and its interval, or say why there is none; never NaN."""
     import numpy as np
@@ -188,7 +199,7 @@ def _estimate(figure: Callable[..., Any], one: Any, other: Any, seed: int) -> Ag
         if not np.isfinite(value):
             return AgreementFigure(why="not defined: there are no such labels or ratings")
         if len(one) < MIN_ROWS:
-            return AgreementFigure(value, why=f"no interval from fewer than {MIN_ROWS} rows")
+            return AgreementFigure(value, why=_TOO_FEW)
         drawn = bootstrap(
             (one, other),
             figure,

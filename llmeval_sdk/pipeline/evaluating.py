@@ -334,8 +334,6 @@ class Evaluating:
             gives_way = share and score.name in registry.heuristics()
             said = _of_part(score) if is_part and _compares(background.get(score.name)) else score
             yield _weighted(said, chance * share if gives_way else chance)
-        if not own:
-            background.learn(record)
 
     def _consider(self, case: Case, judges: list[Judge]) -> None:
         """Have the decision model asked where it can answer, and submit the record to the others.

@@ -7,12 +7,11 @@ nanoseconds since the epoch. Each module says on what assumptions its figures re
 formulas come from.
 
 `population_mean` and `assisted_mean` estimate a mean over all traffic with a 95 % interval;
-`difference` compares two of them, and `standardised_difference` two versions of an app on the same
-mix of requests, at any time; `Evidence` and `confidence_sequence` may be looked at any time;
+`difference` compares two of them; `Evidence` may be looked at any time;
 `corrected_mean` puts people's labels in place of a judge's mistakes; `reliability` says whether
 of the answers that get 0.8, 80 % are good, and `calibrated` corrects probabilities so; `choose`
 says which records to label; `Allocation` splits a share between catching and measuring;
-`sure_acceptance` and `average_acceptance` say below which risk no look is needed;
+`sure_acceptance` says below which risk no look is needed;
 `caught_at` says what a share catches and `funnel` who was judged and why not.
 """
 
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from llmeval_sdk.statistics.acceptance import (
         LabelledScore,
         Promise,
-        average_acceptance,
         sure_acceptance,
     )
     from llmeval_sdk.statistics.allocation import Allocation, default_control
@@ -60,11 +58,10 @@ if TYPE_CHECKING:
         population_mean,
     )
     from llmeval_sdk.statistics.reasons import Funnel, funnel
-    from llmeval_sdk.statistics.sequence import Evidence, confidence_sequence
-    from llmeval_sdk.statistics.standardised import Standardised, standardised_difference
+    from llmeval_sdk.statistics.sequence import Evidence
 
 _HOMES = {
-    "acceptance": "LabelledScore Promise average_acceptance sure_acceptance",
+    "acceptance": "LabelledScore Promise sure_acceptance",
     "allocation": "Allocation default_control",
     "calibration": "Calibration calibrated held_out_losses",
     "detection": "Caught Figure Reliability accuracy_at auroc caught_at caught_below reliability "
@@ -72,18 +69,17 @@ _HOMES = {
     "reasons": "Funnel funnel",
     "labels": "Candidate Choice Correction Labelled choose corrected_mean",
     "mean": "Difference Estimate Seen Tally assisted_mean difference population_mean",
-    "sequence": "Evidence confidence_sequence",
-    "standardised": "Standardised standardised_difference",
+    "sequence": "Evidence",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Allocation", "Calibration", "Candidate", "Caught", "Choice", "Correction", "Difference",
     "Estimate", "Evidence", "Figure", "Funnel", "Labelled", "LabelledScore", "Promise",
-    "Reliability", "Seen", "Standardised", "Tally", "accuracy_at", "assisted_mean", "auroc",
-    "average_acceptance", "calibrated", "caught_at", "caught_below", "choose",
-    "confidence_sequence", "corrected_mean", "default_control", "difference", "funnel",
-    "held_out_losses", "population_mean", "reliability", "standardised_difference",
+    "Reliability", "Seen", "Tally", "accuracy_at", "assisted_mean", "auroc",
+    "calibrated", "caught_at", "caught_below", "choose",
+    "corrected_mean", "default_control", "difference", "funnel",
+    "held_out_losses", "population_mean", "reliability",
     "sure_acceptance", "threshold_for",
 ]  # fmt: skip
 

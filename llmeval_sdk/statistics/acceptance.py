@@ -1,21 +1,13 @@
-"""Which values need no look: thresholds for a score of risk, with what each of them promises.
+"""Which values need no look: the threshold for a score of risk, with what it promises.
 
-Values whose score lies at or below the threshold are accepted unseen. Two promises can be made of
-people's labels, and they say different things:
-
-**Sure.** With 95 % confidence at most ``error`` of the accepted values is wrong. The thresholds
-that are tried are quantiles of unlabelled traffic, the first at half of it, each later one
-accepting more. One after the other is tested by the exact binomial test (Clopper and Pearson 1934)
-until the first that fails; the last that held is taken. Because the order is fixed before a label
-is read, no test pays for another (fixed-sequence testing: Maurer, Hothorn and Lehmacher 1995; for
-risks, Angelopoulos, Bates, Candès, Jordan and Lei 2021). The start decides: where it accepts few
-values no test of so few labels can hold, and where it accepts many the first test fails and
-nothing is promised.
-
-**On average.** Over all draws of labels, at most ``error`` of all values, on average, is both
-wrong and unseen (conformal risk control: Angelopoulos, Bates, Fisch, Lei and Schuster 2022). It
-needs few labels, and a single draw may well exceed it: nearly half of them do. Of the accepted
-values alone it means ``error`` divided by the share that is accepted, which is more.
+Values whose score lies at or below the threshold are accepted unseen: with 95 % confidence at most
+``error`` of them is wrong. The thresholds that are tried are quantiles of unlabelled traffic, the
+first at half of it, each later one accepting more. One after the other is tested by the exact
+binomial test (Clopper and Pearson 1934) until the first that fails; the last that held is taken.
+Because the order is fixed before a label is read, no test pays for another (fixed-sequence testing:
+Maurer, Hothorn and Lehmacher 1995; for risks, Angelopoulos, Bates, Candès, Jordan and Lei 2021).
+The start decides: where it accepts few values no test of so few labels can hold, and where it
+accepts many the first test fails and nothing is promised.
 
 **Assumptions.** Each labelled value was drawn from the traffic with the same chance, independently
 of its score; labels chosen by risk, by a judge or by the app's users are none of these. The
@@ -25,7 +17,7 @@ or group: of several of them made at once, each stands alone.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, exp, isfinite, lgamma, log, log1p
@@ -68,8 +60,8 @@ class Promise:
     wrong: int
     """How many of those are wrong."""
     of_accepted: float | None
-    """What the promise means for the accepted values alone: at most this part of them is wrong,
-    with 95 % confidence or on average, as the promise is; ``None`` where nothing is promised."""
+    """At most this part of the accepted values is wrong, with 95 % confidence; ``None`` where
+    nothing is promised."""
     missing: int | None
     """How many more labels would do if they are like those so far, or, where these are too few to
     tell, how many are missing until they are not. It is 0 where there is a promise, and ``None``
@@ -122,7 +114,7 @@ def has_moved(before: float, before_count: int, now: float, now_count: int) -> b
 
 
 def fewest_labels(error: float) -> int:
-    """Return how many labels a sure promise takes at least: none of the accepted half is wrong."""
+    """Return how many labels a promise takes at least: none of the accepted half is wrong."""
     _check(error)
     return ceil(log(1 - CONFIDENCE) / log1p(-error) / START - 1e-9)
 
@@ -194,43 +186,6 @@ def sure_acceptance(
         f"Of the {count:,} labelled values in the safest {share:.0%} of the traffic {bad:,} are"
         f" wrong, which does not prove that at most {error:.2%} is.",
         _missing(count, bad, len(labels), error),
-    )
-
-
-def average_acceptance(
-    traffic: Sequence[float | None], labels: Sequence[LabelledScore], error: float
-) -> Promise:
-    """Find the threshold with which on average at most ``error`` of all is wrong and unseen.
-
-    Takes what `sure_acceptance` takes; ``error`` is a share of all values here.
-    """
-    _check(error)
-    doubt = doubt_about_labels(labels)
-    if doubt:
-        return _refused(doubt, max(FEWEST - len(labels), 0) or None)
-    allowed = int(error * (len(labels) + 1) + 1e-9) - 1
-    if allowed < 0:
-        needed = ceil(1 / error - 1e-9) - 1
-        return _refused(
-            f"{len(labels):,} labels are too few to say anything about {error:.2%}.",
-            needed - len(labels),
-        )
-    scores = _sorted(traffic)
-    labelled, wrong = _split(labels)
-    # The wrong value beyond those allowed must not be accepted, nor another with its score.
-    accepted = bisect_left(scores, wrong[allowed]) if allowed < len(wrong) else len(scores)
-    if not scores:
-        return _refused("None of the traffic has a score.", None)
-    if not accepted:
-        return _refused("The safest values are as often wrong as all others.", None)
-    threshold, share = scores[accepted - 1], accepted / len(traffic)
-    return Promise(
-        threshold,
-        share,
-        bisect_right(labelled, threshold),
-        bisect_right(wrong, threshold),
-        min(error / share, 1.0),
-        0,
     )
 
 

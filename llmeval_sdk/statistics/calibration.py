@@ -3,9 +3,7 @@
 A judge's probability p becomes ``1 / (1 + exp(-(slope * logit(p) + shift)))`` (Platt 1999). Slope
 and shift are fitted by weighted logistic regression with a normal prior around (1, 0), which is the
 probability as it is, so that few labels cannot make a good judge worse. Below 50 labels nothing is
-changed: by simulation a fit to fewer adds more error than it removes. From 1,000 labels on, an
-isotonic map (pool adjacent violators, Barlow et al. 1972) is tried too, and taken only where it has
-the smaller log loss on held-out fifths of the labels: it follows any shape, but needs many labels.
+changed: by simulation a fit to fewer adds more error than it removes.
 
 A judge that is calibrated already is left alone: unless a score test (Rao 1948) rejects "slope 1,
 shift 0" at 5 %, the result is the identity. The score test equals the likelihood-ratio test in
@@ -17,18 +15,15 @@ question asked of one version of the judge; the order of its probabilities is ri
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
 
 
 FEWEST = 50
-ENOUGH_FOR_ISOTONIC = 1_000
 PRIOR_SLOPE, PRIOR_SHIFT = 0.5, 1.0
 """Standard deviations of the prior around a slope of 1 and a shift of 0, in logits."""
 CLIP = 1e-4
-MAX_KNOTS = 50
 _CHI_SQUARED_95 = 5.991
 """The 95 % quantile of chi-squared with two degrees of freedom."""
 _STEPS = 50
@@ -43,26 +38,21 @@ class Calibration:
         slope: Of the logits; 1 leaves them as they are.
         shift: What is added to the logits; 0 leaves them as they are.
         labels: How many labels it was fitted to.
-        knots: Pairs of a probability and its calibrated value, rising in both, with straight lines
-            between them; where there are any, they are used in place of slope and shift.
     """
 
     slope: float = 1.0
     shift: float = 0.0
     labels: int = 0
-    knots: tuple[tuple[float, float], ...] = ()
 
     @property
     def is_identity(self) -> bool:
         """Whether it leaves every probability as it is."""
-        return not self.knots and (self.slope, self.shift) == (1.0, 0.0)
+        return (self.slope, self.shift) == (1.0, 0.0)
 
     def __call__(self, probability: float) -> float:
         """Return the calibrated probability, 0..1."""
         if self.is_identity:
             return probability
-        if self.knots:
-            return _between(self.knots, probability)
         return _expit(self.slope * _logit(probability) + self.shift)
 
 
@@ -94,7 +84,7 @@ def held_out_losses(
     """
     weights = _weights(labels, chances)
     before = _log_loss(probabilities, labels, weights)
-    return before, _held_out(_fitted, probabilities, labels, weights)
+    return before, _held_out(probabilities, labels, weights)
 
 
 def _weights(labels: Sequence[float], chances: Sequence[float] | None) -> list[float]:
@@ -106,11 +96,7 @@ def _fitted(
 ) -> Calibration:
     if not _is_off(probabilities, labels, weights):
         return Calibration(labels=len(labels))
-    platt = _platt(probabilities, labels, weights)
-    if len(labels) < ENOUGH_FOR_ISOTONIC:
-        return platt
-    losses = [_held_out(fit, probabilities, labels, weights) for fit in (_platt, _isotonic)]
-    return platt if losses[0] <= losses[1] else _isotonic(probabilities, labels, weights)
+    return _platt(probabilities, labels, weights)
 
 
 def _is_off(
@@ -157,46 +143,8 @@ def _platt(
     return Calibration(slope, shift, len(labels))
 
 
-def _isotonic(
-    probabilities: Sequence[float], labels: Sequence[float], weights: Sequence[float]
-) -> Calibration:
-    """Pool neighbours until the means rise, then join the blocks' middles by lines."""
-    blocks: list[list[float]] = []  # weight, sum of labels, sum of probabilities
-    for p, y, w in sorted(zip(probabilities, labels, weights, strict=True)):
-        blocks.append([w, w * y, w * p])
-        while len(blocks) > 1 and _mean(blocks[-2]) >= _mean(blocks[-1]):
-            last = blocks.pop()
-            blocks[-1] = [one + other for one, other in zip(blocks[-1], last, strict=True)]
-    while len(blocks) > MAX_KNOTS:  # the lightest joins its lighter neighbour
-        place = min(range(len(blocks)), key=lambda i: blocks[i][0])
-        beside = [i for i in (place - 1, place + 1) if 0 <= i < len(blocks)]
-        other = min(beside, key=lambda i: blocks[i][0])
-        low, high = sorted((place, other))
-        blocks[low] = [one + two for one, two in zip(blocks[low], blocks[high], strict=True)]
-        del blocks[high]
-    knots = tuple((block[2] / block[0], min(max(_mean(block), CLIP), 1 - CLIP)) for block in blocks)
-    return Calibration(labels=len(labels), knots=knots)
-
-
-def _mean(block: Sequence[float]) -> float:
-    return block[1] / block[0]
-
-
-def _between(knots: Sequence[tuple[float, float]], probability: float) -> float:
-    place = bisect_right(knots, (probability, 2.0))
-    if place == 0:
-        return knots[0][1]
-    if place == len(knots):
-        return knots[-1][1]
-    (x0, y0), (x1, y1) = knots[place - 1], knots[place]
-    return y0 + (y1 - y0) * (probability - x0) / (x1 - x0) if x1 > x0 else y1
-
-
 def _held_out(
-    fit: Callable[[Sequence[float], Sequence[float], Sequence[float]], Calibration],
-    probabilities: Sequence[float],
-    labels: Sequence[float],
-    weights: Sequence[float],
+    probabilities: Sequence[float], labels: Sequence[float], weights: Sequence[float]
 ) -> float:
     """Return the mean log loss where each fifth is calibrated by the other four."""
     # Neighbours in probability go to different fifths, whatever order the labels came in.
@@ -208,7 +156,7 @@ def _held_out(
         held = [i for i in range(len(labels)) if fifth[i] == fold]
         if not rest or not held:
             continue
-        calibration = fit(
+        calibration = _fitted(
             [probabilities[i] for i in rest], [labels[i] for i in rest], [weights[i] for i in rest]
         )
         total += sum(weights[i] * _loss(calibration(probabilities[i]), labels[i]) for i in held)

@@ -31,8 +31,7 @@ makes of sums what `population_mean` and `assisted_mean` make of the requests th
 "MOVER"): the distances of each mean to the ends of its own interval are squared and added. It keeps
 the asymmetry that the intervals of means near 0 or 1 have, and covers as well as they do. The two
 samples must share no record and not depend on each other, and each interval must be valid by
-itself. It is one look at the data: two `confidence_sequence` intervals make it valid at any time,
-with the sum of their errors.
+itself. It is valid for one look at the data.
 """
 
 from __future__ import annotations
@@ -295,17 +294,11 @@ class Tally:
     wwxy: float = 0.0
     wwyy: float = 0.0
     heaviest: float = 0.0
-    w_scored: float = 0.0
-    """This and the next are sums over the judged requests that have a free score."""
-    wy_scored: float = 0.0
-    ww_scored: float = 0.0
-    wwy_scored: float = 0.0
 
     def add(self, seen: Seen) -> None:
         """Take in one request, judged or not; a free score that is missing counts as 0."""
         value, chance, x = seen
         self.count += 1
-        is_scored = x is not None
         if x is None:
             x = 0.0
         else:
@@ -329,47 +322,12 @@ class Tally:
         self.wwxy += ww * x * value
         self.wwyy += ww * value * value
         self.heaviest = max(self.heaviest, w)
-        if is_scored:
-            self.w_scored += w
-            self.wy_scored += w * value
-            self.ww_scored += ww
-            self.wwy_scored += ww * value
 
     def join(self, other: Tally) -> None:
-        """Add the requests of another stratum or version."""
+        """Add the requests of another part of the traffic."""
         for name in _SUMS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.heaviest = max(self.heaviest, other.heaviest)
-
-    def scale_chances(self, part: float) -> None:
-        """Let what was scored stand for what was selected and lost too, of which it is a part."""
-        for name in _SUMS[_SUMS.index("w") :]:
-            power = 2 if name.startswith("ww") else 1
-            setattr(self, name, getattr(self, name) / part**power)
-        self.heaviest /= part
-
-    def whole(self) -> Tally:
-        """Return this tally with a free score for every request, less the mean of the known ones.
-
-        A request without a free score gets that mean, which predicts nothing, so that the others'
-        scores are not lost for a few that are missing. The estimate stays valid whatever is
-        missing, as it does with any other free score.
-        """
-        if self.scored == self.count:
-            return self
-        middle = self.all_x / self.scored if self.scored else 0.0
-        return replace(
-            self,
-            scored=self.count,
-            all_x=0.0,
-            all_xx=self.all_xx - middle * self.all_x,
-            wx=self.wx - middle * self.w_scored,
-            wxx=self.wxx - middle * (2 * self.wx - middle * self.w_scored),
-            wxy=self.wxy - middle * self.wy_scored,
-            wwx=self.wwx - middle * self.ww_scored,
-            wwxx=self.wwxx - middle * (2 * self.wwx - middle * self.ww_scored),
-            wwxy=self.wwxy - middle * self.wwy_scored,
-        )
 
     def with_scores(self, scored: Tally, passed_over: int) -> Tally:
         """Return this tally of judged requests with the free scores of all requests.

@@ -27,8 +27,9 @@ from llmeval_sdk.store.splits import Part
 
 
 TAG = "tag:"
-SLICES = ("request", "model", "user", "session", "tag:KEY")
-"""What requests can be grouped by; ``request`` is the name of a request's first span."""
+SLICES = ("request", "model", "prompt", "release", "user", "session", "tag:KEY")
+"""What requests can be grouped by: ``request`` is the name of a request's first span, and
+``release`` the tag of that name, else ``version``."""
 MAX_DIMENSIONS = 2
 MAX_SLICES = 1_000
 """How many groups are told apart, the largest ones; `OTHERS` has the requests of the others."""
@@ -36,7 +37,7 @@ OTHERS = "(others)"
 NONE = "(none)"
 """What stands for a value that a request does not have."""
 SEVERAL = "(several)"
-"""The model of a request that called more than one."""
+"""The model, or the prompt, of a request that has more than one."""
 BETWEEN = "\x1f"
 """The character between the two values of a group, ASCII's "unit separator"."""
 _TABLES = ("spans", "evaluations", "not_run", "feedback", "fields")
@@ -146,7 +147,7 @@ class Selection:
         values = {
             column: f"CASE WHEN parent_id IS NULL THEN {_first_value(by)} END"
             for column, by in zip(_COLUMNS, self.by, strict=False)
-            if by != "model"
+            if by not in _OF_CALLS
         }
         order = "trace_id, parent_id IS NOT NULL"
         is_simple = values and self.until is None
@@ -190,18 +191,18 @@ class Selection:
         """
         columns = _COLUMNS[: len(self.by)]
         kept = ", ".join(f"{name} = ifnull({name}, excluded.{name})" for name in columns)
-        is_noted = self.is_part and set(self.by) == {"model"}  # without a group
+        is_noted = self.is_part and _OF_CALLS.keys() >= set(self.by)  # without a group
         if not (is_noted or has_first):
             values = list(map(_first_value, self.by))
             any_value = " OR ".join(f"{value} IS NOT NULL" for value in values)
             which = f"(parent_id IS NULL OR {any_value})"
             self._note_slices(connection, columns, values, which, kept)
         for column, by in zip(columns, self.by, strict=True):
-            if by == "model":
+            if by in _OF_CALLS:
                 kept = f"""{column} = CASE WHEN ifnull({column}, excluded.{column})
   = excluded.{column} THEN excluded.{column} ELSE '{SEVERAL}' END"""
-                which = "kind = 'llm' AND model_name IS NOT NULL"
-                self._note_slices(connection, (column,), ("model_name",), which, kept)
+                value, which = _OF_CALLS[by]
+                self._note_slices(connection, (column,), (value,), which, kept)
         if len(self.by) > 1:
             connection.execute(
                 f"UPDATE selection.requests SET slice = ifnull(slice, '{NONE}')"  # noqa: S608
@@ -244,8 +245,19 @@ _MAX_LENGTH = 200
 """Characters of a value by which requests are grouped."""
 _COLUMNS = ("slice", "second")
 """The columns of the values of a request by which it is grouped."""
-_OF_FIRST = {"model": "NULL", "request": "CASE WHEN parent_id IS NULL THEN name END"}
-"""What a span has to say of its request where groups are by these, but for the models it called."""
+_OF_CALLS = {
+    "model": ("model_name", "kind = 'llm' AND model_name IS NOT NULL"),
+    "prompt": (
+        """trim(ifnull(json_extract(prompt, '$.id'), '') || ' '
+  || ifnull(json_extract(prompt, '$.version'), ''))""",
+        "prompt IS NOT NULL AND json_valid(prompt)",
+    ),
+}
+"""What groups a request by its steps, in SQL: the value of a step, and which steps have one."""
+_OF_FIRST = {
+    "model": "NULL", "prompt": "NULL", "request": "CASE WHEN parent_id IS NULL THEN name END",
+}  # fmt: skip
+"""What a span has to say of its request where groups are by these, but for `_OF_CALLS`."""
 _HAS_FIRST = """
 SELECT NOT EXISTS (SELECT 1 FROM selection.requests WHERE {})
   AND (SELECT count(*) FROM selection.requests) = (
@@ -276,9 +288,16 @@ def _first_value(by: str) -> str:
 
 def value_sql(by: str) -> str:
     """Return the value of a span by which its request is grouped, in SQL."""
-    if by in ("request", "session"):
-        return {"request": "name", "session": "session_id"}[by]
+    if by in _VALUES:
+        return _VALUES[by]
     return tag_sql("user_id" if by == "user" else by.removeprefix(TAG))
+
+
+_VALUES = {
+    "request": "name",
+    "session": "session_id",
+    "release": f"coalesce({tag_sql('release')}, {tag_sql('version')})",
+}
 
 
 def values_of(group: str | None, width: int) -> list[str]:
@@ -341,7 +360,7 @@ def _group_text(by: str, value: str) -> str:
     Of a group by ``request``, spans of other names are a part that ``name=`` does not select.
     """
     is_pooled = value in (OTHERS, NONE, SEVERAL, "") or len(value) == _MAX_LENGTH
-    if is_pooled or by == "request":
+    if is_pooled or by in ("request", "release", "prompt"):
         return ""
     field, name = (TAG.rstrip(":"), by.removeprefix(TAG)) if by.startswith(TAG) else (by, "")
     return Condition(field, name, ONE_OF, values=(value,)).text

@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from math import isfinite
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from llmeval_sdk.errors import ConfigurationError
-from llmeval_sdk.model import JUDGE_TAG, Usage, values
+from llmeval_sdk.model import HOUR_NS, JUDGE_TAG, Usage, values
 from llmeval_sdk.model.fields import CACHED
 from llmeval_sdk.model.records import ENDED_WITHOUT_ANSWER, OWNERS
 from llmeval_sdk.store._schema import MAYBE_UNANSWERED
@@ -99,17 +99,14 @@ def why_unanswered(
     return {span_id: state for span_id, state in found if state != "given"}
 
 
-def answers_by_version(
-    connection: sqlite3.Connection, version: str, arguments: dict[str, str], since: int, until: int
-) -> Iterator[tuple[str | None, str, int, State]]:
-    """Yield version, span name, time and answer of the requests of all names that lack some.
+def answers_by_group(connection: sqlite3.Connection, since: int) -> Iterator[tuple[str, State]]:
+    """Yield group and answer of the requests of all names that lack some.
 
-    ``version`` is SQL for the version of a span, which is called both ``e`` and ``s``, and
-    ``arguments`` are its parameters.
+    The groups are those of the connection's selection; a request in none of them is left out.
     """
-    scope = {"since": since, "until": until, "name": None, **arguments}
+    scope = {"since": since, "until": 1 << 62, "name": None}
     if connection.execute(f"SELECT EXISTS ({_STATES})", scope).fetchone()[0]:
-        yield from connection.execute(_answers_sql(version), scope)
+        yield from connection.execute(_ANSWERS, scope)
 
 
 def has_abstained(found: Mapping[str, object]) -> bool:
@@ -166,12 +163,11 @@ ORDER BY s.name
 """  # noqa: S608 - constants
 
 
-def _answers_sql(version: str) -> str:
-    return f"""
-SELECT {version}, s.name, s.start_ns, CASE WHEN {_MAYBE} THEN {_STATE} ELSE 'given' END
-FROM spans s JOIN spans e ON e.seq = s.seq
-WHERE {_IS_REQUEST} AND {_COMPLETE} AND s.request IS NOT NULL AND s.name IN (
-  SELECT s.name FROM spans s WHERE {_MAYBE} AND {_IS_REQUEST})
+_ANSWERS = f"""
+SELECT r.slice, CASE WHEN {_MAYBE} THEN {_STATE} ELSE 'given' END
+FROM spans s JOIN selection.requests r ON r.request = s.trace_id
+WHERE r.slice IS NOT NULL AND {_IS_REQUEST} AND {_COMPLETE} AND s.request IS NOT NULL
+  AND s.name IN (SELECT s.name FROM spans s WHERE {_MAYBE} AND {_IS_REQUEST})
 """  # noqa: S608 - constants
 
 
@@ -409,7 +405,7 @@ def listed(text: str | None) -> list[int]:
 BY_SELECTION = "selection"
 """A grouping by the groups of the reader's `selection.Selection`."""
 _NAMED = "name = :span_name"
-_OF_THE_APP = f"""(tags IS NULL OR instr(tags, '"{JUDGE_TAG}"') = 0)"""
+OF_THE_APP = f"""(tags IS NULL OR instr(tags, '"{JUDGE_TAG}"') = 0)"""
 """The report on judges has the calls and costs of judges."""
 
 
@@ -429,7 +425,7 @@ class TrafficScope(NamedTuple):
             "start_ns < :until": self.until,
         }
         texts = [text for text, value in conditions.items() if value is not None]
-        return " AND ".join([_OF_THE_APP, *texts]), self._asdict()
+        return " AND ".join([OF_THE_APP, *texts]), self._asdict()
 
 
 def key_of(by: str) -> str:
@@ -898,6 +894,53 @@ def groups_of_selection(
     reading = TrafficReading(connection, scope, pricing)
     units = reading.by_trace(key_of(BY_SELECTION), BY_SELECTION, with_answers=True)
     return [sums.group(key, units[key]) for key, sums in reading.sums.items()]
+
+
+Hours: TypeAlias = "dict[int, dict[str, TrafficSums]]"
+"""Sums by the beginning of an hour, in nanoseconds since the epoch, and by name."""
+
+
+def by_hour(connection: sqlite3.Connection, since: int, until: int) -> tuple[Hours, Hours]:
+    """Sum up requests by name and calls of models by model, hour by hour.
+
+    Calls have the costs that were stored. What stands for traces that were left out counts with its
+    weight. Times are nanoseconds since the epoch.
+    """
+    requests: Hours = {}
+    calls: Hours = {}
+    sql = _by_hour_sql(read_by(connection, "spans", "spans_summed"))
+    with _long_lists(connection):
+        rows = connection.execute(sql, {"since": since, "until": until}).fetchall()
+    for hour, is_request, name, kind, model, error, chance, count, durations, *used in rows:
+        further, times = weight_of(chance) - 1, listed(durations)
+        known, input_tokens, output_tokens, cost, unpriced = used
+        for hours, key in ((requests, name), (calls, model or "-")):
+            if not (is_request if hours is requests else kind in _MODELS):
+                continue
+            sums = hours.setdefault(hour, {}).setdefault(key, TrafficSums())
+            sums.add_spans(count, error, count - len(times))
+            sums.durations.numbers += times
+            if further:
+                sums.further += count * further
+                sums.durations.further += [(took, further) for took in times]
+                if error is not None:
+                    sums.errors[error] += count * further
+            weighed = [each * (1 + further) for each in (known, input_tokens, output_tokens)]
+            usd = None if cost is None else cost * (1 + further)
+            sums.add_used((*weighed, 0, 0, 0, 0), usd, unpriced * (1 + further))
+    return requests, calls
+
+
+def _by_hour_sql(spans: str) -> str:
+    return f"""
+SELECT start_ns - start_ns % {HOUR_NS}, parent_id IS NULL, name, kind, model_name, error_type,
+  inclusion_probability, count(*), group_concat(CASE WHEN end_ns >= start_ns THEN {_TOOK} END),
+  count(input_tokens), total(input_tokens), total(output_tokens), sum(cost_usd),
+  count(*) FILTER (WHERE cost_usd IS NULL AND error_type IS NULL)
+FROM {spans}
+WHERE start_ns >= :since AND start_ns < :until AND (parent_id IS NULL OR {_CALL}) AND {OF_THE_APP}
+GROUP BY 1, 2, 3, 4, 5, 6, 7
+"""  # noqa: S608 - constants
 
 
 def from_the_future(connection: sqlite3.Connection, now_ns: int) -> int:

@@ -16,7 +16,6 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from llmeval_sdk.store.damage import why_unreadable
-from llmeval_sdk.store.hourly_traffic import HourlyTraffic
 from llmeval_sdk.viewer import (
     _comparisons,
     _labelling,
@@ -57,10 +56,6 @@ class Viewer(Guard):
     def first_page(self) -> str:
         """The path of the page to begin with: what needs review, or all traces if nothing does."""
         return "/review" if "/review" in self._site.menu.pages() else "/"
-
-    def begin(self) -> None:
-        """Begin to count the traffic, so that the first overview need not wait for it."""
-        _overview.begin(self._site)
 
     def close(self) -> None:
         """Close the store, and end the streams of open pages within a second."""
@@ -117,7 +112,7 @@ def build(
     inner = Starlette(routes=routes, exception_handlers=handlers)
     saved = SavedReportsBeside(readers, reports)
     inner.state.site = Site(
-        readers, Watch(readers), feedback, HourlyTraffic(), Background(),
+        readers, Watch(readers), feedback, Background(),
         Menu(readers, saved, labels=feedback), saved,
     )  # fmt: skip
     return Viewer(inner, token=token, hosts=hosts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,15 +15,16 @@ from llmeval_sdk.model import Evaluation
 from llmeval_sdk.offline.report.compare import MAX_TEXT, Comparison, RowPair, says, step_of
 from llmeval_sdk.offline.report.row import Row, texts
 from llmeval_sdk.offline.saved import OpenedReport, SavedReport, SavedReports, readable
+from llmeval_sdk.store.comparison import compare
 from llmeval_sdk.store.latest import latest_of_span
 from llmeval_sdk.store.reader import StoreReader, dimensions
 from llmeval_sdk.store.traces import outline_of, traces_like
-from llmeval_sdk.store.versions import compare, dimension
 from llmeval_sdk.viewer._render import Cell, MarkedText, cell_of, marked, page, where_of
 from llmeval_sdk.viewer._site import (
     WAIT_SECONDS,
     Background,
     BackgroundTask,
+    Readers,
     Site,
     StoppedError,
     counting_page,
@@ -101,27 +101,29 @@ def _evaluations(side: Detail) -> dict[str, Evaluation]:
 
 
 def show_versions(request: Request) -> Response:
-    """Answer with the comparison of each judge; the page says what cannot be compared, and why."""
-    wanted = request.query_params.get("by", "").strip()
-    baseline = request.query_params.get("baseline", "").strip() or None
+    """Answer with two groups of requests by each judge."""
+    wanted = {
+        name: request.query_params.get(name, "").strip() or None
+        for name in ("by", "baseline", "version")
+    }
+    readers: Readers = request.app.state.site.readers
     comparison, problem = None, ""
-    with request.app.state.site.readers.lend(where_of(request)) as reader:
-        known = reader.read(dimensions)
-        by = wanted or (known[0] if known else "")
-        if by:
+    with readers.lend() as reader:
+        known, state = reader.read(dimensions), reader.read(state_of)
+    by = wanted.pop("by") or (known[0] if known else "")
+    if by:
+        with readers.lend(where_of(request), by=by) as reader:
             try:
-                comparison = compare(
-                    reader, dimension(by), until_ns=time.time_ns() + 1, baseline=baseline
-                )
+                comparison = compare(reader, baseline=wanted["baseline"], version=wanted["version"])
             except ConfigurationError as error:
                 problem = str(error)
-        state = reader.read(state_of)
-    versions = sorted({name for pair in (comparison.compared if comparison else ())
-                       for name in (pair.baseline, pair.version)})  # fmt: skip
+    names: tuple[str, ...] = ()
+    if comparison is not None and comparison.baseline and comparison.version:
+        names = tuple(sorted((comparison.baseline, comparison.version, *comparison.others)))
     return page(
         request, "versions.html", 400 if problem else 200,
-        by=by, known=known, comparison=comparison, problem=problem, baseline=baseline,
-        versions=versions, state=state,
+        by=by, known=known, comparison=comparison, problem=problem, names=names, state=state,
+        **wanted,
     )  # fmt: skip
 
 

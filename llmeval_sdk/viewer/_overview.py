@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -15,29 +13,24 @@ from starlette.responses import Response
 
 from llmeval_sdk.model import HOUR_NS
 from llmeval_sdk.pipeline import runtime
-from llmeval_sdk.store.findings import findings_of
-from llmeval_sdk.store.hourly_traffic import HourlyTraffic, TrafficHour
-from llmeval_sdk.store.labels import FeedbackInPeriod, feedback_of_period
-from llmeval_sdk.store.losses import completeness, missing
+from llmeval_sdk.store.findings import Finding, findings_of
+from llmeval_sdk.store.labels import FeedbackInPeriod, PeriodFeedback, feedback_of_period
+from llmeval_sdk.store.losses import Completeness
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import RecentEvaluations
+from llmeval_sdk.store.traffic import (
+    Hours,
+    TrafficGroup,
+    TrafficScope,
+    TrafficSums,
+    by_hour,
+    completeness_of,
+)
 from llmeval_sdk.text.terminal import seconds
 from llmeval_sdk.viewer import _charts
 from llmeval_sdk.viewer._charts import Point, means_by_period, period_of
-from llmeval_sdk.viewer._render import money, page, where_of
-from llmeval_sdk.viewer._site import (
-    PATIENT_SECONDS,
-    WAIT_SECONDS,
-    BackgroundTask,
-    NoStoreError,
-    StoppedError,
-    counting_page,
-    state_of,
-)
-
-
-if TYPE_CHECKING:
-    from llmeval_sdk.viewer._site import Site
+from llmeval_sdk.viewer._render import money, page
+from llmeval_sdk.viewer._site import read_aside, state_of
 
 
 RANGES = {"24h": 24, "7d": 7 * 24, "30d": 30 * 24}
@@ -80,123 +73,121 @@ class Signs(NamedTuple):
         return replace(figure, value=value, before=before)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a period and the one before it hold."""
+
+    since_ns: int
+    requests: Hours
+    calls: Hours
+    scores: Sequence[tuple[str, float]]
+    feedback: PeriodFeedback
+    completeness: tuple[Completeness | None, Completeness | None]
+    """Of the period, and of the one before."""
+    findings: Sequence[Finding]
+
+
 def show(request: Request) -> Response:
     """Answer with the figures of a period, by the hour."""
     wanted = request.query_params.get("range", "24h")
     name = wanted if wanted in RANGES else "24h"
-    site, now = request.app.state.site, time.time_ns()
-    with site.readers.lend(where_of(request)) as reader:
-        traffic = _traffic(site, reader, now)
-        if isinstance(traffic, BackgroundTask):
-            return counting_page(request, "Overview", traffic)
-        scores = reader.read(lambda store: store.execute(_SCORES, {"most": MAX_SCORES}).fetchall())
-        length = RANGES[name] * HOUR_NS
-        until = now - now % HOUR_NS + HOUR_NS
-        since = until - length
-        feedback = reader.read(lambda store: feedback_of_period(store, since, until))
-        lacking = [
-            reader.read(partial(missing, since_ns=begin, until_ns=begin + length))
-            for begin in (since, since - length)
-        ]
-        if reader.selection is not None:  # of all requests, which its share is not about
-            lacking = [one and replace(one, traces=0) for one in lacking]
-        found = findings_of(reader, runtime.settings().store_max_bytes, now)
+    length = RANGES[name] * HOUR_NS
+    found = read_aside(request, "Overview", lambda reader: _read(reader, length), "spans")
+    if isinstance(found, Response):
+        return found
+    with request.app.state.site.readers.lend() as reader:
         state = reader.read(state_of)
-    requests, calls = (traffic.total(of, since, until) for of in ("requests", "calls"))
+    since = found.since_ns
+    requests, calls = (_by_name(of, since) for of in (found.requests, found.calls))
+    asked, paid = _sum(requests.values()), _sum(calls.values())
     asked_before, paid_before = (
-        _sum(traffic.total(of, since - length, since)) for of in ("requests", "calls")
+        _sum(_by_name(of, since - length, since).values()) for of in (found.requests, found.calls)
     )
-    asked, paid = _sum(requests), _sum(calls)
-    whole, whole_before = (
-        completeness(lost, of.stored, of.count, of.variance)
-        for lost, of in zip(lacking, (asked, asked_before), strict=True)
-    )
+    whole, whole_before = found.completeness
     signs = Signs(whole.sign if whole else "", whole_before.sign if whole_before else "")
     figures = _figures(asked, paid, asked_before, paid_before, signs)
     changed = [each for each in figures if each.change and abs(each.change) >= NOTABLE]
-    by_hour = traffic.by_hour("requests", since, until)
-    spent = traffic.by_hour("calls", since, until)
+    hourly, spent = (
+        {hour: _sum(names.values()) for hour, names in sorted(of.items()) if hour >= since}
+        for of in (found.requests, found.calls)
+    )
     charts = {
-        "Requests": _chart(by_hour, lambda hour: hour.count, whole=True),
-        "Failures": _chart(by_hour, lambda hour: hour.failed, whole=True),
-        "Latency p95, seconds": _chart(by_hour, lambda hour: hour.percentile(0.95)),
-        "Cost, US dollars": _chart(spent, lambda hour: hour.cost_usd),
+        "Requests": _chart(hourly, lambda hour: hour.count, whole=True),
+        "Failures": _chart(hourly, lambda hour: hour.failed, whole=True),
+        "Latency p95, seconds": _chart(hourly, lambda hour: _percentile(hour, "p95")),
+        "Cost, US dollars": _chart(spent, lambda hour: hour.cost_usd or 0.0),
     }
-    named = sorted(feedback.by_name, key=lambda each: (-each.count, each.name))
+    named = sorted(found.feedback.by_name, key=lambda each: (-each.count, each.name))
     return page(
         request, "overview.html", figures=figures, changed=changed,
         is_compared=any(each.before != NOTHING for each in figures), charts=charts,
-        requests=_rows(requests), calls=_rows(calls), scores=scores,
-        feedback=feedback, feedback_charts=[_with_chart(each) for each in named[:MAX_ROWS]],
+        requests=_rows(requests), calls=_rows(calls), scores=found.scores,
+        feedback=found.feedback, feedback_charts=[_with_chart(each) for each in named[:MAX_ROWS]],
         unshown=max(len(named) - MAX_ROWS, 0),
-        asked=asked.count, completeness=whole, ranges=tuple(RANGES), range=name, findings=found,
-        state=state,
+        asked=asked.count, completeness=whole, ranges=tuple(RANGES), range=name,
+        findings=found.findings, state=state,
     )  # fmt: skip
 
 
-def begin(site: Site) -> None:
-    """Begin to count the traffic of the store, if there is one."""
-    with suppress(NoStoreError, StoppedError), site.readers.lend() as reader:
-        _bring_up(site, reader, time.time_ns(), wait=0.0)
+def _read(reader: StoreReader, length: int) -> _Reading:
+    now = time.time_ns()
+    until = now - now % HOUR_NS + HOUR_NS
+    since = until - length
+    requests, calls = reader.read(lambda store: by_hour(store, since - length, until))
+    return _Reading(
+        since,
+        requests,
+        calls,
+        reader.read(lambda store: store.execute(_SCORES, {"most": MAX_SCORES}).fetchall()),
+        reader.read(lambda store: feedback_of_period(store, since, until)),
+        (
+            _completeness(reader, TrafficScope(since, until)),
+            _completeness(reader, TrafficScope(since - length, since)),
+        ),
+        findings_of(reader, runtime.settings().store_max_bytes, now),
+    )
 
 
-def _traffic(
-    site: Site, reader: StoreReader, now_ns: int
-) -> HourlyTraffic | BackgroundTask[None] | BackgroundTask[HourlyTraffic]:
-    """Return the traffic of the reader's requests, or the task that is still counting it.
-
-    That of all requests is kept up to date; that of a selection is counted once for it.
-    """
-    selection, location = reader.selection, reader.location
-    if selection is None:
-        return _bring_up(site, reader, now_ns) or site.traffic
-
-    def count(_: Callable[[int], None]) -> HourlyTraffic:
-        traffic = HourlyTraffic()
-        with StoreReader(location, seconds=PATIENT_SECONDS, selection=selection) as patient:
-            patient.read(lambda store: traffic.look(store, now_ns, location))
-        return traffic
-
-    task = site.background.start(("traffic", selection), count)
-    return task.result() if task.is_done(WAIT_SECONDS) else task
+def _completeness(reader: StoreReader, scope: TrafficScope) -> Completeness | None:
+    """Say how much of a period is stored; of selected requests nobody knows how many were lost."""
+    whole = reader.read(lambda store: completeness_of(store, scope))
+    if whole is None or reader.selection is None:
+        return whole
+    return Completeness(replace(whole.missing, traces=0), whole.stored, is_weighted=False)
 
 
-def _bring_up(
-    site: Site, reader: StoreReader, now_ns: int, wait: float = WAIT_SECONDS
-) -> BackgroundTask[None] | None:
-    """Take in what has arrived; return the task while the whole store is still being counted."""
-    location = reader.location
-    if site.traffic.has_read(location):
-        reader.read(lambda store: site.traffic.look(store, now_ns, location))
-        return None
-
-    def count(_: Callable[[int], None]) -> None:
-        with StoreReader(location, seconds=PATIENT_SECONDS) as patient:
-            patient.read(lambda store: site.traffic.look(store, now_ns, location))
-
-    spans = reader.read(lambda store: store.execute(_SPANS).fetchone()[0])
-    task = site.background.start(("traffic", location), count, total=spans, unit="spans")
-    if not task.is_done(wait):
-        return task
-    task.result()  # raises where counting failed, which must not look like no traffic
-    return None
+def _by_name(hours: Hours, since: int, until: int | None = None) -> dict[str, TrafficSums]:
+    summed: dict[str, TrafficSums] = {}
+    for hour, names in hours.items():
+        if since <= hour and (until is None or hour < until):
+            for name, part in names.items():
+                summed.setdefault(name, TrafficSums()).merge(part)
+    return summed
 
 
-def _sum(parts: Mapping[str, TrafficHour]) -> TrafficHour:
-    whole = TrafficHour()
-    for part in parts.values():
-        whole.add(part)
-    return whole
+def _sum(parts: Iterable[TrafficSums]) -> TrafficGroup:
+    whole = TrafficSums()
+    for part in parts:
+        whole.merge(part)
+    return whole.group(None, "")
+
+
+def _tokens(of: TrafficGroup) -> int:
+    return of.input_tokens + of.output_tokens
+
+
+def _percentile(of: TrafficGroup, name: str) -> float | None:
+    return None if of.latency_seconds is None else float(getattr(of.latency_seconds, name))
 
 
 def _figures(
-    requests: TrafficHour,
-    calls: TrafficHour,
-    before: TrafficHour,
-    paid: TrafficHour,
+    requests: TrafficGroup,
+    calls: TrafficGroup,
+    before: TrafficGroup,
+    paid: TrafficGroup,
     signs: Signs,
 ) -> list[Figure]:
-    def rate(of: TrafficHour) -> float | None:
+    def rate(of: TrafficGroup) -> float | None:
         return of.failed / of.count if of.count else None
 
     figures = [
@@ -204,16 +195,16 @@ def _figures(
         _figure("failed", rate(requests), rate(before), "{:.2%}".format, -1),
         *(
             _figure(
-                f"latency p{share}", requests.percentile(share / 100),
-                before.percentile(share / 100), lambda value: f"≈ {seconds(value)}", -1,
+                f"latency {name}", _percentile(requests, name), _percentile(before, name),
+                seconds, -1,
             )
-            for share in (50, 95, 99)
+            for name in ("p50", "p95", "p99")
         ),
     ]  # fmt: skip
     if calls.count or paid.count:
         figures += [
             _total("model calls", calls.count, paid.count, signs),
-            _total("tokens", calls.tokens, paid.tokens, signs),
+            _total("tokens", _tokens(calls), _tokens(paid), signs),
             _cost(calls, paid, signs),
         ]
     return [each for each in figures if (each.value, each.before) != (NOTHING, NOTHING)]
@@ -223,14 +214,14 @@ def _total(name: str, value: float, before: float, signs: Signs) -> Figure:
     return signs.put(_figure(name, value, before or None, "{:,.0f}".format, None))
 
 
-def _cost(calls: TrafficHour, before: TrafficHour, signs: Signs) -> Figure:
+def _cost(calls: TrafficGroup, before: TrafficGroup, signs: Signs) -> Figure:
     """Show what is known of the cost; where a call has none, nothing is compared with it."""
     texts = []
     for of in (calls, before):
-        known = f"{'≥ ' if of.unpriced else ''}{money(of.cost_usd)}"
-        texts.append(known if of.cost_usd or not of.unpriced else "unknown")
-    whole = _figure("cost", calls.cost_usd, before.cost_usd or None, money, -1)
-    if calls.unpriced or before.unpriced:
+        known = f"{'≥ ' if of.unpriced_calls else ''}{money(of.cost_usd or 0.0)}"
+        texts.append(known if of.cost_usd or not of.unpriced_calls else "unknown")
+    whole = _figure("cost", calls.cost_usd or 0.0, before.cost_usd or None, money, -1)
+    if calls.unpriced_calls or before.unpriced_calls:
         return Figure("cost", texts[0], texts[1] if before.count else NOTHING, None, None)
     return signs.put(whole)
 
@@ -246,8 +237,8 @@ def _figure(
 
 
 def _chart(
-    hours: Mapping[int, TrafficHour],
-    read: Callable[[TrafficHour], float | None],
+    hours: Mapping[int, TrafficGroup],
+    read: Callable[[TrafficGroup], float | None],
     *,
     whole: bool = False,
 ) -> Markup | None:
@@ -273,16 +264,15 @@ def _with_chart(feedback: FeedbackInPeriod) -> tuple[FeedbackInPeriod, Markup | 
     return feedback, _charts.drawn(draw, f"Mean over time: {feedback.name}")
 
 
-def _rows(parts: Mapping[str, TrafficHour]) -> list[tuple[str, TrafficHour, str]]:
-    ranked = sorted(parts.items(), key=lambda item: (-item[1].cost_usd, -item[1].count))
+def _rows(parts: Mapping[str, TrafficSums]) -> list[tuple[str, TrafficGroup, str]]:
+    groups = [part.group(name, "") for name, part in parts.items()]
+    groups.sort(key=lambda group: (-(group.cost_usd or 0.0), -group.count))
     rows = []
-    for name, part in ranked[:MAX_ROWS]:
-        p95 = part.percentile(0.95)
-        rows.append((name, part, NOTHING if p95 is None else f"≈ {seconds(p95)}"))
+    for group in groups[:MAX_ROWS]:
+        p95 = _percentile(group, "p95")
+        rows.append((group.key or "", group, NOTHING if p95 is None else seconds(p95)))
     return rows
 
-
-_SPANS = "SELECT ifnull(max(seq), 0) FROM spans"
 
 _SCORES = """
 WITH RECURSIVE names(name) AS (

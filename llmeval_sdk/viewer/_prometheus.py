@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -25,12 +26,11 @@ from starlette.responses import Response
 from llmeval_sdk import config
 from llmeval_sdk.evaluation import books
 from llmeval_sdk.evaluation.budget import Budget
-from llmeval_sdk.model import DAY_SECONDS
+from llmeval_sdk.model import DAY_SECONDS, JUDGE_TAG
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.statistics.reasons import STEPS
 from llmeval_sdk.store.files import Unusable, path_of
 from llmeval_sdk.store.findings import Finding, findings_of
-from llmeval_sdk.store.hourly_traffic import OTHER, HourlyTraffic, SpanFacts
 from llmeval_sdk.store.losses import losses
 from llmeval_sdk.store.populations import Population, SharedReadings, overall, populations
 from llmeval_sdk.store.reader import StoreReader
@@ -266,11 +266,61 @@ class FigureSource:
         return self._figures
 
 
+OTHER = "_OTHER"
+MAX_NEW = 200_000
+"""How many spans one scrape reads."""
 MAX_VALUES = 100
 """How many values a label has; the rest is ``_OTHER``, because each is a series of its own."""
 MAX_WEIGHT = 1_000
 """For how many one span may stand: twenty times what `overload` leaves out at most."""
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
+
+
+class SpanFacts(NamedTuple):
+    """The facts about one span that are counted."""
+
+    took_ns: int
+    name: str
+    kind: str | None
+    is_request: int
+    model: str | None
+    error: str | None
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    time_to_first_token: float | None
+    inclusion_probability: float | None
+
+
+class NewSpans:
+    """The spans of the app that arrive in a store after the first look at it."""
+
+    def __init__(self) -> None:
+        self._place: tuple[int, str] | None = None
+        """Up to which row the spans were read, and of which store."""
+
+    def expect(self, store: str) -> None:
+        """Note that a store does not exist yet: all that it will hold is new."""
+        self._place = self._place or (0, store)
+
+    def read(self, connection: sqlite3.Connection, store: str) -> list[SpanFacts]:
+        """Return what has arrived. ``store`` says which file it is: another one begins anew."""
+        last = connection.execute("SELECT ifnull(max(seq), 0) FROM spans").fetchone()[0]
+        if self._place is None or self._place[1] != store:
+            self._place = last, store
+            return []
+        # SQLite gives the numbers of the newest rows again after these were deleted.
+        rows = connection.execute(_NEW, (min(self._place[0], last), MAX_NEW)).fetchall()
+        self._place = (rows[-1][0] if rows else min(self._place[0], last)), store
+        return [SpanFacts(*row) for _, is_judges, *row in rows if not is_judges]
+
+
+_NEW = f"""
+SELECT seq, instr(ifnull(tags, ''), '"{JUDGE_TAG}"') > 0, end_ns - start_ns, name, kind,
+  parent_id IS NULL, model_name, error_type, input_tokens + 0, output_tokens + 0, cost_usd + 0.0,
+  time_to_first_token + 0.0, inclusion_probability + 0.0
+FROM spans WHERE seq > ? ORDER BY seq LIMIT ?
+"""  # noqa: S608 - constants
 
 
 class Metrics:
@@ -375,8 +425,7 @@ class Metrics:
 
 def metrics_page() -> Callable[[Request], Response]:
     """Return the page that shows the metrics, counted from the first time that it is asked for."""
-    traffic, metrics = HourlyTraffic(past=False), Metrics()
-    traffic.listen(metrics.count)
+    spans, metrics = NewSpans(), Metrics()
     source, scores = FigureSource(), ScoreGauges(metrics.registry)
     budget, one_scrape = BudgetGauges(metrics.registry), threading.Lock()
 
@@ -386,7 +435,8 @@ def metrics_page() -> Callable[[Request], Response]:
         with one_scrape:
             try:
                 with readers.lend() as reader:
-                    reader.read(lambda store: traffic.look(store, time.time_ns(), reader.location))
+                    for span in reader.read(lambda store: spans.read(store, reader.location)):
+                        metrics.count(span)
                     metrics.lose(reader.read(losses))
                     limit = runtime.settings().store_max_bytes
                     with suppress(sqlite3.Error):  # the counters of this page still count
@@ -396,7 +446,7 @@ def metrics_page() -> Callable[[Request], Response]:
             except NoStoreError as unread:
                 if str(unread):
                     raise
-                traffic.expect(str(readers.path))
+                spans.expect(str(readers.path))
             budget.show(readers.path)
             text = generate_latest(metrics.registry)
         return Response(text, media_type=CONTENT_TYPE_LATEST)

@@ -38,7 +38,6 @@ from llmeval_sdk.offline.saved import SavedReports
 from llmeval_sdk.pipeline import runtime
 from llmeval_sdk.store.files import path_of, refusal
 from llmeval_sdk.store.filters import read_filter
-from llmeval_sdk.store.hourly_traffic import HourlyTraffic
 from llmeval_sdk.store.reader import StoreReader, contents_of
 from llmeval_sdk.store.selection import Selection
 from llmeval_sdk.viewer._render import page, where_of
@@ -81,20 +80,21 @@ class Readers:
 
     @contextmanager
     def lend(
-        self, where: tuple[str, ...] = (), *, seconds: float | None = None
+        self, where: tuple[str, ...] = (), *, by: str | None = None, seconds: float | None = None
     ) -> Iterator[StoreReader]:
         """Lend a reader that nobody else uses meanwhile.
 
-        With conditions in ``where``, it knows the requests of which they hold, and no others. One
-        reading may take ``seconds``, by default `SECONDS`.
+        With conditions in ``where``, it knows the requests of which they hold, and no others; with
+        ``by`` they are in groups, as `Selection` makes them. One reading may take ``seconds``, by
+        default `SECONDS`.
 
         Raises:
             NoStoreError: there is no store, or it cannot be read.
-            HTTPException: a text is no condition.
+            HTTPException: a text is no condition or grouping.
         """
         file = self._file()
-        is_own = bool(where) or seconds is not None
-        selection = self._selected(file, where) if where else None
+        is_own = bool(where or by) or seconds is not None
+        selection = self._selected(file, where, by) if where or by else None
         reader = self._open(selection, seconds) if is_own else self._take(file)
         try:
             yield reader
@@ -109,16 +109,19 @@ class Readers:
         else:
             self._idle.put((file, reader))
 
-    def _selected(self, file: tuple[int, int], where: tuple[str, ...]) -> Selection:
+    def _selected(
+        self, file: tuple[int, int], where: tuple[str, ...], by: str | None = None
+    ) -> Selection:
         """Return a selection of requests, which are looked for again after a while."""
         with self._lock:
-            now, key = time.monotonic(), (file, where)
+            now, key = time.monotonic(), (file, where, by)
             for old, (found_at, _) in list(self._selections.items()):
                 if now - found_at > SELECTED_SECONDS:
                     del self._selections[old]  # its file goes once no reader has it
             if key not in self._selections:
                 try:
-                    self._selections[key] = now, Selection(read_filter(where))
+                    groups = () if by is None else (by,)
+                    self._selections[key] = now, Selection(read_filter(where), groups)
                 except ConfigurationError as error:
                     raise HTTPException(400, str(error)) from None
                 if len(self._selections) > MAX_SELECTIONS:
@@ -445,7 +448,7 @@ def read_aside(
 
     if not where:
         with site.readers.lend() as reader:
-            if reader.read(_count_of_evaluations) <= LARGE_STORE:
+            if reader.read(_count_of_rows) <= LARGE_STORE:
                 return read(reader)
     site.readers.check(where)
     key = (request.url.path, request.query_params.get("range"), site.readers.path, where)
@@ -456,9 +459,12 @@ def read_aside(
     return task.result()[1] if task.is_done(WAIT_SECONDS) else counting_page(request, title, task)
 
 
-def _count_of_evaluations(connection: sqlite3.Connection) -> int:
-    """Return how many evaluations were ever stored, which is there without counting."""
-    return int(connection.execute("SELECT ifnull(max(seq), 0) FROM main.evaluations").fetchone()[0])
+def _count_of_rows(connection: sqlite3.Connection) -> int:
+    """Return how many spans or evaluations were ever stored, which is there without counting."""
+    return max(
+        int(connection.execute(f"SELECT ifnull(max(seq), 0) FROM main.{table}").fetchone()[0])  # noqa: S608
+        for table in ("spans", "evaluations")
+    )
 
 
 def busy_page(request: Request, error: Exception) -> Response:
@@ -519,7 +525,6 @@ class Site:
     readers: Readers
     watch: Watch
     feedback: bool
-    traffic: HourlyTraffic
     background: Background
     menu: Menu
     reports: SavedReportsBeside

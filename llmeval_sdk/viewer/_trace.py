@@ -266,7 +266,7 @@ def _short(value: Any) -> str:
 def _sides(event: EvaluationEvent) -> tuple[str, str] | None:
     """Return the labels, ``yes`` or ``no``, for a thumb up and a thumb down on an evaluation.
 
-    ``yes`` always means a good outcome, even for a risk; `llmeval agreement` reads it the same way.
+    ``yes`` always means a good outcome, even for a risk; `llmeval judges` reads it the same way.
     """
     good = values.goodness_of(event.evaluation)
     if good is None:

@@ -33,7 +33,9 @@ def filled(store):
 
 
 def calibrate(llmeval, store, *options):
-    return llmeval("calibrate", "--evaluator", "extraction_risk", "--store", store.path, *options)
+    return llmeval(
+        "judges", "--calibrate", "--evaluator", "extraction_risk", "--store", store.path, *options
+    )
 
 
 def expected_wrong(llmeval, store):

@@ -43,8 +43,7 @@ COMMANDS = {
     "prune": ("--dry-run",),
     "backup": (),
     "accept": ("--field", "total"),
-    "agreement": ("--evaluator", "groundedness"),
-    "calibrate": ("--evaluator", "groundedness"),
+    "judges": ("--evaluator", "groundedness"),
     "watch": ("--once", "--alert", "groundedness<0.5"),
 }
 """The commands that end by themselves, with what each needs besides one hostile argument."""

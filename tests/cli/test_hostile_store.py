@@ -35,7 +35,7 @@ def visited(store):
 @pytest.mark.parametrize(
     "command",
     [
-        ("agreement", "--evaluator", "groundedness", "--feedback", "mood"),
+        ("judges", "--evaluator", "groundedness", "--feedback", "mood"),
         ("export",),
         ("export", "--format", "otlp"),
         ("report",),

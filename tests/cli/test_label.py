@@ -183,11 +183,13 @@ def test_labels_drawn_under_a_filter_correct_reports_with_it_and_no_others(label
     by_tenant = text("report", "--by", "tag:tenant")
     assert "people would say" in by_tenant
     assert left_out not in by_tenant
-    compared = llmeval("agreement", "--store", store.path, "--evaluator", JUDGE)
+    compared = llmeval("judges", "--store", store.path, "--evaluator", JUDGE)
     assert compared.returncode == 2
     assert "30 drawn from tag:tenant=acme alone" in " ".join(compared.stderr.split())
-    assert "30 labelled records" in text("agreement", "--evaluator", JUDGE, *ACME)
-    calibrated = llmeval("calibrate", "--store", store.path, "--evaluator", JUDGE, "--dry-run")
+    assert "30 labelled records" in text("judges", "--evaluator", JUDGE, *ACME)
+    calibrated = llmeval(
+        "judges", "--calibrate", "--store", store.path, "--evaluator", JUDGE, "--dry-run"
+    )
     assert "drawn from tag:tenant=acme alone" in " ".join(calibrated.stderr.split())
 
 
@@ -200,7 +202,7 @@ def test_labels_of_a_period_correct_reports_on_it_and_are_compared(label, store,
     assert "60 labels drawn from a part" in " ".join(llmeval("report", *where).stdout.split())
     of_period = llmeval("report", *where, "--since", "2025-12-01T00:00Z").stdout
     assert "people would say" in of_period
-    compared = llmeval("agreement", *where, "--evaluator", JUDGE).stdout
+    compared = llmeval("judges", *where, "--evaluator", JUDGE).stdout
     assert "60 labelled records" in compared
 
 

@@ -33,13 +33,47 @@ def test_help_is_as_wide_as_the_terminal(llmeval, command):
     assert all(line in wide.stdout for line in examples)
 
 
-def test_help_lists_the_commands_and_the_exit_codes(llmeval):
-    """``llmeval --help`` names every command."""
-    done = llmeval("--help")
-    assert done.returncode == 0
-    for command in cli.commands():
-        assert f"\n    {command} " in done.stdout
+def listed(done):
+    """Return the commands that a help lists."""
+    lines = (line for line in done.stdout.splitlines() if line.startswith("    "))
+    return {line.split()[0] for line in lines if line[4] != " "} - {"COMMAND"}
+
+
+def test_help_lists_the_commands_of_every_day_and_the_exit_codes(llmeval):
+    """``llmeval --help`` names twelve commands at most, and how to see the rest."""
+    for asking in ("--help", "-h"):
+        done = llmeval(asking)
+        assert done.returncode == 0
+        assert listed(done) == set(cli._DAILY) & set(cli.commands())
+        assert "--all" in done.stdout
+    assert len(cli._DAILY) == 12
     assert "0 success, 1 a finding such as a failed gate, 2 the command" in done.stdout
+
+
+def test_help_with_all_lists_every_command(llmeval):
+    """In either order."""
+    for asking in (("--help", "--all"), ("--all", "--help")):
+        done = llmeval(*asking)
+        assert done.returncode == 0
+        assert listed(done) == set(cli.commands())
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (
+            ("agreement", "labels of me.jsonl", "--risk"),
+            "llmeval judges 'labels of me.jsonl' --risk",
+        ),
+        (("calibrate", "--evaluator", "x"), "llmeval judges --calibrate --evaluator x"),
+        (("calibrate", "--help"), "llmeval judges --calibrate --help"),
+    ],
+)
+def test_a_command_of_before_prints_what_to_write(llmeval, before, now):
+    """The whole command, ready to be copied."""
+    done = llmeval(*before)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(f": {now}\n")
 
 
 def test_the_command_says_its_version(llmeval):

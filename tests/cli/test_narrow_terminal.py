@@ -114,10 +114,10 @@ COMMANDS = {
     "watch --once --alert groundedness<0.9 --alert latency_seconds.p95>2": ("groundedness<0.9",),
     "watch --once --alert error_rate>0.02 --alert thumbs<0.9": ("error_rate>0.02",),
     f"watch --once --alert {LONG}<0.9": (LONG,),
-    "agreement {labelled}": ("kappa", "labelled records"),
-    "compare --by model": (LONG, "none of its requests has a model"),
+    "judges {labelled}": ("kappa", "labelled records"),
+    "compare --by model": ("no request has a model",),
     "compare --by tag:release": (LONG, "r-2026-11-21-with-a-long-name"),
-    "calibrate {verdicts} --evaluator polite --dry-run": (
+    "judges {verdicts} --calibrate --evaluator polite --dry-run": (
         "labelled answers",
         "what its probabilities become",
     ),

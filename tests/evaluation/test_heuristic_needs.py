@@ -1,8 +1,6 @@
-"""A heuristic's needs mean the same as a judge's: online, offline, and for one that learns."""
+"""A heuristic's needs mean the same as a judge's, online and offline."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass, field
 
 import pytest
 
@@ -10,7 +8,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk import registry, testing
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation.scoring import Heuristics
-from llmeval_sdk.model import Chunk, Evaluation, Record
+from llmeval_sdk.model import Chunk, Record
 from llmeval_sdk.model.fields import CHUNK_TEXT
 
 
@@ -24,25 +22,6 @@ def reads_chunks():
 
     yield chunk_words
     registry.forget("chunk_words")
-
-
-@dataclass
-class Pupil:
-    """A heuristic that learns from records whose chunks have text."""
-
-    name: str = "pupil"
-    kind: str = "heuristic"
-    version: str = "1"
-    needs: tuple[str, ...] = (CHUNK_TEXT,)
-    inline: bool = False
-    automatic: bool = True
-    lessons: list[Record] = field(default_factory=list)
-
-    def evaluate(self, record):
-        return Evaluation(self.name, 1.0)
-
-    def learn(self, record):
-        self.lessons.append(record)
 
 
 WITH_TEXT = Record(retrieved_context=(Chunk("a slate roof"),))
@@ -69,15 +48,6 @@ def test_it_runs_neither_without_text_nor_without_chunks(reads_chunks):
 def test_a_record_without_metadata_is_not_read_for_it(reads_chunks):
     """The need of chunks' texts is one of what the app retrieves, so a bare call costs nothing."""
     assert not Heuristics([reads_chunks]).reads_anything
-
-
-def test_a_heuristic_that_learns_is_shown_only_records_that_meet_its_needs():
-    """A learner that needs text in chunks learns from those that have some, and raises nowhere."""
-    pupil = Pupil()
-    runner = Heuristics([pupil])
-    for record in (WITH_TEXT, ADDRESS_ONLY, Record()):
-        runner.learn(record)
-    assert pupil.lessons == [WITH_TEXT]
 
 
 def test_a_misspelt_need_names_the_nearest_one():

@@ -145,6 +145,16 @@ def test_another_version_of_the_score_accepts_nothing_and_says_so(tmp_path):
     assert "run again" in problems[0]
 
 
+def test_a_threshold_with_a_promise_on_average_accepts_nothing_and_says_so(tmp_path):
+    """0.1.0 saved such thresholds; what they promised is promised no longer."""
+    path = tmp_path / "llmeval.state"
+    acceptances.save(path, replace(TOTAL, promise="average"))
+    made, problems = decisions(path, scored(total=0.0))
+    assert made == ["refused"]
+    assert len(problems) == 1
+    assert "promise on average" in problems[0]
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -55,20 +55,6 @@ def test_fewer_than_fifty_labels_change_nothing():
     assert not calibrated([0.9] * 50, [0.0] * 50).is_identity
 
 
-def test_a_shape_that_two_numbers_cannot_follow_gets_a_map_from_many_labels():
-    """A judge that says little between .2 and .8 and is sure of nothing beyond."""
-    draw = random.Random(1)
-    said = [draw.random() for _ in range(3_000)]
-    true = [0.1 if p < 0.3 else 0.5 if p < 0.7 else 0.55 for p in said]
-    labels = [float(draw.random() < share) for share in true]
-    calibration = calibrated(said, labels)
-    assert 2 <= len(calibration.knots) <= 50
-    assert calibration(0.1) == pytest.approx(0.1, abs=0.05)
-    assert calibration(0.9) == pytest.approx(0.55, abs=0.06)
-    values = [calibration(step / 100) for step in range(101)]
-    assert values == sorted(values)
-
-
 @pytest.mark.parametrize("said", [[0.5] * 60, [0.0] * 60, [1.0] * 60])
 @pytest.mark.parametrize("label", [0.0, 1.0])
 def test_one_probability_for_all_and_one_label_for_all(said, label):

@@ -10,9 +10,7 @@ from llmeval_sdk.statistics import (
     Calibration,
     Estimate,
     Labelled,
-    Seen,
     calibrated,
-    confidence_sequence,
     corrected_mean,
     difference,
 )
@@ -66,24 +64,6 @@ def test_a_difference_keeps_the_asymmetry_of_its_parts():
     assert found.is_clear
 
 
-def test_a_running_interval_covers_at_every_look():
-    """Looked at after every fifty records, it leaves the mean out in few of 60 streams."""
-    missed = 0
-    for seed in range(60):
-        rng = random.Random(seed)
-        seen = []
-        for _ in range(40):
-            for _ in range(50):
-                judged = rng.random() < 0.3
-                seen.append(Seen(float(rng.random() < 0.8) if judged else None, 0.3))
-            found = confidence_sequence(seen, prediction=0.7, tightest=2_000)
-            if found is not None and not found.low <= 0.8 <= found.high:
-                missed += 1
-                break
-    assert missed <= 8
-    assert confidence_sequence(seen[:50]) is None
-
-
 def test_probabilities_are_calibrated_and_few_labels_change_nothing():
     """A judge that exaggerates is corrected by 500 labels; 49 leave it as it is."""
     rng = random.Random(3)
@@ -96,23 +76,3 @@ def test_probabilities_are_calibrated_and_few_labels_change_nothing():
     assert abs(fitted(1 / (1 + math.exp(-0.8))) - 0.5) < 0.08
     assert fitted.slope < 0.85
     assert calibrated(probabilities[:49], labels[:49]) == Calibration(labels=49)
-
-
-def test_a_running_interval_is_the_published_one():
-    """Waudby-Smith and others (2021), Theorem 2.2, narrowest at the size that was asked for."""
-    alpha = 0.05
-
-    def found(count, tightest=2_000):
-        seen = [Seen(1.0), Seen(0.0)] * (count // 2)
-        return confidence_sequence(seen, tightest=tightest, bounds=None)
-
-    widths = {}
-    for count in (200, 500, 2_000, 8_000, 20_000):
-        variance = 0.25
-        rate = (-2 * math.log(alpha) + math.log(-2 * math.log(alpha) + 1)) / (2_000 * variance)
-        grown = count * variance * rate + 1
-        half = math.sqrt(2 * grown / (count**2 * rate) * math.log(math.sqrt(grown) / alpha))
-        one = found(count)
-        assert (one.mean, one.low, one.high) == pytest.approx((0.5, 0.5 - half, 0.5 + half))
-        widths[count] = one.width * math.sqrt(count)
-    assert min(widths, key=widths.get) == 2_000

@@ -286,7 +286,7 @@ def test_what_a_filter_selects_can_be_deleted(path, tmp_path, capsys):
 IGNORED = {
     "rows of a file": ("evaluate", "rows.jsonl"),
     "named requests": ("dataset", "add", "golden", "1234abcd"),
-    "chances of all fields": ("calibrate", "--evaluator", "extraction_risk"),
+    "chances of all fields": ("judges", "--calibrate", "--evaluator", "extraction_risk"),
 }
 
 

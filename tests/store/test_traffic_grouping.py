@@ -11,9 +11,16 @@ import pytest
 from raw_store import RawStore
 
 from llmeval_sdk.judges.models.prices import Price
-from llmeval_sdk.model import JUDGE_TAG, Usage
+from llmeval_sdk.model import HOUR_NS, JUDGE_TAG, Usage
 from llmeval_sdk.store.reader import StoreReader
-from llmeval_sdk.store.traffic import Pricing, TrafficScope, traffic
+from llmeval_sdk.store.traffic import (
+    Pricing,
+    TrafficScope,
+    TrafficSums,
+    by_hour,
+    overall,
+    traffic,
+)
 
 
 SECOND = 1_000_000_000
@@ -246,6 +253,33 @@ def test_each_group_is_what_a_plain_loop_adds_up(store, by, span_name, anew):
             assert group.cost_usd == (None if mine.usd is None else pytest.approx(mine.usd))
         assert found.total.calls == sum(mine.calls for mine in expected.values())
         assert found.total.unpriced_calls == unpriced.total() + silent.total()
+
+
+def test_the_hours_of_a_period_add_up_to_its_traffic(store):
+    """What the viewer's overview shows by the hour is what `llmeval report` sums up."""
+    path, _, now = store
+    with closing(StoreReader(path)) as reader:
+        requests, calls = reader.read(lambda c: by_hour(c, 0, now + 10**6 * SECOND))
+        exact = reader.read(lambda c: traffic(c, by="model", pricing=Pricing()))
+        whole = reader.read(lambda c: overall(c, TrafficScope(), Pricing()))
+    assert all(hour % HOUR_NS == 0 for hour in (*requests, *calls))
+    asked, paid = TrafficSums(), {}
+    for names in requests.values():
+        for part in names.values():
+            asked.merge(part)
+    for names in calls.values():
+        for name, part in names.items():
+            paid.setdefault(name, TrafficSums()).merge(part)
+    asked = asked.group(None, "request")
+    assert (asked.count, asked.failed) == (whole.count, whole.failed)
+    assert asked.latency_seconds == whole.latency_seconds
+    assert paid.keys() == {group.key or "-" for group in exact.groups}
+    for group in exact.groups:
+        mine = paid[group.key or "-"].group(group.key, "call")
+        assert (mine.count, mine.failed, mine.calls) == (group.count, group.failed, group.calls)
+        assert mine.latency_seconds == group.latency_seconds
+        assert mine.input_tokens + mine.output_tokens == group.input_tokens + group.output_tokens
+        assert mine.cost_usd == (None if group.cost_usd is None else pytest.approx(group.cost_usd))
 
 
 def filled(path, rows):

@@ -204,8 +204,8 @@ def test_no_live_judge_is_paid_for_an_answer_that_holds_nothing(empty):
 
 
 @pytest.mark.parametrize("empty", [" ", float("nan"), {"value": None}, {"choices": []}], ids=repr)
-def test_a_comparison_of_versions_says_that_a_difference_may_be_hidden(path, empty, capsys):
-    """Judges never saw the requests whose answer holds nothing, so nothing is ruled out."""
+def test_a_comparison_of_versions_says_what_no_judge_could_see(path, empty, capsys):
+    """Judges never saw the requests whose answer holds nothing: their share is compared instead."""
     polite = llmeval.LLMJudge("polite", "Is this polite? {response}")
     llmeval.configure(
         store=str(path), exporters=["local"], llm=FakeLLM({"rating": "yes", "rationale": "fine"}),
@@ -220,7 +220,8 @@ def test_a_comparison_of_versions_says_that_a_difference_may_be_hidden(path, emp
     main(["compare", "--by", "tag:ver", "--store", str(path)])
     said = " ".join(capsys.readouterr().out.split())
     assert "50.0% of the requests of v2 got no answer" in said
-    assert "a difference of five points may be hidden" in said
+    assert "300 +0.500 [" in said
+    assert "left out" not in said  # the judge's own calls are no requests of the app
     assert "would have been seen" not in said
 
 

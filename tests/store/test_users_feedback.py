@@ -86,12 +86,12 @@ def test_feedback_under_the_name_of_a_judge_is_a_users_opinion(said, feedback):
 
 @pytest.mark.parametrize("judge", JUDGES)
 def test_a_command_counts_such_feedback_as_left_out(said, judge, tmp_path):
-    """`agreement` has nothing to compare, `calibrate` nothing to go by, and both say so."""
+    """There is nothing to compare and nothing to calibrate by, and the command says so."""
     with said() as reader:
         path = reader.location
-    for command in ("agreement", "calibrate"):
+    for command in (("judges",), ("judges", "--calibrate")):
         options = ("--evaluator", judge, "--feedback", judge, "--store", path)
-        done = run_command(command, *options, folder=tmp_path)
+        done = run_command(*command, *options, folder=tmp_path)
         assert done.returncode == 2, done.stdout
         assert "users choose what they rate" in " ".join(done.stderr.split())
 
@@ -110,7 +110,7 @@ def test_a_later_click_does_not_take_the_place_of_a_review(said, tmp_path):
         labels = reader.read(lambda c: labels_of(c, "groundedness"))
     assert [label.value for label in labels.values()] == [0.0] * 40
     options = ("--evaluator", "groundedness", "--feedback", "groundedness", "--store", path)
-    done = run_command("agreement", *options, "--json", folder=tmp_path)
+    done = run_command("judges", *options, "--json", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     compared = json.loads(done.stdout)
     assert compared["left_out"] == {"a user's click, and users choose what they rate": 40}

@@ -69,9 +69,7 @@ def test_labels_feed_the_agreement(store, site, capsys):
     for said in ("no", "no", "yes"):
         root = store.judged(verdict="no")
         site.post("/feedback", form(root, name="groundedness", value=said))
-    code = cli.main(
-        ["agreement", "--store", str(store.path), "--evaluator", "groundedness", "--json"]
-    )
+    code = cli.main(["judges", "--store", str(store.path), "--evaluator", "groundedness", "--json"])
     found = json.loads(capsys.readouterr().out)
     assert code == 0
     assert found["count"] == 3

@@ -39,7 +39,7 @@ GETS = {
     "/scores/groundedness": "where range",
     "/review": "where field skip last",
     "/label": "where judge labels skip span last",
-    "/versions": "where by baseline range",
+    "/versions": "where by baseline version range",
     "/overview": "where range",
     "/experiments": "sort a b",
     "/experiments/report": "name",

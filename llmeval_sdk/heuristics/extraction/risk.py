@@ -13,7 +13,7 @@ from importlib.resources import files
 from math import log1p, log2
 from operator import itemgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from llmeval_sdk.heuristics._reading import chunk_number, key, number, side
 from llmeval_sdk.heuristics.aggregated_confidence import (
@@ -31,7 +31,6 @@ from llmeval_sdk.heuristics.extraction._answer import (
     usual_document,
 )
 from llmeval_sdk.heuristics.extraction._fit import measure_fit
-from llmeval_sdk.heuristics.extraction._history import Histories
 from llmeval_sdk.heuristics.extraction._missed import Items, Missed, missed
 from llmeval_sdk.heuristics.extraction._sums import measure_sums
 from llmeval_sdk.model import Chunk, Evaluation, Extraction, Record
@@ -42,9 +41,7 @@ from llmeval_sdk.model.structure import (
     Fields,
     config_of,
     fields_of,
-    general_path,
     is_extraction,
-    is_structured,
     path_of_single,
     records_of_fields,
 )
@@ -58,15 +55,10 @@ from llmeval_sdk.text.extraction import (
     Reading,
     passages_of,
     read,
-    value_of,
     values_of,
 )
 from llmeval_sdk.text.labels import GROUPS
 from llmeval_sdk.text.values import FREE_FORM, abstained, items, normal, text_of
-
-
-if TYPE_CHECKING:
-    from llmeval_sdk.config import Settings
 
 
 # What the extractions say together: how many agree on the value, how surely, from where.
@@ -374,8 +366,6 @@ def shipped() -> RiskModel:
 def features(
     record: Record,
     reading: Reading,
-    histories: Histories | None,
-    name: str,
     *,
     elsewhere: bool = False,
     together: Mapping[str, float] = MappingProxyType({}),
@@ -399,7 +389,6 @@ def features(
         **together,
         **measure_fit(record, reading, fits=confidence.metadata.get("format_valid")),
         **_measure_place(record, reading),
-        **(histories.measure(name, reading) if histories is not None else {}),
     }
     if reading.stands_under_own:
         measured |= {"no_cue": 0.0, "rival_nearer": min(measured["rival_nearer"], 0.5)}
@@ -440,7 +429,6 @@ class ExtractionRisk:
     ``values_cut`` or ``passages_cut`` where not everything was read.
     """
 
-    histories: Histories | None = None
     weights: RiskModel | None = None
     """What takes the place of the shipped weights, for training."""
     kind: Literal["heuristic"] = "heuristic"
@@ -465,8 +453,6 @@ class ExtractionRisk:
         sources = sources_of(record) or ()
         among = _Sources(sources, asked_documents(record, sources))
         readings = _read_asked(record, among.asked, _Joined())
-        if self.histories is not None:
-            self.histories.remember(record, readings)
         if not readings:
             return Evaluation(NAME, None, NOT_CHECKED, _nothing_to_compare(record))
         if len(record.extractions or ()) < 2:  # else they are compared with each other
@@ -474,8 +460,7 @@ class ExtractionRisk:
             if reason is not None:
                 return Evaluation(NAME, None, NOT_CHECKED, reason)
             readings = [reading for reading in readings if reading.is_checked]
-        field = _field_of(record)
-        measured = [self._measure(record, reading, field, among) for reading in readings]
+        measured = [self._measure(record, reading, among) for reading in readings]
         worst = max(measured, key=lambda one: one.chance)
         metadata = worst.described()
         if len(measured) > 1:
@@ -490,20 +475,12 @@ class ExtractionRisk:
         self,
         record: Record,
         reading: Reading,
-        field: str,
         sources: _Sources,
         together: Mapping[str, float] = MappingProxyType({}),
     ) -> Measured:
         weights = self.weights or shipped()
         elsewhere = sources.elsewhere(reading)
-        vector = features(
-            record,
-            reading,
-            self.histories,
-            field,
-            elsewhere=elsewhere is not None,
-            together=together,
-        )
+        vector = features(record, reading, elsewhere=elsewhere is not None, together=together)
         chance, reasons = weights.weigh(vector)
         return Measured(reading, round(chance, 4), reasons, elsewhere)
 
@@ -540,16 +517,7 @@ class ExtractionRisk:
         among = _Sources(sources, asked)
         together = siblings([(one.path, values[0]) for one, _, values in readings])
         measured: list[tuple[str, Measured | Missed]] = [
-            (
-                one.path,
-                self._worst(
-                    f"{record.span_name or ''}/{general_path(one.path)[:100]}",
-                    single,
-                    values,
-                    among,
-                    said,
-                ),
-            )
+            (one.path, self._worst(single, values, among, said))
             for (one, single, values), said in zip(readings, together, strict=True)
         ]
         if empty:
@@ -579,41 +547,20 @@ class ExtractionRisk:
 
     def _worst(
         self,
-        field: str,
         record: Record,
         values: list[Reading],
         sources: _Sources,
         together: Mapping[str, float],
     ) -> Measured:
         """Return the value of a field that is most probably wrong."""
-        measured = [self._measure(record, value, field, sources, together) for value in values]
+        measured = [self._measure(record, value, sources, together) for value in values]
         return max(measured, key=lambda one: one.chance)
 
     __call__ = evaluate
 
-    def learn(self, record: Record, /) -> None:
-        """Count a record's value in its field's history. The worker calls it, once per record."""
-        if self.histories is None or is_structured(record):
-            return
-        field = _field_of(record)
-        if abstained(value_of(record)):
-            self.histories.learn(field, None)
-        readings = self.histories.recall(record)
-        if readings is None:
-            readings = read(record, most=1, with_rivals=False)
-        for reading in readings:
-            self.histories.learn(field, reading)
-
     def postponed(self, record: Record, /) -> bool:
         """Say whether the field's format is code of the app, which runs aside."""
         return runs_code(record)
-
-    def configured(self, settings: Settings) -> ExtractionRisk:
-        """Return it with the histories of this host, which stand beside the store."""
-        from llmeval_sdk.store.state import SharedText, StateFile, state_path
-
-        text = SharedText(StateFile(state_path(settings.store)), "extraction history")
-        return ExtractionRisk(Histories(text), self.weights)
 
 
 _SHOWN = 200
@@ -789,11 +736,6 @@ def _nothing_to_compare(record: Record) -> str:
     return "there is neither a passage nor a second extraction to compare the value with"
 
 
-def _field_of(record: Record) -> str:
-    """Return what a record's history goes by: the span's name and the field's."""
-    return f"{record.span_name or ''}/{config_of(record).get('name', '')!s:.100}"
-
-
 _GENERAL = ("free_form", "opposed", "crowded", "lone")
 """True of many values of a field: told only where nothing more telling raises the risk."""
 _WHY: Mapping[str, str] = {
@@ -843,12 +785,6 @@ _WHY: Mapping[str, str] = {
     "no_own_label": "it does not stand under the label of its field",
     "other_section": "another section is about the field",
     "foreign_section": "the heading above it has no word of the field",
-    "odd_shape": "values of this field usually look different",
-    "odd_label": "other words usually stand before values of this field",
-    "odd_place": "values of this field usually stand elsewhere",
-    "odd_words": "values of this field usually have other words",
-    "repeated": "the same value was given for many documents",
-    "usually_empty": "most documents have no value of this field",
 }
 _KIND_WORDS = {"line": "line of text", "text": "passage", "money": "amount", "url": "address"}
 

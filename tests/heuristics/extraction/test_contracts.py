@@ -145,7 +145,7 @@ def test_a_part_of_a_value_is_incomplete(name, value, text, whole):
     def measured(value):
         made = Record(value=value, field_config={"name": name}, retrieved_context=(Chunk(text),))
         (reading,) = read(made)
-        return risk.features(made, reading, None, name)["incomplete"]
+        return risk.features(made, reading)["incomplete"]
 
     assert (measured(value), measured(whole)) == (1.0, 0.0)
 
@@ -154,7 +154,7 @@ def test_a_figure_that_is_no_text_needs_no_unit():
     """A field of its own type holds the number of days alone."""
     made = Record(value=60, field_config={"name": "notice"}, retrieved_context=(Chunk("60 days"),))
     (reading,) = read(made)
-    assert risk.features(made, reading, None, "notice")["incomplete"] == 0
+    assert risk.features(made, reading)["incomplete"] == 0
 
 
 def test_what_came_along_from_the_next_sentence_is_told():
@@ -163,10 +163,10 @@ def test_what_came_along_from_the_next_sentence_is_told():
         "liability_limit", "$150,000 in damages.\n9. Governing Law. This Agreement is governed"
     )
     (reading,) = read(long)
-    assert risk.features(long, reading, None, "liability_limit")["overlong"] == 1
+    assert risk.features(long, reading)["overlong"] == 1
     short = asked("liability_limit", "$150,000 in damages")
     (reading,) = read(short)
-    assert risk.features(short, reading, None, "liability_limit")["overlong"] == 0
+    assert risk.features(short, reading)["overlong"] == 0
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ GOOD = Record(
 
 def features(record):
     (reading,) = read(record)
-    return risk.features(record, reading, None, "total")
+    return risk.features(record, reading)
 
 
 CASES = [

@@ -155,23 +155,36 @@ def test_a_format_that_is_code_of_the_app_runs_aside():
     assert not risk.postponed(dated("x", field_config={"name": "d", "format": "date"}))
 
 
-def test_at_once_and_in_the_background_it_knows_the_same_history():
-    """What the worker learnt counts for the score that an app asks for inside a span."""
-    from llmeval_sdk.pipeline import runtime
-
+def test_no_record_changes_the_score_of_another():
+    """The same value has the same chance after any number of other documents, live and offline."""
+    odd = {
+        "extractions": [{"value": "next week"}],
+        "retrieved_context": [{"content": "see the next week"}],
+        "value": "next week",
+    }
     with capture() as captured:
-        for _ in range(40):
+        for number in range(40):
             with llmeval.workflow("extract_field", request="total?"):
                 llmeval.annotate(
-                    extractions=[{"value": "9.00"}],
-                    retrieved_context=[{"content": "Total 9.00"}],
-                    value="9.00",
+                    extractions=[{"value": f"9.{number}"}],
+                    retrieved_context=[{"content": f"Total 9.{number}"}],
+                    value=f"9.{number}",
                 )
+        with llmeval.workflow("extract_field", request="total?"):
+            llmeval.annotate(**odd)
         captured.drain()
-        plan = runtime.pipeline().plan
-        at_once, planned = plan.find("extraction_risk"), plan.background.get("extraction_risk")
-    assert at_once is planned
-    assert at_once.histories._fields["extract_field/"].values == 40
+        *_, live = (
+            event.evaluation.value
+            for event in captured.evaluations
+            if event.evaluation.name == "extraction_risk"
+        )
+    record = Record(
+        request="total?",
+        extractions=(Extraction("next week"),),
+        retrieved_context=(Chunk("see the next week"),),
+        value="next week",
+    )
+    assert live == extraction_risk.evaluate(record).value
 
 
 def test_every_record_has_the_work_of_one_score_whatever_was_read_before():

@@ -3,17 +3,18 @@
 import time
 from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from viewer_store import Store
 
 from llmeval_sdk.model import HOUR_NS, Usage
 from llmeval_sdk.plugins.watch import look
-from llmeval_sdk.store import versions
 from llmeval_sdk.store.alert_state import AlertState, Bound
-from llmeval_sdk.store.populations import SharedReadings, overall
+from llmeval_sdk.store.populations import SharedReadings, by_group, overall
 from llmeval_sdk.store.reader import StoreReader
 from llmeval_sdk.store.scores import EvaluationScope, recent_evaluations
+from llmeval_sdk.store.selection import Selection
 from llmeval_sdk.store.sessions import stored_sessions
 from llmeval_sdk.store.span_lists import Query, list_page
 from llmeval_sdk.store.verdicts_by_hour import Wanted, hours
@@ -88,11 +89,13 @@ def test_the_examples_of_an_alarm_are_no_former_verdicts(reader):
 
 
 def test_versions_compare_sessions_that_count_once(reader):
-    def collected(connection):
-        return versions.collect(connection, "goal_reached", "tag:release", 0, 2**62)
-
-    (version,) = reader.read(collected).versions.values()
-    assert version.judged == 2
+    selection = Selection(by=("release",))
+    with (
+        closing(selection),
+        StoreReader(Path(reader.location), selection=selection) as grouped,
+    ):
+        measured = by_group(grouped, EvaluationScope(evaluator="goal_reached"), None)
+    assert [(one.group, one.funnel.scored) for one in measured] == [("1", 2)]
 
 
 def test_a_list_shows_a_session_by_the_verdict_that_counts(reader):

@@ -224,7 +224,7 @@ class HttpDecisions(HasClients[Clients], DecisionModel):
         prices: Own prices by model, as ``configure(prices=…)`` takes them; by default those of
             the environment.
         thresholds: By the name of the judge, the probability from which on a decision is `yes`:
-            ``{"groundedness": 0.4}``. Default: 0.5. ``llmeval agreement`` proposes one.
+            ``{"groundedness": 0.4}``. Default: 0.5. ``llmeval judges`` proposes one.
         budget: What decisions may use, beside the budget of the judges. Default: USD 1 a day and a
             million tokens a minute, over all processes of the host.
 

@@ -1,4 +1,4 @@
-"""``llmeval calibrate`` as a person calls it, and what ``agreement`` says of probabilities."""
+"""``llmeval judges --calibrate`` as a person calls it, and what is said of probabilities."""
 
 import json
 import math
@@ -53,7 +53,7 @@ def written(tmp_path):
 def test_a_biased_judge_is_calibrated(run, labels, written):
     """The file names the model that answered, and what it does on labels it did not see."""
     code, out, _ = run(
-        "calibrate", labels(rows(200, model="luna-1")), "--evaluator", "groundedness"
+        "judges", "--calibrate", labels(rows(200, model="luna-1")), "--evaluator", "groundedness"
     )
     fitted = written()["groundedness"]
     assert code == 0
@@ -66,7 +66,13 @@ def test_a_biased_judge_is_calibrated(run, labels, written):
 def test_a_dry_run_writes_nothing(run, labels, written):
     """It says what it would do."""
     code, out, _ = run(
-        "calibrate", labels(rows(200)), "--evaluator", "groundedness", "--dry-run", "--json"
+        "judges",
+        "--calibrate",
+        labels(rows(200)),
+        "--evaluator",
+        "groundedness",
+        "--dry-run",
+        "--json",
     )
     assert code == 0
     assert json.loads(out)["accepted"]
@@ -75,7 +81,7 @@ def test_a_dry_run_writes_nothing(run, labels, written):
 
 def test_few_labels_change_nothing_and_say_why(run, labels, written):
     """Exit code 1: there is no calibration."""
-    code, out, _ = run("calibrate", labels(rows(30)), "--evaluator", "groundedness")
+    code, out, _ = run("judges", "--calibrate", labels(rows(30)), "--evaluator", "groundedness")
     assert code == 1
     assert "30 labels are too few" in out
     assert written() == {}
@@ -84,11 +90,14 @@ def test_few_labels_change_nothing_and_say_why(run, labels, written):
 def test_answers_of_two_models_are_never_mixed(run, labels, written):
     """They do not err alike; one of them is chosen by name."""
     path = labels(rows(150, model="luna-1"), rows(80, 1, model="luna-2"))
-    code, _, err = run("calibrate", path, "--evaluator", "groundedness")
+    code, _, err = run("judges", "--calibrate", path, "--evaluator", "groundedness")
     assert code == 2
     assert "choose one with --model" in err
     assert written() == {}
-    assert run("calibrate", path, "--evaluator", "groundedness", "--model", "luna-1")[0] == 0
+    assert (
+        run("judges", "--calibrate", path, "--evaluator", "groundedness", "--model", "luna-1")[0]
+        == 0
+    )
     assert written()["groundedness"].calibration.labels == 150
 
 
@@ -96,16 +105,16 @@ def test_a_calibration_is_taken_out_again(run, labels, written):
     """The others stay."""
     path = labels(rows(200))
     for name in ("groundedness", "safety"):
-        run("calibrate", path, "--evaluator", name)
-    assert run("calibrate", "--evaluator", "safety", "--remove")[0] == 0
+        run("judges", "--calibrate", path, "--evaluator", name)
+    assert run("judges", "--calibrate", "--evaluator", "safety", "--remove")[0] == 0
     assert list(written()) == ["groundedness"]
-    assert run("calibrate", "--evaluator", "safety", "--remove")[0] == 2
+    assert run("judges", "--calibrate", "--evaluator", "safety", "--remove")[0] == 2
 
 
 def test_ratings_without_a_probability_cannot_be_calibrated(run, labels):
     """The error says what could."""
     path = labels([{"label": "yes", "rating": "no"}] * 60)
-    code, _, err = run("calibrate", path, "--evaluator", "groundedness")
+    code, _, err = run("judges", "--calibrate", path, "--evaluator", "groundedness")
     assert code == 2
     assert "LLMEVAL_DECISION_MODEL" in err
 
@@ -127,7 +136,9 @@ def record(count, **feedback):
 def test_labels_in_the_store_serve_as_well(run, written):
     """The probability beside each is the one that the judge gave to that span."""
     record(120, label="people", source="review")
-    code, out, err = run("calibrate", "--evaluator", "groundedness", "--feedback", "people")
+    code, out, err = run(
+        "judges", "--calibrate", "--evaluator", "groundedness", "--feedback", "people"
+    )
     assert (code, err) == (0, "")
     assert "120 labelled answers" in out
     assert written()["groundedness"].calibration.labels == 120
@@ -136,7 +147,7 @@ def test_labels_in_the_store_serve_as_well(run, written):
 def test_users_clicks_calibrate_nothing(run, written):
     """They choose what they rate, so what they click says nothing of all answers."""
     record(60, label="groundedness", metadata={"source": "user"})
-    code, _, err = run("calibrate", "--evaluator", "groundedness")
+    code, _, err = run("judges", "--calibrate", "--evaluator", "groundedness")
     assert code == 2
     assert "60 a user's click" in err
     assert written() == {}
@@ -145,7 +156,7 @@ def test_users_clicks_calibrate_nothing(run, written):
 def test_labels_that_run_against_the_judge_are_refused(run, labels, written):
     """A map that falls would turn good into bad; the labels probably mean the opposite."""
     turned = [{**row, "label": "no" if row["label"] == "yes" else "yes"} for row in rows(200)]
-    code, out, _ = run("calibrate", labels(turned), "--evaluator", "groundedness")
+    code, out, _ = run("judges", "--calibrate", labels(turned), "--evaluator", "groundedness")
     assert code == 1
     assert "run against the judge" in out
     assert written() == {}
@@ -154,7 +165,9 @@ def test_labels_that_run_against_the_judge_are_refused(run, labels, written):
 def test_a_models_name_cannot_steer_the_terminal(run, labels):
     """It is what a server calls itself."""
     name = "\x1b]0;pwn\x07\x1b[31mluna"
-    out = run("calibrate", labels(rows(200, model=name)), "--evaluator", "groundedness")[1]
+    out = run(
+        "judges", "--calibrate", labels(rows(200, model=name)), "--evaluator", "groundedness"
+    )[1]
     assert "luna" in out
     assert "\x1b" not in out
 
@@ -162,12 +175,12 @@ def test_a_models_name_cannot_steer_the_terminal(run, labels):
 def test_agreement_says_how_far_probabilities_can_be_believed(run, labels):
     """Brier score, calibration error beside its floor, and what each threshold catches."""
     path = labels(rows(200))
-    code, out, _ = run("agreement", path, "--catch", "0.8")
+    code, out, _ = run("judges", path, "--catch", "0.8")
     assert code == 0
     assert "Brier score" in out
     assert "where a perfect judge would show" in out
     assert "Failures caught below a threshold" in out
-    believed = json.loads(run("agreement", path, "--catch", "0.8", "--json")[1])["probabilities"]
+    believed = json.loads(run("judges", path, "--catch", "0.8", "--json")[1])["probabilities"]
     assert believed["proposed"]["recall"] >= 0.8
     assert believed["reliability"]["calibration_error"] > believed["reliability"]["floor"]
 
@@ -175,6 +188,6 @@ def test_agreement_says_how_far_probabilities_can_be_believed(run, labels):
 def test_agreement_of_plain_ratings_says_nothing_of_probabilities(run, labels):
     """A word has none."""
     path = labels([{"label": "yes", "rating": "yes"}] * 30)
-    assert "Brier" not in run("agreement", path)[1]
-    assert json.loads(run("agreement", path, "--json")[1])["probabilities"] is None
-    assert run("agreement", path, "--catch", "0")[0] == 2
+    assert "Brier" not in run("judges", path)[1]
+    assert json.loads(run("judges", path, "--json")[1])["probabilities"] is None
+    assert run("judges", path, "--catch", "0")[0] == 2

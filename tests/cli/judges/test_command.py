@@ -1,4 +1,4 @@
-"""``llmeval agreement`` on files and on the store, as a person calls it."""
+"""``llmeval judges`` on files and on the store, as a person calls it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(capsys):
     """Run the command; returns its exit code and what it printed."""
 
     def call(*args):
-        code = main(["agreement", *map(str, args)])
+        code = main(["judges", *map(str, args)])
         told = capsys.readouterr()
         return code, told.out, told.err
 
@@ -304,3 +304,90 @@ def test_make_judge_quality_runs_end_to_end(tmp_path, monkeypatch, capsys):
     assert "40 labelled records, extraction_correctness against people" in told.out
     assert "NO MODEL" in told.out
     assert "recall of no" in told.out
+
+
+def right(count, wrong=0):
+    """Rows of which a judge has all right but some."""
+    return [
+        {"request_id": f"r{n}", "label": "yes" if n % 2 else "no",
+         "rating": "yes" if bool(n % 2) != (n < wrong) else "no"}
+        for n in range(count)
+    ]  # fmt: skip
+
+
+def test_a_limit_is_met_by_the_lower_end_of_the_interval(run, labelled):
+    """Ninety-five of a hundred prove 0.88 and not 0.9; the sentence says where the interval begins."""
+    rows = labelled(right(100, wrong=5))
+    assert run(rows, "--fail-under", "accuracy=0.88", "--fail-under", "kappa=0.7")[0] == 0
+    code, out, _ = run(rows, "--fail-under", "accuracy=0.9")
+    assert code == 1
+    assert (
+        "FAILED: the evaluator: accuracy: its interval begins at 0.888, which is below 0.9" in out
+    )
+
+
+def test_few_labels_meet_no_limit(run, labelled):
+    """Twenty that all agree prove 0.83; nineteen prove nothing."""
+    assert run(labelled(right(20)), "--fail-under", "accuracy=0.9")[0] == 1
+    assert run(labelled(right(20)), "--fail-under", "accuracy=0.8")[0] == 0
+    code, out, _ = run(labelled(right(19)), "--fail-under", "accuracy=0.5")
+    assert code == 1
+    assert "fewer than 20 rows, so that nothing shows that it is 0.500" in " ".join(out.split())
+
+
+def test_a_judge_that_says_yes_to_all_fails_the_limit_of_kappa(run, labelled):
+    """Where nearly all is good, its accuracy is high."""
+    rows = labelled([{"label": "no" if n < 10 else "yes", "rating": "yes"} for n in range(300)])
+    assert run(rows, "--fail-under", "accuracy=0.9")[0] == 0
+    assert run(rows, "--fail-under", "kappa=0.1")[0] == 1
+
+
+def test_agreement_that_fell_since_a_saved_report_fails(run, labelled, tmp_path):
+    """The same labels and ratings pass, and better ones; one more mistake does not."""
+    saved = tmp_path / "agreed.json"
+    saved.write_text(run(labelled(right(200, wrong=10)), "--json")[1])
+    for wrong, expected in ((10, 0), (5, 0), (11, 1), (40, 1)):
+        code, out, _ = run(labelled(right(200, wrong=wrong)), "--compare", saved, "--json")
+        assert code == expected, wrong
+        assert bool(json.loads(out)["missed"]) is bool(expected)
+    out = " ".join(run(labelled(right(200, wrong=40)), "--compare", saved)[1].split())
+    assert "accuracy fell: its interval begins at 0.739, and began at 0.910 in the saved" in out
+    assert "kappa fell" in out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "null",
+        "{}",
+        '{"estimates": {}}',
+        "[" * 100_000,
+        '{"estimates": {"accuracy": 1}}',
+        '{"evaluator": "safety", "estimates": {}}',
+        '{"estimates": {"accuracy": {"low": NaN}, "kappa": {"low": null}}}',
+    ],
+)
+def test_what_is_no_saved_report_is_said(run, labelled, tmp_path, text):
+    """Nothing passes for want of something to compare with."""
+    saved = tmp_path / "agreed.json"
+    saved.write_text(text)
+    code, _, err = run(labelled(right(40)), "--compare", saved)
+    assert code == 2
+    assert "is no report of `llmeval judges --json`" in err
+    assert run(labelled(right(40)), "--compare", tmp_path / "nowhere")[0] == 2
+
+
+def test_limits_that_nobody_can_mean_are_refused(run, labelled):
+    """A figure that is none, a number that is none, and options that go with others."""
+    rows = labelled(right(40))
+    for limit in ("accuracy", "accuracy=x", "mood=0.5", "kappa=nan", "kappa=7"):
+        with pytest.raises(SystemExit) as ended:
+            run(rows, "--fail-under", limit)
+        assert ended.value.code == 2
+    for options in (
+        ("--remove",), ("--dry-run",), ("--calibrate",),
+        ("--calibrate", "--evaluator", "x", "--fail-under", "kappa=0.5"),
+    ):  # fmt: skip
+        assert run(rows, *options)[0] == 2

@@ -1,4 +1,4 @@
-"""``llmeval agreement``: how far a judge or heuristic agrees with people."""
+"""``llmeval judges``: how far judges and heuristics agree with people, and their calibration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from llmeval_sdk.cli import Commands
-from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, open_store
+from llmeval_sdk.cli.options import Help, add_json, add_store, add_where, checked, open_store
 from llmeval_sdk.cli.output import heading, say_json, say_wrapped, table
 from llmeval_sdk.errors import ConfigurationError, DataError
 from llmeval_sdk.model import Evaluation, Usage, is_stand_in, total_usage, values
@@ -25,8 +25,6 @@ from llmeval_sdk.text.terminal import printable
 if TYPE_CHECKING:
     from llmeval_sdk.offline.agreement import Agreement, AgreementFigure, Pair
 
-
-# Where ``llmeval agreement`` gets its pairs: labelled rows of a file, or feedback in the store.
 
 MAX_LABELS = 256 << 20
 """Bytes of a file with labelled rows, which is read as a whole."""
@@ -63,15 +61,6 @@ class LabelledRecords:
             return True
         self.left_out[verdict.error.type if verdict.error else "not applicable"] += 1
         return False
-
-
-def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add ``FILE`` and ``--store``, from either of which labels are read."""
-    parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="labelled rows; without it the store is read"
-    )
-    add_store(parser)
-    add_where(parser)
 
 
 def labelled(
@@ -294,15 +283,30 @@ users of the app sent under the evaluator's own name does not: a label of it is 
 submit_feedback(source="review"), by `llmeval label` or in the viewer.
 
 examples:
-  llmeval agreement labels.jsonl --evaluator groundedness --model gpt-4o
-  llmeval agreement labels.jsonl --evaluator groundedness,correctness --sample 200
-  llmeval agreement --evaluator groundedness --feedback thumbs
+  llmeval judges labels.jsonl --evaluator groundedness --model gpt-4o
+  llmeval judges labels.jsonl --evaluator groundedness --fail-under kappa=0.6
+  llmeval judges labels.jsonl --evaluator groundedness --json > agreed.json
+  llmeval judges labels.jsonl --evaluator groundedness --compare agreed.json
+  llmeval judges --evaluator groundedness --calibrate
 
 With --evaluator and FILE, the command also shows what the judgements cost. Nobody knows
 how good a built-in judge is with your model on your data until you have run this.
 
-Intervals hold 95 % of a paired bootstrap. Kappa is 0 for agreement by chance and 1 for
-full agreement.
+The interval of the accuracy is Wilson's; the others hold 95 % of a paired bootstrap. Kappa
+is 0 for agreement by chance and 1 for full agreement: a judge that says yes to all has a
+high accuracy where most is good, and a kappa of 0.
+
+--calibrate fits a correction to the probabilities of a decision model, so that of what gets
+0.8, people call about 80 % good. FILE then has the `probability` that was given, and the
+`model` that answered. The correction is written beside the store, and applied within half a
+minute: to this judge, in this version, asking exactly this model. It takes 50 labels, and is
+kept only if it makes the mean log loss smaller on labels that it was not fitted to. For
+extraction_risk, the chances of an error are moved to the app's own rate of errors, by the
+labels of `llmeval label --for accept`. `report --by field` and the page Review show the
+moved chances; stored scores and thresholds stay as they are.
+
+Exit codes: 0 the judge agrees as it should, or is calibrated; 1 a limit was missed, agreement
+fell, or the labels give no calibration; 2 the command could not run.
 """
 
 _ORDER = ("accuracy", "kappa", "precision", "recall", "f1", "auroc")
@@ -311,15 +315,19 @@ _ORDER = ("accuracy", "kappa", "precision", "recall", "f1", "auroc")
 def add(subparsers: Commands) -> None:
     """Declare the command."""
     parser = subparsers.add_parser(
-        "agreement",
-        help="compare a judge or heuristic with human labels",
+        "judges",
+        help="compare judges with people's labels, and calibrate them",
         description="Compare the scores of a judge or heuristic with the labels of people. The "
         "command shows Cohen's kappa, precision, recall, F1 and AUROC with their intervals, and "
         "the records on which the two differ.",
         epilog=_EPILOG,
         formatter_class=Help,
     )
-    add_source(parser)
+    parser.add_argument(
+        "file", nargs="?", metavar="FILE", help="labelled rows; without it the store is read"
+    )
+    add_store(parser)
+    add_where(parser)
     parser.add_argument(
         "--evaluator",
         metavar="NAME",
@@ -329,7 +337,10 @@ def add(subparsers: Commands) -> None:
         "--feedback", metavar="NAME", help="the name of the feedback, if the store has several"
     )
     parser.add_argument(
-        "--model", metavar="NAME", help="the judge model (default: LLMEVAL_JUDGE_MODEL)"
+        "--model",
+        metavar="NAME",
+        help="the judge model (default: LLMEVAL_JUDGE_MODEL); with "
+        "--calibrate, the model whose answers are used, where several answered",
     )
     parser.add_argument(
         "--sample",
@@ -371,6 +382,28 @@ def add(subparsers: Commands) -> None:
     parser.add_argument(
         "--show", type=int, default=10, metavar="N", help="list N disagreements (default: 10)"
     )
+    gate = parser.add_argument_group("a gate for CI")
+    gate.add_argument(
+        "--fail-under", action="append", type=checked(_limit), default=[], metavar="FIGURE=NUMBER",
+        help="exit with 1 if the lower end of this figure's interval is below the number, such as "
+        "accuracy=0.8 or kappa=0.6; may be repeated",
+    )  # fmt: skip
+    gate.add_argument(
+        "--compare", metavar="FILE",
+        help="exit with 1 if the lower end of the accuracy or kappa fell since this report, which "
+        "--json printed",
+    )  # fmt: skip
+    calibration = parser.add_argument_group("calibration")
+    calibration.add_argument(
+        "--calibrate", action="store_true",
+        help="correct the probabilities of the judge by the labels, and write the correction",
+    )  # fmt: skip
+    calibration.add_argument(
+        "--dry-run", action="store_true", help="with --calibrate: write nothing"
+    )
+    calibration.add_argument(
+        "--remove", action="store_true", help="with --calibrate: remove the judge's calibration"
+    )
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -379,22 +412,92 @@ def run(args: argparse.Namespace) -> int:
     """Print the comparison, one after the other where several evaluators are named."""
     from llmeval_sdk.offline.agreement import agreement
 
+    if args.calibrate:
+        from llmeval_sdk.cli import calibrate
+
+        return calibrate.run(args)
+    if args.remove or args.dry_run:
+        raise ConfigurationError("--remove and --dry-run are about a calibration: add --calibrate")
     if args.sample is not None and args.sample < 1:
         raise ConfigurationError("--sample must be a number of rows, at least 1")
     if not 0 < args.catch <= 1:
         raise ConfigurationError("--catch must be a share of the failures, above 0 and at most 1")
     names = [name.strip() for name in (args.evaluator or "").split(",") if name.strip()]
-    told = {}
+    reports = {}
     for name in names or [None]:
+        before = {} if args.compare is None else _lower_ends(args.compare, name)
         collected = labelled(args, name)
         found = agreement(collected.pairs, positive=args.positive)
-        if args.json:
-            told[name or ""] = _plain(found, collected, args)
-        else:
+        missed = list(_missed(found, args.fail_under, before))
+        reports[name or ""] = {
+            "evaluator": name,
+            **_plain(found, collected, args),
+            "missed": missed,
+        }
+        if not args.json:
             _print(name, found, collected, args)
+            for sentence in missed:
+                say_wrapped(f"FAILED: {name or 'the evaluator'}: {sentence}")
     if args.json:
-        say_json(told if len(names) > 1 else next(iter(told.values())))
-    return 0
+        say_json(reports if len(names) > 1 else next(iter(reports.values())))
+    return int(any(report["missed"] for report in reports.values()))
+
+
+def _limit(text: str) -> tuple[str, float]:
+    figure, _, number = text.partition("=")
+    if figure not in _ORDER:
+        raise ConfigurationError(f"{text!r} names no figure: expected one of {', '.join(_ORDER)}")
+    limit = float(number)
+    if not -1 <= limit <= 1:
+        raise ConfigurationError(f"{text!r} has no limit from -1 to 1")
+    return figure, limit
+
+
+AGREEMENT = ("accuracy", "kappa")
+"""The figures of agreement, which must not fall."""
+
+
+def _lower_ends(file: str, name: str | None) -> dict[str, float]:
+    """Return the lower ends of the figures of agreement in a saved report on an evaluator."""
+    from llmeval_sdk.offline.data.source import read_json
+
+    try:
+        saved = read_json(read_file(file, most=MAX_LABELS))
+        report = saved if "estimates" in saved else saved[name]
+        if report.get("evaluator") != name:
+            raise ValueError(f"it is on {report.get('evaluator')!r:.80}")  # noqa: TRY301
+        ends = {figure: report["estimates"][figure]["low"] for figure in AGREEMENT}
+        known = {figure: float(low) for figure, low in ends.items() if low is not None}
+        if not all(-1 <= low <= 1 for low in known.values()):
+            raise ValueError("its intervals do not lie in -1..1")  # noqa: TRY301
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigurationError(
+            f"{file} is no report of `llmeval judges --json` on {name or 'the evaluator'}:"
+            f" {type(error).__name__}: {error}"
+        ) from None
+    if not known:
+        raise ConfigurationError(f"{file} has no interval, so that nothing can be compared with it")
+    return known
+
+
+def _missed(
+    found: Agreement, limits: Sequence[tuple[str, float]], before: Mapping[str, float]
+) -> Iterator[str]:
+    """Say which limits are missed, and what fell since a saved report."""
+    for limits_of, is_saved in ((limits, False), (before.items(), True)):
+        for figure, limit in limits_of:
+            estimate = found.estimates[figure]
+            if estimate.low is None:
+                yield f"{figure}: {estimate.why}, so that nothing shows that it is {limit:.3f}"
+            elif estimate.low < limit and is_saved:
+                yield (
+                    f"{figure} fell: its interval begins at {estimate.low:.3f}, and began at"
+                    f" {limit:.3f} in the saved report"
+                )
+            elif estimate.low < limit:
+                yield (
+                    f"{figure}: its interval begins at {estimate.low:.3f}, which is below {limit:g}"
+                )
 
 
 def _plain(
