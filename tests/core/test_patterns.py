@@ -43,7 +43,7 @@ MADE = {
         _secrets._behind(beginning, has_signs=True)
         for beginning in (" ", _secrets._ESCAPED + _secrets._ESCAPE_ENDS)
     ],
-    "exporters/_secrets.py:_behind_end": lambda: map(_secrets._behind_end, ":="),
+    "exporters/_secrets.py:_behind_end": lambda: [_secrets._behind_end()],
     "exporters/_secrets.py:_token_bytes": lambda: [_secrets._token_bytes()],
     "exporters/_secrets.py:_compiled": lambda: [
         _secrets._compiled(p, is_text=True) for _, p, _ in _secrets.MARKED
