@@ -48,6 +48,7 @@ MADE = {
     "exporters/_secrets.py:_compiled": lambda: [
         _secrets._compiled(p, is_text=True) for _, p, _ in _secrets.MARKED
     ],
+    "exporters/_secrets.py:_ESCAPES_IN_BYTES": _secrets._ESCAPES_IN_BYTES.values,
     "exporters/_secrets.py:_first_parts": lambda: [_secrets._first_parts()],
     "exporters/_secrets.py:_named": lambda: map(_secrets._named, ":="),
     "exporters/_secrets.py:_value": lambda: map(
