@@ -36,11 +36,12 @@ MADE = {
         _secrets._behind(beginning, has_signs=True)
         for beginning in (" ", _secrets._ESCAPED + _secrets._ESCAPE_ENDS)
     ],
-    "exporters/_secrets.py:_behind_end": lambda: map(_secrets._behind_end, ":="),
+    "exporters/_secrets.py:_behind_end": lambda: [_secrets._behind_end()],
     "exporters/_secrets.py:_token_bytes": lambda: [_secrets._token_bytes()],
     "exporters/_secrets.py:_compiled": lambda: [
         _secrets._compiled(p, is_text=True) for _, p, _ in _secrets.MARKED
     ],
+    "exporters/_secrets.py:_ESCAPES_IN_BYTES": _secrets._ESCAPES_IN_BYTES.values,
     "exporters/_secrets.py:_first_parts": lambda: [_secrets._first_parts()],
     "exporters/_secrets.py:_named": lambda: map(_secrets._named, ":="),
     "exporters/_secrets.py:_value": lambda: map(
