@@ -90,7 +90,8 @@ def _show(comparison: Comparison) -> None:
             printable(comparison.version or ""),
             printable(comparison.baseline or ""),
         )
-        heading(f"{version} beside {baseline}, by {printable(comparison.by)}, over all traffic")
+        heading(f"By {printable(comparison.by)}, over all traffic")
+        say_wrapped(f"{version} beside {baseline}")
         titles = ("judge", baseline, "judged", version, "judged", "difference (95 %)", "")
         table(titles, [_row(each) for each in comparison.compared], numbers="judged")
     elif comparison.version is not None:

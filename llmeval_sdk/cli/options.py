@@ -168,7 +168,7 @@ def open_store(
             if warning := reader.read(lambda store: may_lack(store, selection)):
                 sys.stderr.write(f"llmeval: {warning}\n")
             yield reader
-        except (LlmevalError, OSError):
+        except (LlmevalError, OSError, UnicodeEncodeError):  # the last of what was asked for
             raise
         except Exception as error:
             raise ConfigurationError(why_unreadable(path, error)) from error

@@ -168,13 +168,13 @@ def limits_of_groups(
         name = budget.account_of(tags)
         if name is None:
             continue
-        if budget.per is not None and not make_room(state, budget.account_prefix, name, now):
+        if budget.per is not None and not _make_room(state, budget.account_prefix, name, now):
             name = f"{budget.account_prefix}{OTHERS}"
         limits[name] = budget
     return limits
 
 
-def make_room(state: BookState, prefix: str, name: str, now: float) -> bool:
+def _make_room(state: BookState, prefix: str, name: str, now: float) -> bool:
     """Remove idle accounts where a group finds no room; say whether it has, or may get, its own.
 
     The accounts of all groups of its budget begin with ``prefix``.

@@ -39,7 +39,7 @@ class VerdictKey(NamedTuple):
     not: only within a process is it known to be the same model."""
 
 
-def is_final(verdict: Evaluation) -> bool:
+def _is_final(verdict: Evaluation) -> bool:
     """Return whether a verdict may be used again: neither it nor a part of it failed."""
     return verdict.error is None and not verdict.metadata.get("failed")
 
@@ -202,8 +202,8 @@ class Verdicts(Locked):
         return None if verdict is None else _as_earlier(verdict)
 
     def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
-        """Keep a verdict, if it is one that `is_final`."""
-        if key is None or not is_final(verdict):
+        """Keep a verdict, if it is one that `_is_final`."""
+        if key is None or not _is_final(verdict):
             return
         self._remember(key, verdict)
         if self._place is not None and key.lasts:

@@ -14,7 +14,7 @@ import llmeval_sdk as llmeval
 from llmeval_sdk.errors import ConfigurationError
 from llmeval_sdk.evaluation import calibrations
 from llmeval_sdk.evaluation.admission import Admitted
-from llmeval_sdk.evaluation.verdicts import RecentVerdicts
+from llmeval_sdk.evaluation.verdicts import Verdicts
 from llmeval_sdk.judges.models.decisions import HttpDecisions
 from llmeval_sdk.judges.safety import safety
 from llmeval_sdk.model import Answer, Record, Target
@@ -752,7 +752,7 @@ def test_decisions_have_a_cache_of_their_own():
 
     with capture(evaluators=["safety"], decisions=ScriptedDecisions()):
         plan = replace(runtime.pipeline().plan, verdicts=shared)
-        assert type(plan.decider().verdicts) is RecentVerdicts
+        assert type(plan.decider().verdicts) is Verdicts
 
 
 def test_a_record_that_cannot_be_copied_is_a_reason_for_every_judge_that_is_asked(monkeypatch):

@@ -48,12 +48,12 @@ VALUES = ("value", "confidence")
 
 def cell(value: object) -> str | None:
     """Write any value as text: a text as it is, unless it would be read as something else."""
-    if value is None or (isinstance(value, str) and read_cell(value) == value):
+    if value is None or (isinstance(value, str) and _read_cell(value) == value):
         return value
     return encode.dumps(value)
 
 
-def read_cell(text: object) -> Any:
+def _read_cell(text: object) -> Any:
     """Read what `cell` wrote."""
     if not isinstance(text, str):
         return text
@@ -220,7 +220,7 @@ def _unflattened(row: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("request", "response"):
         fields[name] = structured(fields.get(name))
     for name in VALUES:
-        fields[name] = read_cell(fields.get(name))
+        fields[name] = _read_cell(fields.get(name))
     return fields
 
 

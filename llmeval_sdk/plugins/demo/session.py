@@ -97,7 +97,7 @@ def run(options: Namespace) -> int:
         _show_judge(results, judge)
         show_errors(results)
         _show_delivery(results, stats, overhead)
-        show_next_steps(store, results)
+        _show_next_steps(store, results)
     if options.json:
         say_json(summary(store, judge, results, stats))
     return 0
@@ -288,7 +288,7 @@ def _show_delivery(results: Sequence[Result], stats: Stats, overhead: float) -> 
     table(titles, rows, numbers=" ".join(titles[1:-1]))
 
 
-def show_next_steps(store: str, results: Sequence[Result]) -> None:
+def _show_next_steps(store: str, results: Sequence[Result]) -> None:
     """Say where everything is, and which commands show more of it."""
     where = "" if store == Settings().store else f" --store {shlex.quote(store)}"
     doubted = max(results, key=lambda result: result.number(RISK) or 0.0)

@@ -103,7 +103,7 @@ def limits_of(account: str, budget: Budget) -> Iterator[Limit]:
         yield Limit(account, "usd", round(budget.usd_per_day * MICROS), float(DAY_SECONDS))
 
 
-def amounts_of(limits: Mapping[str, Budget], want: Want) -> dict[Limit, int]:
+def _amounts_of(limits: Mapping[str, Budget], want: Want) -> dict[Limit, int]:
     """Return how much of each limit a call may use at most."""
     amounts: dict[Limit, int] = {}
     for account, budget in limits.items():
@@ -191,7 +191,7 @@ class RedisCounters:
 
     def count(self, limits: Mapping[str, Budget], want: Want, /) -> CountedCall:
         """Begin to add the most that a call may use; see `limiter.AllHosts`."""
-        call = CountedCall(self, amounts_of(limits, want), want)
+        call = CountedCall(self, _amounts_of(limits, want), want)
         call.answer = self.link.ask(lambda redis: self.add(redis, call))
         return call
 
