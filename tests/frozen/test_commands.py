@@ -81,10 +81,10 @@ def frame(saved):
     return list(llmeval.Report.load(saved).to_pandas().columns)
 
 
-def test_agreement_keeps_its_json(frozen, command, store):
-    """`agreement --json` over the feedback of the store."""
+def test_judges_keeps_its_json(frozen, command, store):
+    """`judges --json` over the feedback of the store."""
     name = "extraction_correctness"
-    run = ("agreement", "--store", store, "--evaluator", name, "--feedback", name, "--json")
+    run = ("judges", "--store", store, "--evaluator", name, "--feedback", name, "--json")
     frozen("agreement.json", shape(json.loads(command(*run))))
 
 
@@ -124,7 +124,15 @@ def test_commands_on_traffic_and_verdicts_keep_their_json(frozen, command, store
         ),
         "watch": ("watch", "--once", *on, "--alert", "latency_seconds.p95>1", "--json"),
         "compare": ("compare", "--by", "model", *on, "--json"),
-        "calibrate": ("calibrate", labelled, "--evaluator", "polite", "--dry-run", "--json"),
+        "judges --calibrate": (
+            "judges",
+            "--calibrate",
+            labelled,
+            "--evaluator",
+            "polite",
+            "--dry-run",
+            "--json",
+        ),
         "evaluate --estimate": ("evaluate", rows, *names, *priced, "--estimate", "--json"),
         "prune --user": ("prune", *on, "--user", "nobody", "--json"),
         "label --list": ("label", *on, "--list", "--json"),
