@@ -99,7 +99,7 @@ def test_an_exporter_that_stays_in_use_is_not_closed(app):
         + """
 exporter = Counting()
 llmeval.configure(exporters=[exporter]); trace(1)
-llmeval.configure(exporters=[exporter])
+llmeval.configure(exporters=[exporter], service_name="another")
 until = time.monotonic() + 60
 while threading.active_count() > 1 and time.monotonic() < until: time.sleep(0.01)
 trace(1)
