@@ -19,7 +19,7 @@ from llmeval_sdk.process.reading import read_file
 from llmeval_sdk.store.frames import frame_in
 from llmeval_sdk.store.latest import latest_of
 from llmeval_sdk.store.selection import frame_of
-from llmeval_sdk.text.terminal import printable
+from llmeval_sdk.text.terminal import plural, printable
 
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ class LabelledRecords:
     pairs: list[Pair] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     """Labelled records that cannot be compared, by reason: mostly for want of a value."""
+    failed: int = 0
+    """How many of them have no value because the evaluator failed."""
     usage: Usage | None = None
     """What its judgements used; ``None`` where it made no call."""
     cached: int = 0
@@ -59,6 +61,7 @@ class LabelledRecords:
         """Say whether a verdict has a value; count why not."""
         if verdict.value is not None:
             return True
+        self.failed += verdict.error is not None
         self.left_out[verdict.error.type if verdict.error else "not applicable"] += 1
         return False
 
@@ -306,7 +309,8 @@ labels of `llmeval label --for accept`. `report --by field` and the page Review 
 moved chances; stored scores and thresholds stay as they are.
 
 Exit codes: 0 the judge agrees as it should, or is calibrated; 1 a limit was missed, agreement
-fell, or the labels give no calibration; 2 the command could not run.
+fell, the judge failed on a record while there was a limit, or the labels give no calibration;
+2 the command could not run.
 """
 
 _ORDER = ("accuracy", "kappa", "precision", "recall", "f1", "auroc")
@@ -428,7 +432,7 @@ def run(args: argparse.Namespace) -> int:
         before = {} if args.compare is None else _lower_ends(args.compare, name)
         collected = labelled(args, name)
         found = agreement(collected.pairs, positive=args.positive)
-        missed = list(_missed(found, args.fail_under, before))
+        missed = list(_missed(found, collected.failed, args.fail_under, before))
         reports[name or ""] = {
             "evaluator": name,
             **_plain(found, collected, args),
@@ -454,7 +458,7 @@ def _limit(text: str) -> tuple[str, float]:
 
 
 AGREEMENT = ("accuracy", "kappa")
-"""The figures of agreement, which must not fall."""
+"""The figures that ``--compare`` looks at. None of them may fall."""
 
 
 def _lower_ends(file: str, name: str | None) -> dict[str, float]:
@@ -481,9 +485,12 @@ def _lower_ends(file: str, name: str | None) -> dict[str, float]:
 
 
 def _missed(
-    found: Agreement, limits: Sequence[tuple[str, float]], before: Mapping[str, float]
+    found: Agreement, failed: int, limits: Sequence[tuple[str, float]], before: Mapping[str, float]
 ) -> Iterator[str]:
-    """Say which limits are missed, and what fell since a saved report."""
+    """Say which limits are missed, what fell since a saved report, and what was never judged."""
+    if failed and (limits or before):
+        records = plural(failed, "labelled record")
+        yield f"the judge failed on {records}, which the figures leave out"
     for limits_of, is_saved in ((limits, False), (before.items(), True)):
         for figure, limit in limits_of:
             estimate = found.estimates[figure]

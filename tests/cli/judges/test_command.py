@@ -11,6 +11,7 @@ import pytest
 import llmeval_sdk as llmeval
 from benchmarks.quality import judge_quality
 from llmeval_sdk.cli import main
+from llmeval_sdk.model import Evaluation, EvaluationEvent, Failure, Target
 from llmeval_sdk.testing import FakeLLM, capture
 from llmeval_sdk.testing.judge_server import JudgeServer
 
@@ -333,6 +334,29 @@ def test_few_labels_meet_no_limit(run, labelled):
     code, out, _ = run(labelled(right(19)), "--fail-under", "accuracy=0.5")
     assert code == 1
     assert "fewer than 20 rows, so that nothing shows that it is 0.500" in " ".join(out.split())
+
+
+def test_a_gate_fails_where_the_judge_failed_on_a_labelled_record(run, store, tmp_path):
+    """Agreement on the others says nothing of it; without a limit it is told and no failure."""
+    for number in range(1, 61):
+        span = store.span(f"{number:016x}", trace_id=f"{number:032x}")
+        value, error = "yes" if number % 2 else "no", None
+        label = Evaluation("thumbs", value, evaluator_kind="human", metadata={"source": "review"})
+        target = Target(span.trace_id, span.span_id, span.name, span.kind)
+        store.add(EvaluationEvent(f"{number}-label", target, label, span.end_ns))
+        if number > 57:
+            value, error = None, Failure("unavailable", "no connection")
+        store.evaluation(span, "groundedness", value, error=error, evaluator_kind="judge")
+    on = ("--store", store.path, "--evaluator", "groundedness")
+    code, out, _ = run(*on)
+    assert code == 0
+    assert "3 left out: unavailable" in " ".join(out.split())
+    saved = tmp_path / "agreed.json"
+    saved.write_text(run(*on, "--json")[1])
+    for gate in (("--fail-under", "accuracy=0.5"), ("--compare", saved)):
+        code, out, _ = run(*on, *gate)
+        assert code == 1
+        assert "the judge failed on 3 labelled records" in " ".join(out.split())
 
 
 def test_a_judge_that_says_yes_to_all_fails_the_limit_of_kappa(run, labelled):
