@@ -47,23 +47,26 @@ class Ledger(Protocol):
 
 
 class Counted(Protocol):
-    """What one reservation holds in the budget of all hosts."""
+    """A reservation as the budget of all hosts knows it."""
 
     async def refusal(self) -> Refused | None:
-        """Return why the others leave it no room; ``None`` where they do, or did not answer."""
+        """Say why the budget of all hosts has no room for the reservation.
+
+        The answer is ``None`` if it has room, and also if Redis does not answer in time.
+        """
 
     def refusal_now(self) -> Refused | None:
-        """Return the same on a thread that may wait."""
+        """Do what `refusal` does, on a thread that may block."""
 
     def settle(self, used: Want) -> None:
-        """Count what was used in the place of what was reserved. Returns at once."""
+        """Count what was used instead of what was reserved. The call does not wait for Redis."""
 
 
 class AllHosts(Protocol):
     """Counts what all hosts use of one budget, beside the books of each."""
 
     def count(self, limits: Mapping[str, Budget], want: Want, /) -> Counted:
-        """Begin to count a reservation in the accounts whose limits it is held to."""
+        """Begin to count a reservation in every account whose limit applies to it."""
 
     def share(self, breaker: Breaker, model: Any, /) -> None:
         """Let the breaker of a model hear what other hosts find out, and tell them."""
@@ -193,10 +196,10 @@ class BudgetLimiter:
         try:
             refused = await counted.refusal()
         except BaseException:  # the judgement was stopped
-            self._give_back(reservation)
+            self.release(reservation, later=True)
             raise
         if refused is not None:
-            self._give_back(reservation)
+            self.release(reservation, later=True)
         return refused
 
     def confirm_now(self, reservation: Reservation) -> Refused | None:
@@ -204,11 +207,8 @@ class BudgetLimiter:
         counted: Counted | None = reservation.counted
         refused = None if counted is None else counted.refusal_now()
         if refused is not None:
-            self._give_back(reservation)
+            self.release(reservation, later=True)
         return refused
-
-    def _give_back(self, reservation: Reservation) -> None:
-        self.settle(reservation, calls=0, tokens=0, usd=0.0, later=True)
 
     def settle(
         self,
@@ -234,7 +234,10 @@ class BudgetLimiter:
             self.write()
 
     def write(self) -> None:
-        """Write what was settled. Raises whatever the ledger raises."""
+        """Write into the ledger what was settled with ``later``.
+
+        An error of the ledger is raised; what could not be written stays for the next change.
+        """
         if self._settled:
             self._change(lambda *_: None, lambda _: False)
 
@@ -276,9 +279,9 @@ class BudgetLimiter:
         place = getattr(self._ledger, "path", None) or "the ledger"
         return f"{place} has not answered for {SILENT_SECONDS:g} s"
 
-    def release(self, reservation: Reservation) -> None:
-        """Return a reservation whose call was never made."""
-        self.settle(reservation, calls=0, tokens=0, usd=0.0)
+    def release(self, reservation: Reservation, *, later: bool = False) -> None:
+        """Give back a reservation whose call was never made; see `settle` for ``later``."""
+        self.settle(reservation, calls=0, tokens=0, usd=0.0, later=later)
 
     def breaker(self, model: Any) -> Breaker:
         """Return a breaker of a model, for those who share this budget."""

@@ -429,7 +429,7 @@ class Spooling:
             if not self._made:
                 tell(
                     "spool",
-                    f"{self._counts.snapshot()['left']} records of ended children wait in "
+                    f"{self._counts.of('left')} records of ended children wait in "
                     f"{self._folder.path} for the next process that delivers there",
                 )
         file.release()

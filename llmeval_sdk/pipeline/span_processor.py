@@ -365,7 +365,7 @@ class SpanProcessor:
         if is_span and type(item.parent) is not Span and reason != "spooled":
             self.lost_traces.add()
         if reason == "spool_full" and self.spool is not None:
-            self.spool.note_lost(self.dropped.snapshot()[reason], self.lost_traces.value)
+            self.spool.note_lost(self.dropped.of(reason), self.lost_traces.value)
         self.evaluations.add("inline", inline)
         for name, live in self._live if is_span else ():
             with shield(f"exporter {name}", calls_out=True):

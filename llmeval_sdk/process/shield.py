@@ -56,6 +56,11 @@ class Counts:
         for _ in range(times):
             counter.add()
 
+    def of(self, reason: str) -> int:
+        """Return how often one reason was counted so far."""
+        counter = self._by_reason.get(reason)
+        return 0 if counter is None else counter.value
+
     def snapshot(self) -> dict[str, int]:
         """Return the counts so far, by reason."""
         return {reason: counter.value for reason, counter in list(self._by_reason.items())}
@@ -109,7 +114,7 @@ def swallow(site: str, error: BaseException, what: str = "") -> bool:
     if _raise_again or not is_ours(error):
         return False
     caught.add(site)
-    tell(site, what or type(error).__name__, caught.snapshot()[site])
+    tell(site, what or type(error).__name__, caught.of(site))
     return True
 
 

@@ -363,8 +363,8 @@ def _drop_oldest(connection: sqlite3.Connection, *, before_ns: int | None = None
     returns how many rows it deleted.
     """
     oldest = "SELECT trace_id, start_ns FROM spans ORDER BY seq LIMIT ?"
-    few = len(connection.execute(oldest, (4 * _SLICE,)).fetchall()) // 4
-    rows = connection.execute(oldest, (min(max(few, 1), _SLICE),)).fetchall()
+    first = connection.execute(oldest, (4 * _SLICE,)).fetchall()
+    rows = first[: max(len(first) // 4, 1)]
     if before_ns is not None:
         rows += connection.execute(_BEGAN_FIRST, (before_ns, _SLICE)).fetchall()
     traces = {trace for trace, start in rows if before_ns is None or start < before_ns}

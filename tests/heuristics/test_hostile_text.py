@@ -4,26 +4,15 @@ from contextlib import suppress
 
 import pytest
 from counted import calls_of
-from hostile_pieces import PATTERNS
+from hostile_pieces import PATTERNS, parse
 
-from llmeval_sdk.text.amounts import Tokens, amounts, dates, times
 from llmeval_sdk.text.budget import MAX_CHARACTERS, TooLargeError
-from llmeval_sdk.text.folding import plain, words
+from llmeval_sdk.text.folding import plain
 from llmeval_sdk.text.support import EvidenceText, support
 
 
 MEGABYTE = 1_000_000
 VALUES = ["2018-01-12 10:30", "RM 9.00", "2 years", "14 Harbour Lane, Port Ellen", "aaaa", "1 1 1"]
-
-
-def parse(text):
-    """Read a text in every way there is, without a cap."""
-    for _ in dates(text):
-        pass
-    for _ in amounts(Tokens(text)):
-        pass
-    times(text)
-    words(text)
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -3,6 +3,10 @@
 The tests count the calls that such texts cost, and `benchmarks.growth` measures their time.
 """
 
+from llmeval_sdk.text.amounts import Tokens, amounts, dates, times
+from llmeval_sdk.text.folding import words
+
+
 PIECES = (
     "a", "1", "1 ", "sk-", "sk- ", "-sk-a", "eyJ", "-eyJ", "eyJaaaaaaaa.", "a@", "@", "a.", "a@b.",
     "a@b.c", "a a a@", "4111 ", "4111111111111112 ", "4111 1111 1111 1112 ", "AA11 ", "DE89 37",
@@ -41,3 +45,13 @@ PATTERNS = {
     "quotes": "1'",
 }
 """What amounts, dates, times and words begin with."""
+
+
+def parse(text):
+    """Read a text in every way there is, without a cap."""
+    for _ in dates(text):
+        pass
+    for _ in amounts(Tokens(text)):
+        pass
+    times(text)
+    words(text)

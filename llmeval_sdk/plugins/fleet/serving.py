@@ -375,7 +375,7 @@ def serve(settings: Settings, described: Mapping[str, Any], *, current: Callable
             return check(entry, key)
         except RefusedError as error:
             refused.add(error.reason)
-            times = refused.snapshot()[error.reason]
+            times = refused.of(error.reason)
             tell("fleet", f"an entry of the queue is refused: {error.reason}", times)
             try:
                 store.refuse_message(error.reason, entry)
