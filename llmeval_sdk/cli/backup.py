@@ -81,7 +81,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _whole_folder(store: Path, target: Path, *, with_files: bool) -> dict[str, int]:
-    """Make the folder, which has its name once all is in it; return the sizes of its files.
+    """Copy everything into a new folder, and return the size of each file by its name.
+
+    The folder gets its name when it is complete, so that a part of a backup never has it.
 
     Raises `ConfigurationError`, ``OSError`` and ``sqlite3.Error``, and then leaves nothing.
     """

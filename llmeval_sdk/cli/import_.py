@@ -169,7 +169,7 @@ class _Outcome:
 
 
 def _items(name: str, reader: HistoryReader, label: str) -> Iterator[Arrival | Unreadable]:
-    """Yield what is read of one file, and advance a progress bar by what was read of it."""
+    """Yield the records of one file, and show by a progress bar how far it was read."""
     with ExitStack() as stack:
         is_stdin = name == _STDIN
         file: Any = sys.stdin.buffer if is_stdin else stack.enter_context(Path(name).open("rb"))

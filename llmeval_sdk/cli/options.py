@@ -168,8 +168,8 @@ def open_store(
             if warning := reader.read(lambda store: may_lack(store, selection)):
                 sys.stderr.write(f"llmeval: {warning}\n")
             yield reader
-        except (LlmevalError, OSError, UnicodeEncodeError):  # the last of what was asked for
-            raise
+        except (LlmevalError, OSError, UnicodeEncodeError):
+            raise  # the last one is about an argument that SQLite cannot take, not about the store
         except Exception as error:
             raise ConfigurationError(why_unreadable(path, error)) from error
 

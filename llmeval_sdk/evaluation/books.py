@@ -273,9 +273,16 @@ def _unpriced(account: Account, limit: Budget, want: Want, now: float) -> _Found
 def room(
     recent: list[tuple[int, int]], most: float, want: int, window: float, now: float
 ) -> float | None:
-    """Return the seconds until ``want`` fits: 0 if it fits now, ``None`` if it never will.
+    """Return how many seconds it takes until ``want`` fits under a limit on a sliding window.
 
-    ``recent`` are seconds since the epoch, oldest first, and what was used in each.
+    It is 0 if there is room now, and ``None`` if ``want`` is more than the limit itself.
+
+    Args:
+        recent: pairs of a second (since the epoch) and what was used in it, the oldest first.
+        most: the limit.
+        want: how much is to be used.
+        window: the length of the window, in seconds.
+        now: the time, in seconds since the epoch.
     """
     if want > most:
         return None

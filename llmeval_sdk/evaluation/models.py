@@ -147,8 +147,8 @@ class RateLimiter:
         if passing.is_unused or passing.failure in ("over_budget", "no_ledger", "no_price"):
             self.breaker.unused(probe)
         elif passing.failure == "malformed" and not self._patience:
-            # Each of these replies was paid for. A patient caller would wait for the breaker at
-            # each row, and reads what failed in its report.
+            # Each of these replies was paid for, so each counts. Offline none does: a run would
+            # wait for the breaker at every row, and its report lists the failures anyway.
             for _ in range(passing.unread + 1):
                 self.breaker.failed(probe)
         elif passing.failure in _TRANSIENT:

@@ -37,7 +37,7 @@ _MAX_MESSAGE = 2_000
 MAX_METADATA = 1 << 20
 """Characters of metadata that an evaluator of the app may add to one evaluation."""
 MAX_TEXT = 1 << 17
-"""Characters of an evaluation's value, label or explanation."""
+"""The most characters that an evaluation's value, label or explanation keeps."""
 _TEXTS = ("value", "label", "explanation")
 _INFINITY = float("inf")
 

@@ -138,16 +138,16 @@ class Place(Protocol):
     """Keeps verdicts as text, by name, beyond this process or for longer than its memory."""
 
     def get(self, name: bytes, /) -> str | None:
-        """Return a verdict, if it is there at once."""
+        """Return the text of a verdict that can be had without waiting, or ``None``."""
 
     async def find(self, name: bytes, /) -> str | None:
-        """Return a verdict, also where it has to be waited for."""
+        """Return the text of a verdict, or ``None``; it may wait for another host."""
 
     def put(self, name: bytes, text: str, /) -> None:
-        """Keep a verdict. Returns at once, and never raises."""
+        """Keep the text of a verdict. The call never blocks and never raises."""
 
     def close(self) -> None:
-        """Keep what waits, and let go."""
+        """Write what still waits to be written, and close whatever is open."""
 
 
 MAX_CHARACTERS = 1 << 20
@@ -182,9 +182,9 @@ class Verdicts(Locked):
         self._verdicts: OrderedDict[bytes, tuple[float, Evaluation]] = OrderedDict()
 
     def get(self, key: VerdictKey | None, /) -> Evaluation | None:
-        """Return the verdict on an identical judgement, if one is there at once.
+        """Return an earlier verdict on an identical judgement if it can be had without waiting.
 
-        It is marked ``cached``, and has no cost.
+        The verdict is marked ``cached``, and has no cost.
         """
         if key is None:
             return None
@@ -194,7 +194,7 @@ class Verdicts(Locked):
         return None if verdict is None else _as_earlier(verdict)
 
     async def find(self, key: VerdictKey | None, /) -> Evaluation | None:
-        """Return the same, also from a place where it has to be waited for."""
+        """Do what `get` does, but also ask a place that has to be waited for, such as Redis."""
         verdict = self.get(key)
         if verdict is not None or key is None or self._place is None or not key.lasts:
             return verdict
@@ -202,7 +202,7 @@ class Verdicts(Locked):
         return None if verdict is None else _as_earlier(verdict)
 
     def put(self, key: VerdictKey | None, verdict: Evaluation, /) -> None:
-        """Keep a verdict, if it is one that `_is_final`."""
+        """Keep a verdict, unless it or a part of it failed."""
         if key is None or not _is_final(verdict):
             return
         self._remember(key, verdict)

@@ -272,7 +272,8 @@ MAX_NEW = 200_000
 MAX_VALUES = 100
 """How many values a label has; the rest is ``_OTHER``, because each is a series of its own."""
 MAX_WEIGHT = 1_000
-"""For how many one span may stand: twenty times what `overload` leaves out at most."""
+"""The most spans that one stored span may stand for. `overload` leaves out 98 % at most, so an
+honest one stands for 50 at most; a file that somebody else wrote may claim anything."""
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60, 120)
 
 

@@ -59,8 +59,11 @@ _NUMERIC = re.compile("[\u8000-\uffff\U00090000-\U0010ffff]+")
 """The characters of stems that say a number, or multiply one."""
 
 
-def _characters(first: int, end: int, beyond: int) -> Iterator[str]:
-    """Return those of two bytes first, because a string with one of four has four for each."""
+def _code_points(first: int, end: int, beyond: int) -> Iterator[str]:
+    """Yield the characters from ``first`` up to ``end``, and then those from ``beyond`` on.
+
+    Those of two bytes come first: one of four bytes makes all characters of a string take four.
+    """
     return chain(map(chr, range(first, end)), map(chr, count(beyond)))
 
 
@@ -75,8 +78,8 @@ class _Characters(dict[str, str]):
         """The characters of the stems that begin with the same five letters."""
         self.letters = 0
         self._spelled = _text.SPELLED_OUT_NUMBERS[english]
-        self._of_words = _characters(_WORDS_FROM, _NUMBERS_FROM, _BEYOND)
-        self._of_numbers = _characters(_NUMBERS_FROM, _BEYOND, 0x90000)
+        self._of_words = _code_points(_WORDS_FROM, _NUMBERS_FROM, _BEYOND)
+        self._of_numbers = _code_points(_NUMBERS_FROM, _BEYOND, 0x90000)
 
     def __missing__(self, stem: str) -> str:
         if stem < ":" or stem in SCALES or stem in self._spelled:
@@ -297,6 +300,7 @@ def _first(tokens: Iterator[str]) -> list[str]:
 
 
 def _parted(written: str) -> list[Sequence[str]]:
+    """Split what was written into its sentences, each of which ends with a `BREAK`."""
     sentences: list[Sequence[str]] = [*written.split(BREAK)]
     return sentences[:-1]
 
@@ -484,7 +488,7 @@ class Context:
         return self._passages[rank].sentence(self._contents[rank], number - self._firsts[rank])
 
     def negates(self, sentence: int) -> bool:
-        """Return whether a sentence holds a negation."""
+        """Return whether the sentence with this number has a negation in it."""
         known = self._negating.get(sentence)
         if known is None:
             known = _words.negates(self._sentence(sentence), english=self.english)

@@ -127,7 +127,7 @@ def micros(usd: float) -> int:
 
 @dataclass(slots=True)
 class CountedCall:
-    """What one call holds in the counters."""
+    """The amounts that were added to the counters for one call; see `limiter.Counted`."""
 
     counters: RedisCounters
     amounts: dict[Limit, int]
@@ -135,14 +135,14 @@ class CountedCall:
     answer: Future[Any] = field(init=False)
     """A `Refused` or ``True``; ``None`` where Redis did not answer."""
     keys: dict[Limit, str] = field(default_factory=dict)
-    """The counters that its most was added to; none before that, and after it was given back."""
+    """The counters that hold its worst case: none before it is added, or after it is given back."""
 
     async def refusal(self) -> Refused | None:
-        """Return why the others leave it no room; ``None`` where they do, or did not answer."""
+        """Say why the budget of all hosts has no room for the call; see `limiter.Counted`."""
         return self._read(await self.counters.link.heard(self.answer))
 
     def refusal_now(self) -> Refused | None:
-        """Return the same on a thread that may wait."""
+        """Do what `refusal` does, on a thread that may block."""
         return self._read(self.counters.link.heard_now(self.answer))
 
     def _read(self, answer: Any) -> Refused | None:
@@ -151,7 +151,7 @@ class CountedCall:
         return answer if isinstance(answer, Refused) else None
 
     def settle(self, used: Want) -> None:
-        """Count what was used in the place of what was reserved. Returns at once."""
+        """Count what was used instead of what was reserved. The call does not wait for Redis."""
         self.counters.settle(self, used)
 
     def used_of(self, limit: Limit, used: Want) -> int:
