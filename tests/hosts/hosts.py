@@ -177,11 +177,15 @@ def ask(address, name):
 
 
 def is_empty(broker, folder):
-    """Say whether the workers have taken all jobs: what they still do, they do before they end."""
+    """Say whether the workers have begun all jobs: what they still do, they do before they end.
+
+    A job that Celery has fetched and not begun stands in ``unacked``. At the end it goes back to the
+    queue, where the next worker finds it: it has not run, so there is nothing to be stored of it.
+    """
     from redis import Redis
 
     with closing(Redis.from_url(broker)) as client:
-        return not any(
+        return not client.hlen("unacked") and not any(
             client.llen(key) for key in client.scan_iter() if client.type(key) == b"list"
         )
 
